@@ -1,0 +1,376 @@
+#include "floor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEY = 32, NONCE = 24, COMMIT = 32, TAG = 16, BOX = NONCE + COMMIT + TAG, HEADER = 32, NAME = 52 };
+enum { KEYBAG_HEADER = 136, ENTRY = 8 + BOX + KEY, META_MAX = BOX + 16640, VALUE_HEADER = 16 };
+enum { ROLE_METADATA = 8, ROLE_NAMES = 9 };
+
+struct floor_store {
+    char directory[4096], scope_prefix[256], scope_name[NAME + 1];
+    int root, tmp, items, scope;
+    uint8_t id[16], keys[10][KEY];
+    uint32_t epoch;
+    struct timespec keybag_changed;
+};
+
+// MARK: bytes
+
+static uint32_t get32(const uint8_t *p) { return p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24; }
+static uint64_t get64(const uint8_t *p) { return get32(p) | (uint64_t)get32(p + 4) << 32; }
+static void put16(uint8_t *p, uint16_t v) { p[0] = v; p[1] = v >> 8; }
+static void put32(uint8_t *p, uint32_t v) { put16(p, v); put16(p + 2, v >> 16); }
+static void put64(uint8_t *p, uint64_t v) { put32(p, v); put32(p + 4, v >> 32); }
+static double getf(const uint8_t *p) { uint64_t v = get64(p); double d; memcpy(&d, &v, 8); return d; }
+static void putf(uint8_t *p, double d) { uint64_t v; memcpy(&v, &d, 8); put64(p, v); }
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec - 978307200.0 + t.tv_nsec / 1e9;  // seconds since 2001-01-01
+}
+
+static size_t bucket(size_t n) {
+    if (n <= 256) return 256;
+    if (n <= 4096) { size_t b = 256; while (b < n) b *= 2; return b; }
+    int e = 63 - __builtin_clzll(n), s = 64 - __builtin_clzll(e);
+    size_t mask = ((size_t)1 << (e - s)) - 1;
+    return (n + mask) & ~mask;
+}
+
+static void base32(const uint8_t id[32], char name[NAME + 1]) {
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
+    uint64_t bits = 0;
+    int count = 0, next = 0;
+    for (int i = 0; i < 32; i++) {
+        bits = bits << 8 | id[i];
+        for (count += 8; count >= 5; count -= 5) name[next++] = digits[bits >> (count - 5) & 31];
+    }
+    name[next++] = digits[bits << (5 - count) & 31];
+    name[next] = 0;
+}
+
+static int unbase32(const char *name, uint8_t id[32]) {
+    if (strlen(name) != NAME) return 0;
+    uint64_t bits = 0;
+    int count = 0, next = 0;
+    for (int i = 0; i < NAME; i++) {
+        char c = name[i];
+        int digit = c >= 'a' && c <= 'z' ? c - 'a' : c >= '2' && c <= '7' ? c - '2' + 26 : -1;
+        if (digit < 0) return 0;
+        bits = bits << 5 | digit;
+        if ((count += 5) >= 8) { count -= 8; id[next++] = bits >> count; bits &= ((uint64_t)1 << count) - 1; }
+    }
+    return bits == 0;
+}
+
+// MARK: sealing
+
+static void hash(uint8_t *out, size_t n, const uint8_t *in, size_t length, const uint8_t key[KEY], const char *use) {
+    uint8_t personal[16] = {0};
+    memcpy(personal, use, strlen(use));
+    crypto_generichash_blake2b_salt_personal(out, n, in, length, key, KEY, NULL, personal);
+}
+
+static void derive(uint8_t out[64], const uint8_t *context, size_t length, const uint8_t *nonce, const uint8_t key[KEY], const char *use) {
+    uint8_t input[64 + NONCE];
+    memcpy(input, context, length);
+    memcpy(input + length, nonce, NONCE);
+    hash(out, 64, input, length + NONCE, key, use);
+}
+
+static void seal(uint8_t *record, size_t start, size_t end, const uint8_t *context, size_t length, const uint8_t key[KEY], const char *use) {
+    uint8_t *box = record + start, derived[64];
+    randombytes_buf(box, NONCE);
+    derive(derived, context, length, box, key, use);
+    memcpy(box + NONCE, derived + KEY, COMMIT);
+    uint8_t *text = box + NONCE + COMMIT;
+    crypto_aead_xchacha20poly1305_ietf_encrypt(text, NULL, text, end - start - BOX, record, start, NULL, box, derived);
+    sodium_memzero(derived, sizeof derived);
+}
+
+static uint8_t *open_box(uint8_t *box, size_t size, const uint8_t *ad, size_t ad_length, const uint8_t *context, size_t length, const uint8_t key[KEY], const char *use) {
+    uint8_t derived[64], *text = box + NONCE + COMMIT;
+    if (size < BOX) return NULL;
+    derive(derived, context, length, box, key, use);
+    int bad = sodium_memcmp(derived + KEY, box + NONCE, COMMIT) != 0
+        || crypto_aead_xchacha20poly1305_ietf_decrypt(text, NULL, NULL, text, size - NONCE - COMMIT, ad, ad_length, box, derived) != 0;
+    sodium_memzero(derived, sizeof derived);
+    return bad ? NULL : text;
+}
+
+static void item_context(uint8_t context[53], const uint8_t *header, const uint8_t id[32]) {
+    memcpy(context, header + 16, 16);
+    context[16] = header[6];
+    memcpy(context + 17, header + 8, 4);
+    memcpy(context + 21, id, 32);
+}
+
+// MARK: names
+
+static void item_id(floor_store *s, const char *prefix, const char *key, uint8_t id[32]) {
+    uint8_t input[8192 + 8];
+    size_t p = strlen(prefix), k = strlen(key);
+    put32(input, p);
+    memcpy(input + 4, prefix, p);
+    put32(input + 4 + p, k);
+    memcpy(input + 8 + p, key, k);
+    hash(id, 32, input, 8 + p + k, s->keys[ROLE_NAMES], "lockbox.name.v1");
+}
+
+static int open_scope(floor_store *s, const char *prefix) {
+    if (s->scope >= 0 && strcmp(prefix, s->scope_prefix) == 0) return 0;
+    uint8_t input[4096 + 4], id[32];
+    size_t p = strlen(prefix);
+    put32(input, p);
+    memcpy(input + 4, prefix, p);
+    hash(id, 32, input, 4 + p, s->keys[ROLE_NAMES], "lockbox.scope.v1");
+    base32(id, s->scope_name);
+    if (s->scope >= 0) close(s->scope);
+    s->scope = openat(s->items, s->scope_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(s->scope_prefix, sizeof s->scope_prefix, "%s", prefix);
+    return s->scope < 0 ? -1 : 0;
+}
+
+// MARK: files
+
+static long read_file(int directory, const char *name, uint8_t *out, size_t room, size_t *whole) {
+    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) return -1;
+    struct stat st;
+    long n = -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) && st.st_nlink == 1) {
+        size_t want = (size_t)st.st_size < room ? (size_t)st.st_size : room, got = 0;
+        while (got < want && (n = read(fd, out + got, want - got)) > 0) got += n;
+        n = got == want ? (long)got : -1;
+        if (whole) *whole = st.st_size;
+    }
+    close(fd);
+    return n;
+}
+
+static int changed(floor_store *s, struct timespec *at) {
+    struct stat st;
+    if (fstatat(s->root, "keybag", &st, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+    *at = st.st_ctim;
+    return 0;
+}
+
+floor_store *floor_open(const char *directory) {
+    if (sodium_init() < 0) return NULL;
+    floor_store *s = calloc(1, sizeof *s);
+    uint8_t device[40], bag[65536], ad[96], mac[32];
+    snprintf(s->directory, sizeof s->directory, "%s", directory);
+    s->scope = -1;
+    s->root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->root < 0) goto fail;
+    s->tmp = openat(s->root, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->items = openat(s->root, "items", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (read_file(s->root, "device-key", device, sizeof device, NULL) != 40 || memcmp(device, "LBXD\1\1\0\0", 8)) goto fail;
+    long n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
+    if (n < KEYBAG_HEADER + 32 || memcmp(bag, "LBXK\1\1\0\0", 8)) goto fail;
+    uint32_t entries = get32(bag + 132);
+    if ((size_t)n != KEYBAG_HEADER + (size_t)entries * ENTRY + 32) goto fail;
+
+    uint8_t covered[65536];
+    memcpy(covered, bag, 32);
+    memcpy(covered + 32, bag + 64, n - 32 - 64);
+    hash(mac, 32, covered, n - 64, device + 8, "lockbox.bag.v1");
+    if (sodium_memcmp(mac, bag + n - 32, 32)) goto fail;
+
+    memcpy(s->id, bag + 16, 16);
+    s->epoch = get32(bag + 128);
+    memcpy(ad, bag, 8);
+    memcpy(ad + 8, s->id, 16);
+    memcpy(ad + 24, bag + 64, 64);
+    for (uint32_t i = 0; i < entries; i++) {
+        uint8_t *entry = bag + KEYBAG_HEADER + i * ENTRY;
+        memcpy(ad + 88, entry, 8);
+        uint8_t *key = open_box(entry + 8, BOX + KEY, ad, 96, s->id, 16, device + 8, "lockbox.wrap.v1");
+        if (!key || entry[0] < 1 || entry[0] > 9) goto fail;
+        if (get32(entry + 4) == s->epoch || entry[0] == ROLE_NAMES) memcpy(s->keys[entry[0]], key, KEY);
+    }
+    changed(s, &s->keybag_changed);
+    sodium_memzero(device, sizeof device);
+    return s;
+fail:
+    fprintf(stderr, "floor: cannot open %s\n", directory);
+    free(s);
+    return NULL;
+}
+
+void floor_close(floor_store *s) {
+    close(s->root); close(s->tmp); close(s->items);
+    if (s->scope >= 0) close(s->scope);
+    sodium_memzero(s, sizeof *s);
+    free(s);
+}
+
+// MARK: items
+
+static int header_ok(floor_store *s, const uint8_t *record, size_t n, size_t *meta) {
+    if (n < HEADER || memcmp(record, "LBXI\1\1", 6) || record[6] < 1 || record[6] > 7 || record[7]) return 0;
+    *meta = get32(record + 12);
+    return get32(record + 8) == s->epoch && *meta >= BOX + 256 && *meta <= META_MAX && n >= HEADER + *meta
+        && !memcmp(record + 16, s->id, 16);
+}
+
+long floor_read(floor_store *s, const char *prefix, const char *key, uint8_t *out, size_t room, int *format) {
+    uint8_t id[32], context[53], small[4096], *record = small;
+    char name[NAME + 1];
+    if (open_scope(s, prefix)) return -1;
+    item_id(s, prefix, key, id);
+    base32(id, name);
+    size_t whole = 0, meta;
+    long n = read_file(s->scope, name, record, sizeof small, &whole), result = -2;
+    if (n < 0) return -1;
+    if (whole > sizeof small) {
+        record = malloc(whole);
+        n = read_file(s->scope, name, record, whole, NULL);
+    }
+    if (header_ok(s, record, n, &meta)) {
+        item_context(context, record, id);
+        size_t start = HEADER + meta;
+        uint8_t *text = open_box(record + start, n - start, record, start, context, 53, s->keys[record[6]], "lockbox.value.v1");
+        if (text) {
+            uint32_t length = get32(text + 4);
+            if (bucket(VALUE_HEADER + length) + BOX == n - start && length <= room) {
+                result = getf(text + 8) <= now() ? -1 : (long)length;
+                *format = text[0];
+                memcpy(out, text + VALUE_HEADER, length);
+            }
+            sodium_memzero(text, n - start - BOX);
+        }
+    }
+    if (record != small) free(record);
+    return result;
+}
+
+// Opens the metadata in place: created, modified, expires, size, format, flags, four lengths, four texts.
+static uint8_t *open_metadata(floor_store *s, uint8_t *record, size_t n, const uint8_t id[32]) {
+    uint8_t context[53];
+    size_t meta;
+    if (!header_ok(s, record, n, &meta)) return NULL;
+    item_context(context, record, id);
+    return open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys[ROLE_METADATA], "lockbox.meta.v1");
+}
+
+static int store(floor_store *s, const char *name, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, int sync) {
+    size_t p = strlen(prefix), k = strlen(key), meta = BOX + ((38 + p + k + 255) & ~(size_t)255);
+    size_t n = HEADER + meta + BOX + bucket(VALUE_HEADER + length);
+    uint8_t small[4096], context[53], *record = n <= sizeof small ? small : malloc(n);
+    memset(record, 0, n);
+    memcpy(record, "LBXI\1\1\1", 7);  // class 1: whenUnlocked
+    put32(record + 8, s->epoch);
+    put32(record + 12, meta);
+    memcpy(record + 16, s->id, 16);
+    item_context(context, record, id);
+
+    uint8_t *m = record + HEADER + NONCE + COMMIT;
+    double t = now();
+    putf(m, created < 0 ? t : created);
+    putf(m + 8, t);
+    putf(m + 16, 1.0 / 0.0);
+    put32(m + 24, length);
+    m[28] = format;
+    put16(m + 30, p);
+    put16(m + 32, k);
+    memcpy(m + 38, prefix, p);
+    memcpy(m + 38 + p, key, k);
+    seal(record, HEADER, HEADER + meta, context, 53, s->keys[ROLE_METADATA], "lockbox.meta.v1");
+
+    uint8_t *v = record + HEADER + meta + NONCE + COMMIT;
+    v[0] = format;
+    put32(v + 4, length);
+    putf(v + 8, 1.0 / 0.0);
+    memcpy(v + VALUE_HEADER, value, length);
+    seal(record, HEADER + meta, n, context, 53, s->keys[1], "lockbox.value.v1");
+
+    char temporary[NAME + 32];
+    uint64_t random;
+    randombytes_buf(&random, sizeof random);
+    snprintf(temporary, sizeof temporary, "%s.%llx", s->scope_name, (unsigned long long)random);
+    int fd = openat(s->tmp, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), result = -1;
+    if (fd >= 0) {
+        int ok = fchmod(fd, 0600) == 0 && write(fd, record, n) == (ssize_t)n && (!sync || fsync(fd) == 0);
+        ok = close(fd) == 0 && ok && renameat(s->tmp, temporary, s->scope, name) == 0;
+        if (ok) result = sync ? fsync(s->scope) : 0;
+        else unlinkat(s->tmp, temporary, 0);
+    }
+    if (record != small) free(record);
+    return result;
+}
+
+int floor_write(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format) {
+    uint8_t id[32], old[HEADER + META_MAX];
+    char name[NAME + 1];
+    struct stat a, b;
+    struct timespec at;
+    double created = -1;
+    if (open_scope(s, prefix)) return -1;
+    item_id(s, prefix, key, id);
+    base32(id, name);
+    if (stat(s->directory, &a) || fstat(s->root, &b) || a.st_ino != b.st_ino) return -1;
+    int lock = openat(s->scope, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), result = -1;
+    if (lock < 0 || flock(lock, LOCK_EX)) return -1;
+    if (fstat(lock, &a) == 0 && fstatat(s->scope, "lock", &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino
+        && changed(s, &at) == 0 && !memcmp(&at, &s->keybag_changed, sizeof at)) {
+        long n = read_file(s->scope, name, old, sizeof old, NULL);
+        uint8_t *metadata = n > 0 ? open_metadata(s, old, n, id) : NULL;
+        if (metadata) created = getf(metadata);
+        result = store(s, name, id, prefix, key, created, value, length, format, 1);
+    }
+    close(lock);
+    return result;
+}
+
+static int write_bare(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format, int sync) {
+    uint8_t id[32];
+    char name[NAME + 1];
+    if (open_scope(s, prefix)) return -1;
+    item_id(s, prefix, key, id);
+    base32(id, name);
+    return store(s, name, id, prefix, key, -1, value, length, format, sync);
+}
+
+int floor_write_bare(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format) {
+    return write_bare(s, prefix, key, value, length, format, 1);
+}
+
+int floor_write_unsynced(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format) {
+    return write_bare(s, prefix, key, value, length, format, 0);
+}
+
+long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
+    if (open_scope(s, prefix)) return 0;
+    DIR *directory = fdopendir(openat(s->scope, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct dirent *entry;
+    long count = 0;
+    *name_bytes = 0;
+    while ((entry = readdir(directory))) {
+        uint8_t id[32], record[HEADER + META_MAX];
+        if (!unbase32(entry->d_name, id)) continue;
+        long n = read_file(s->scope, entry->d_name, record, sizeof record, NULL);
+        uint8_t *metadata = n > 0 ? open_metadata(s, record, n, id) : NULL;
+        if (!metadata) { closedir(directory); return -2; }
+        // What a caller would be given: copies of prefix and key.
+        size_t p = metadata[30] | metadata[31] << 8, k = metadata[32] | metadata[33] << 8;
+        char *prefix_copy = strndup((char *)metadata + 38, p), *key_copy = strndup((char *)metadata + 38 + p, k);
+        *name_bytes += strlen(key_copy);
+        free(prefix_copy);
+        free(key_copy);
+        count++;
+    }
+    closedir(directory);
+    return count;
+}

@@ -1,0 +1,32 @@
+// The on-disk format of Lockbox in plain C and libsodium, written from its specification: the floor that the
+// benchmarks measure against, and a second reader of the format.
+#ifndef LOCKBOX_FLOOR_H
+#define LOCKBOX_FLOOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct floor_store floor_store;
+
+// Opens an existing store without a passcode. NULL if it cannot be read; errno or a line on stderr says why.
+floor_store *floor_open(const char *directory);
+void floor_close(floor_store *store);
+
+// The value's bytes go to `out`; returns their number, -1 if there is no such item, -2 if it does not authenticate.
+// `format` receives 1 for data, 2 for JSON. Keys are ASCII here: no normalisation.
+long floor_read(floor_store *store, const char *prefix, const char *key, uint8_t *out, size_t room, int *format);
+
+// Replaces an item durably, as Lockbox does: lock, look at the keybag, read the old item's creation date, seal,
+// temporary file, fsync, rename, fsync of the folder. 0, or -1 with errno.
+int floor_write(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
+
+// The bare recipe without lock and look-ups, for comparison. The temporary file is made in `tmp` too.
+int floor_write_bare(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
+
+// As that, and without the syncs: to fill a large store in little time.
+int floor_write_unsynced(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
+
+// Opens the metadata of every item of a prefix. Returns how many there are, or -2.
+long floor_list(floor_store *store, const char *prefix, size_t *name_bytes);
+
+#endif

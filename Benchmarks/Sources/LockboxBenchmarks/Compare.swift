@@ -1,0 +1,28 @@
+/// Times `a` and `b` in turn and prints their medians and the ratio as a row of a table.
+func compare(_ name: String, _ count: Int, _ a: () throws -> Void, _ b: () throws -> Void) {
+    var times: (a: [Duration], b: [Duration]) = ([], [])
+    let turn = max(1, count / 100)
+    func run(_ work: () throws -> Void, into times: inout [Duration]) rethrows {
+        for _ in 0..<turn { times.append(try ContinuousClock().measure(work)) }
+    }
+    do {
+        for round in 0...100 {
+            try run(a, into: &times.a)
+            try run(b, into: &times.b)
+            if round == 0 { times = ([], []) }  // warm-up
+        }
+    } catch {
+        print("| \(name) | failed: \(error) |")
+        return
+    }
+    let (a, b) = (median(times.a), median(times.b))
+    let ratio = (a / b * 100).rounded() / 100
+    print("| \(name) | \(microseconds(a)) | \(microseconds(b)) | \(ratio) |")
+}
+
+private func median(_ times: [Duration]) -> Double {
+    let middle = times.sorted()[times.count / 2]
+    return Double(middle.components.attoseconds) / 1e12 + Double(middle.components.seconds) * 1e6
+}
+
+private func microseconds(_ time: Double) -> String { "\((time * 100).rounded() / 100) µs" }

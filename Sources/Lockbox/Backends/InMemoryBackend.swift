@@ -1,0 +1,95 @@
+import Foundation
+import Synchronization
+
+/// A backend that forgets everything when it goes: for tests and previews.
+///
+/// It behaves as a new store without a passcode does, with nothing on disk and nothing encrypted.
+public final class InMemoryBackend: LockboxBackend {
+    private let items = Mutex<[ItemKey: StoredItem]>([:])
+
+    /// An empty backend.
+    public init() {}
+
+    /// See ``LockboxBackend/write(_:policy:)``.
+    public func write(_ item: StoredItem, policy: WritePolicy) throws {
+        try Self.check(item.attributes.accessibility)
+        try items.withLock { items in
+            let old = Self.live(items[item.key], at: item.attributes.modified)
+            try policy.check(key: item.key.key, exists: old != nil)
+            let attributes = try item.attributes.changing(created: old?.attributes.created)
+            items[item.key] = StoredItem(key: item.key, value: item.value, checked: attributes)
+        }
+    }
+
+    /// See ``LockboxBackend/item(for:now:)``.
+    public func item(for key: ItemKey, now: Date) -> StoredItem? {
+        items.withLock { Self.live($0[key], at: now) }
+    }
+
+    /// See ``LockboxBackend/attributes(for:now:)``.
+    public func attributes(for key: ItemKey, now: Date) -> ItemAttributes? {
+        item(for: key, now: now)?.attributes
+    }
+
+    /// See ``LockboxBackend/attributes(prefix:now:)``.
+    public func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
+        items.withLock { items in
+            items.filter { $0.key.prefix == prefix && !$0.value.attributes.isExpired(at: now) }
+                .mapValues(\.attributes)
+        }
+    }
+
+    /// See ``LockboxBackend/prefixes()``.
+    public func prefixes() -> Set<String> {
+        items.withLock { Set($0.keys.map(\.prefix)) }
+    }
+
+    /// See ``LockboxBackend/setAccessibility(_:for:now:)``.
+    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
+        try Self.check(accessibility)
+        try items.withLock { items in
+            guard let old = Self.live(items[key], at: now) else { throw LockboxError.itemNotFound(key: key.key) }
+            let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
+            items[key] = StoredItem(key: old.key, value: old.value, checked: attributes)
+        }
+    }
+
+    /// See ``LockboxBackend/remove(_:)``.
+    public func remove(_ key: ItemKey) {
+        items.withLock { $0[key] = nil }
+    }
+
+    /// See ``LockboxBackend/removeAll(prefix:)``.
+    public func removeAll(prefix: String) {
+        items.withLock { items in items = items.filter { $0.key.prefix != prefix } }
+    }
+
+    /// See ``LockboxBackend/removeExpired(prefix:now:)``.
+    @discardableResult
+    public func removeExpired(prefix: String, now: Date) -> Int {
+        items.withLock { items in
+            let all = items.count
+            items = items.filter { $0.key.prefix != prefix || !$0.value.attributes.isExpired(at: now) }
+            return all - items.count
+        }
+    }
+
+    private static func live(_ item: StoredItem?, at now: Date) -> StoredItem? {
+        item.flatMap { $0.attributes.isExpired(at: now) ? nil : $0 }
+    }
+
+    private static func check(_ accessibility: Accessibility) throws {
+        if accessibility == .whenPasscodeSetThisDeviceOnly { throw LockboxError.passcodeNotSet(accessibility) }
+    }
+}
+
+extension WritePolicy {
+    /// Throws if a write under this policy must not go on.
+    func check(key: String, exists: Bool) throws {
+        switch (self, exists) {
+        case (.addOnly, true): throw LockboxError.duplicateItem(key: key)
+        case (.updateOnly, false): throw LockboxError.itemNotFound(key: key)
+        default: break
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+
+/// Where items are kept: the seam between ``Lockbox`` and what stores for it.
+///
+/// Keys, values and attributes arrive checked: see ``ItemKey``, ``ArchivedValue`` and ``ItemAttributes``. What a
+/// backend must do with them:
+///
+/// 1. **Absent is `nil`, and `nil` is absent.** A backend that cannot read an item, for whatever reason, throws.
+/// 2. **A write is all or nothing.** Once it has returned, every later read, also by another process if the
+///    backend is shared by processes, sees the new item. If it throws, the old item is still there.
+/// 3. **A read changes nothing**, whether it succeeds or fails.
+/// 4. **An item that is expired at `now` is absent** for every call that takes a date, and for the policy of a
+///    write, whose date is the new item's ``ItemAttributes/modified``. Its data goes when it is overwritten or
+///    removed, or with ``removeExpired(prefix:now:)``, never by itself. `Date.distantPast` sees every item.
+/// 5. **Keys are equal as ``ItemKey`` says**, and prefixes are strangers to each other.
+/// 6. **A replace keeps the item's ``ItemAttributes/created``** date, unless the item it replaces is absent or
+///    cannot be read.
+/// 7. **Removing what is not there succeeds.** What is damaged or locked can be removed.
+/// 8. **Any thread may call** at any time, and each call is atomic with regard to the others on the same key.
+/// 9. **Errors are ``LockboxError``s** where one fits.
+///
+/// `LockboxTesting` has a conformance suite that holds a backend to this, in a few lines of its author's tests.
+public protocol LockboxBackend: Sendable {
+    /// Stores `item`.
+    ///
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)`` as `policy` says;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
+    func write(_ item: StoredItem, policy: WritePolicy) throws
+
+    /// The whole item, value and attributes of one and the same write; or nil if it is absent at `now`.
+    func item(for key: ItemKey, now: Date) throws -> StoredItem?
+
+    /// The value alone; or nil if the item is absent at `now`. By default, ``item(for:now:)``'s.
+    func value(for key: ItemKey, now: Date) throws -> ArchivedValue?
+
+    /// The attributes alone, without opening the value; or nil if the item is absent at `now`.
+    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes?
+
+    /// The attributes of every item of `prefix` that is there at `now`.
+    func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes]
+
+    /// Every prefix that has items, expired ones included.
+    func prefixes() throws -> Set<String>
+
+    /// Moves an item to another class. `now` becomes its ``ItemAttributes/modified``.
+    ///
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if it is absent at `now`.
+    func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws
+
+    /// Removes an item, if it is there.
+    func remove(_ key: ItemKey) throws
+
+    /// Removes every item of `prefix`, expired and damaged ones too.
+    func removeAll(prefix: String) throws
+
+    /// Removes the items of `prefix` that are expired at `now`, and returns how many those were.
+    @discardableResult
+    func removeExpired(prefix: String, now: Date) throws -> Int
+}
+
+extension LockboxBackend {
+    /// The value of ``item(for:now:)``.
+    public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
+        try item(for: key, now: now)?.value
+    }
+}

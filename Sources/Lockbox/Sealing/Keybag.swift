@@ -1,0 +1,283 @@
+import Clibsodium
+
+/// The random id of a store, in every one of its records.
+typealias StoreID = SIMD16<UInt8>
+
+/// What a key of the keybag is for. The numbers are stored.
+enum KeyRole: Hashable, Sendable {
+    case classKey(Accessibility)
+    /// Seals the metadata of items of every class, so that they can be listed and removed while locked.
+    case metadata
+    /// Turns prefixes and keys into file names. It never changes: the names would, too.
+    case names
+
+    var number: UInt8 {
+        switch self {
+        case .classKey(let accessibility): accessibility.number
+        case .metadata: 8
+        case .names: 9
+        }
+    }
+
+    init?(number: UInt8) {
+        switch number {
+        case 8: self = .metadata
+        case 9: self = .names
+        default:
+            guard let accessibility = Accessibility(number: number) else { return nil }
+            self = .classKey(accessibility)
+        }
+    }
+}
+
+extension Accessibility {
+    /// 1 to 7, as stored.
+    var number: UInt8 {
+        switch self {
+        case .whenUnlocked: 1
+        case .afterFirstUnlock: 2
+        case .always: 3
+        case .whenUnlockedThisDeviceOnly: 4
+        case .afterFirstUnlockThisDeviceOnly: 5
+        case .alwaysThisDeviceOnly: 6
+        case .whenPasscodeSetThisDeviceOnly: 7
+        }
+    }
+
+    init?(number: UInt8) {
+        guard let accessibility = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = accessibility
+    }
+}
+
+/// The store's keys, each wrapped, as they stand on disk.
+struct Keybag: Sendable {
+    static let maximumLength = headerLength + maximumEntries * Entry.length + macLength
+
+    private static let headerLength = 136
+    private static let macLength = 32
+    private static let maximumEntries = 256
+    private static let firstGeneration: UInt64 = 1
+
+    /// Counts the keybag's rewrites.
+    var generation: UInt64
+    let storeID: StoreID
+    /// The epoch of the class keys that new items are sealed under.
+    var epoch: UInt32
+    var entries: [Entry]
+
+    /// One wrapped key.
+    struct Entry: Sendable, Equatable {
+        static let length = 8 + boxLength
+        static let boxLength = SealedBox.overhead + SecretKey.length
+
+        /// By the device key alone. (2, by device key and passcode, is reserved.)
+        static let wrappedByDevice: UInt8 = 1
+
+        let role: KeyRole
+        let epoch: UInt32
+        var box: [UInt8]
+    }
+
+    /// A new store's keys, wrapped by the device key. Without a passcode there is no
+    /// `whenPasscodeSetThisDeviceOnly` key.
+    static func create(deviceKey: SecretKey) throws -> Keybag {
+        var storeID = StoreID()
+        withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
+        var keybag = Keybag(generation: firstGeneration, storeID: storeID, epoch: 1, entries: [])
+        let classes = Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
+        for role in classes.map(KeyRole.classKey) + [.metadata, .names] {
+            keybag.add(try .random(), for: role, epoch: 1, wrappedBy: deviceKey)
+        }
+        return keybag
+    }
+
+    /// The keys themselves.
+    func unwrap(deviceKey: SecretKey) throws -> Keyring {
+        try Keyring(keybag: self, keys: entries.map { (.init($0.role, $0.epoch), try unwrap($0, deviceKey: deviceKey)) })
+    }
+
+    // MARK: Wrapping
+
+    private mutating func add(_ key: SecretKey, for role: KeyRole, epoch: UInt32, wrappedBy deviceKey: SecretKey) {
+        var entry = Entry(role: role, epoch: epoch, box: [UInt8](repeating: 0, count: Entry.boxLength))
+        let data = additionalData(for: entry)
+        entry.box.withUnsafeMutableBytes { box in
+            key.withBytes { UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]).copyMemory(from: $0) }
+            data.withUnsafeBytes { data in
+                withUnsafeBytes(of: storeID) { context in
+                    SealedBox.seal(box, authenticating: data, context: context, key: deviceKey, personal: .wrap)
+                }
+            }
+        }
+        entries.append(entry)
+    }
+
+    private func unwrap(_ entry: Entry, deviceKey: SecretKey) throws -> SecretKey {
+        var box = entry.box
+        let data = additionalData(for: entry)
+        return try box.withUnsafeMutableBytes { box in
+            try data.withUnsafeBytes { data in
+                try withUnsafeBytes(of: storeID) { context in
+                    guard
+                        let key = SealedBox.open(
+                            box, authenticating: data, context: context, key: deviceKey, personal: .wrap
+                        )
+                    else { throw RecordFault.notAuthentic }
+                    defer { sodium_memzero(key.baseAddress!, key.count) }
+                    return try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(key)) }
+                }
+            }
+        }
+    }
+
+    /// Magic, version, suite, two zeros; store id; passcode block; the entry's own header.
+    private func additionalData(for entry: Entry) -> [UInt8] {
+        var data = [UInt8](repeating: 0, count: 8 + 16 + Self.passcodeLength + 8)
+        data.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.keybag.write(to: &writer)
+            writer.skip(2)
+            withUnsafeBytes(of: storeID) { writer.write($0) }
+            writer.skip(Self.passcodeLength)
+            Self.writeHeader(of: entry, to: &writer)
+        }
+        return data
+    }
+
+    private static func writeHeader(of entry: Entry, to writer: inout ByteWriter) {
+        writer.write(entry.role.number)
+        writer.write(Entry.wrappedByDevice)
+        writer.skip(2)
+        writer.write(entry.epoch)
+    }
+}
+
+// MARK: - The record
+
+extension Keybag {
+    private static let deviceCheckLength = 32
+    private static let deviceCheckOffset = 32
+    private static let passcodeLength = 64
+    private static let passcodeOffset = 64
+
+    /// The record, authenticated under the device key.
+    func encoded(deviceKey: SecretKey) -> [UInt8] {
+        let length = Self.headerLength + entries.count * Entry.length + Self.macLength
+        var record = [UInt8](repeating: 0, count: length)
+        record.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.keybag.write(to: &writer)
+            writer.skip(2)
+            writer.write(generation)
+            withUnsafeBytes(of: storeID) { writer.write($0) }
+            Self.deviceCheck(storeID, deviceKey).withUnsafeBytes { writer.write($0) }
+            writer.skip(Self.passcodeLength)
+            writer.write(epoch)
+            writer.write(UInt32(entries.count))
+            for entry in entries {
+                Self.writeHeader(of: entry, to: &writer)
+                entry.box.withUnsafeBytes { writer.write($0) }
+            }
+            Self.mac(of: UnsafeRawBufferPointer(bytes), deviceKey).withUnsafeBytes { writer.write($0) }
+        }
+        return record
+    }
+
+    /// Reads a record and checks it under the device key.
+    init(_ record: UnsafeRawBufferPointer, deviceKey: SecretKey) throws(RecordFault) {
+        var reader = ByteReader(record)
+        try RecordKind.keybag.check(&reader)
+        guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
+            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+        else { throw .malformed("its header is not well-formed") }
+        try Self.authenticate(record, storeID: storeID, deviceKey: deviceKey)
+
+        _ = reader.readBytes(Self.deviceCheckLength)
+        guard reader.skipZeros(Self.passcodeLength) else { throw .unsupportedVersion(1) }
+        guard let epoch = reader.read(UInt32.self), let count = reader.read(UInt32.self),
+            reader.remaining == Int(count) * Entry.length + Self.macLength
+        else { throw .malformed("its length does not fit its number of keys") }
+        var entries: [Entry] = []
+        for _ in 0..<count { entries.append(try Self.readEntry(&reader)) }
+        self.init(generation: generation, storeID: storeID, epoch: epoch, entries: entries)
+    }
+
+    private static func readEntry(_ reader: inout ByteReader) throws(RecordFault) -> Entry {
+        guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
+            reader.read(UInt8.self) == Entry.wrappedByDevice, reader.skipZeros(2),
+            let epoch = reader.read(UInt32.self), let box = reader.readBytes(Entry.boxLength)
+        else { throw .malformed("one of its keys is not well-formed") }
+        return Entry(role: role, epoch: epoch, box: [UInt8](box))
+    }
+
+    /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that
+    /// damage to either of the two is seen as damage: a foreign key fails both.
+    private static func authenticate(
+        _ record: UnsafeRawBufferPointer,
+        storeID: StoreID,
+        deviceKey: SecretKey
+    ) throws(RecordFault) {
+        guard record.count >= headerLength + macLength, record.count <= maximumLength else {
+            throw .malformed("its length of \(record.count) bytes is impossible")
+        }
+        let check = record[deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)]
+        let isOurs = check.elementsEqual(deviceCheck(storeID, deviceKey))
+        let isWhole = equal(UnsafeRawBufferPointer(rebasing: record[(record.count - macLength)...]), mac(of: record, deviceKey))
+        switch (isOurs, isWhole) {
+        case (true, true): return
+        case (false, false): throw .wrongDeviceKey
+        default: throw .notAuthentic
+        }
+    }
+
+    private static func deviceCheck(_ storeID: StoreID, _ deviceKey: SecretKey) -> [UInt8] {
+        withUnsafeBytes(of: storeID) { hash($0, deviceKey, .deviceCheck) }
+    }
+
+    /// Over the whole record but the device check and the MAC itself.
+    private static func mac(of record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) -> [UInt8] {
+        let covered =
+            [UInt8](record[..<deviceCheckOffset]) + [UInt8](record[passcodeOffset..<(record.count - macLength)])
+        return covered.withUnsafeBytes { hash($0, deviceKey, .keybag) }
+    }
+
+    private static func hash(_ input: UnsafeRawBufferPointer, _ key: SecretKey, _ personal: Personal) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: macLength) { output, count in
+            let output = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(output)[..<macLength])
+            Sodium.hash(input, key: key, personal: personal, into: output)
+            count = macLength
+        }
+    }
+
+    private static func equal(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) -> Bool {
+        a.count == b.count && b.withUnsafeBytes { sodium_memcmp(a.baseAddress!, $0.baseAddress!, a.count) == 0 }
+    }
+}
+
+// MARK: - The device key's record
+
+/// `LBXD`, version, suite, two zeros, the key.
+enum DeviceKeyRecord {
+    static let length = 8 + SecretKey.length
+
+    static func encoded(_ key: SecretKey) -> [UInt8] {
+        var record = [UInt8](repeating: 0, count: length)
+        record.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.deviceKey.write(to: &writer)
+            writer.skip(2)
+            key.withBytes { writer.write($0) }
+        }
+        return record
+    }
+
+    static func decode(_ record: UnsafeRawBufferPointer) throws -> SecretKey {
+        var reader = ByteReader(record)
+        try RecordKind.deviceKey.check(&reader)
+        guard reader.skipZeros(2), let key = reader.readBytes(SecretKey.length), reader.remaining == 0 else {
+            throw RecordFault.malformed("its length is wrong")
+        }
+        return try SecretKey { $0.copyMemory(from: key) }
+    }
+}

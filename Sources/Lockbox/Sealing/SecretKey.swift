@@ -1,0 +1,36 @@
+import Clibsodium
+import Foundation
+
+/// Thirty-two secret bytes in libsodium's guarded memory: locked into RAM where the system allows it, left out
+/// of core dumps, read-only once filled, wiped when released.
+final class SecretKey: @unchecked Sendable {  // the memory is written in init only
+    static let length = 32
+
+    private let memory: UnsafeMutableRawPointer
+
+    /// A key that `fill` writes in place, so that it exists nowhere else.
+    ///
+    /// - Throws: what `fill` throws; ``LockboxError/storageFailure(operation:path:errno:)`` if there is no memory.
+    init(_ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
+        _ = Sodium.ready
+        guard let memory = sodium_malloc(Self.length) else {
+            throw LockboxError.storageFailure(operation: "sodium_malloc", path: "guarded memory", errno: errno)
+        }
+        do { try fill(UnsafeMutableRawBufferPointer(start: memory, count: Self.length)) } catch {
+            sodium_free(memory)
+            throw error
+        }
+        sodium_mprotect_readonly(memory)
+        self.memory = memory
+    }
+
+    static func random() throws -> SecretKey { try SecretKey(Sodium.fillRandom) }
+
+    deinit { sodium_free(memory) }
+
+    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try withExtendedLifetime(self) {
+            try body(UnsafeRawBufferPointer(start: memory, count: Self.length))
+        }
+    }
+}

@@ -1,0 +1,233 @@
+import Foundation
+
+/// An open folder of the store, checked: a real directory, ours, that nobody else can write to.
+///
+/// Everything in it is reached through the descriptor, so that no path is resolved a second time.
+final class Directory: Sendable {
+    let path: String
+    let descriptor: CInt
+    let calls: SystemCalls
+    let identity: FileIdentity
+    /// Lets one thread at a time ask for the folder's lock file, which tells only processes apart fairly.
+    let writers = NSLock()
+
+    private init(path: String, descriptor: CInt, calls: SystemCalls, identity: FileIdentity) {
+        self.path = path
+        self.descriptor = descriptor
+        self.calls = calls
+        self.identity = identity
+    }
+
+    deinit { calls.close(descriptor) }
+
+    /// Opens a folder, and makes it (0700) first if asked to. Nil if it is not there.
+    static func open(
+        _ name: String,
+        at parent: CInt,
+        path: String,
+        calls: SystemCalls,
+        creating: Bool
+    ) throws -> Directory? {
+        var result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
+        if result == -Int(ENOENT), creating {
+            try make(name, at: parent, path: path, calls: calls)
+            result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
+        }
+        if result == -Int(ENOENT) { return nil }
+        if result == -Int(ELOOP) || result == -Int(ENOTDIR) {
+            let kind = FileIdentity.kind(of: name, at: parent, calls)
+            throw LockboxError.unsafePermissions(path: path, reason: "it is \(kind), not a folder")
+        }
+        let descriptor = CInt(try check(result, "open", path))
+        do {
+            var status = stat()
+            try check(calls.fstat(descriptor, &status), "fstat", path)
+            try checkPermissions(status, path)
+            return Directory(
+                path: path, descriptor: descriptor, calls: calls, identity: FileIdentity(status)
+            )
+        } catch {
+            calls.close(descriptor)
+            throw error
+        }
+    }
+
+    /// The folder of that name in this one.
+    func directory(_ name: String, creating: Bool) throws -> Directory? {
+        try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
+    }
+
+    private static func make(_ name: String, at parent: CInt, path: String, calls: SystemCalls) throws {
+        let result = calls.mkdir(name, at: parent, mode: 0o700)
+        if result == -Int(EEXIST) { return }
+        try check(result, "mkdir", path)
+        try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
+        // So that the new folder survives a power cut. Its parent may be reached through a symbolic link: hence
+        // the dot.
+        let above = parent == SystemCalls.currentDirectory ? "\(parentPath(of: path))/." : "."
+        let descriptor = CInt(try check(calls.open(above, at: parent, O_RDONLY | O_DIRECTORY), "open", path))
+        defer { calls.close(descriptor) }
+        try check(calls.fsync(descriptor), "fsync", parentPath(of: path))
+    }
+
+    static func parentPath(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "" }
+        return String(path[..<slash])
+    }
+
+    private static func checkPermissions(_ status: stat, _ path: String) throws {
+        let reason: String? =
+            if status.st_uid != geteuid() {
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid())"
+            } else if status.st_mode & 0o022 != 0 {
+                "its mode \(octal(status.st_mode)) lets others write to it; chmod 700 it"
+            } else {
+                nil
+            }
+        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+    }
+
+    // MARK: Files
+
+    /// Hands at most `limit` bytes of a file, checked, to `body`. False if it is not there.
+    func readFile(
+        _ name: String,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) throws -> Bool {
+        let result = calls.open(name, at: descriptor, O_RDONLY)
+        if result == -Int(ENOENT) { return false }
+        let file = CInt(try checkOpened(result, name))
+        defer { calls.close(file) }
+        let size = Int(try checkedStatus(of: file, name).st_size)
+        guard size <= maximum else {
+            throw LockboxError.corrupt(record: filePath(name), reason: "it is larger than such a file can be")
+        }
+        let count = min(size, limit)
+        try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            var offset = 0
+            while offset < count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<count])
+                let read = try check(calls.read(file, into: rest), "read", filePath(name))
+                if read == 0 {
+                    throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
+                }
+                offset += read
+            }
+            try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+        }
+        return true
+    }
+
+    /// Makes a new file (0600) with `bytes`, all of them on the disk when this returns; or nothing.
+    func writeFile(_ name: String, _ bytes: [UInt8]) throws {
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let file = CInt(try check(calls.open(name, at: descriptor, flags, mode: 0o600), "open", filePath(name)))
+        do {
+            do {
+                try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
+                try bytes.withUnsafeBytes { try write($0, to: file, name) }
+                // Never asked twice: the second answer may hide the first one's failure.
+                try check(calls.fsync(file), "fsync", filePath(name))
+            } catch {
+                calls.close(file)
+                throw error
+            }
+            try check(calls.close(file), "close", filePath(name))
+        } catch {
+            _ = calls.unlink(name, at: descriptor)
+            throw error
+        }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, to file: CInt, _ name: String) throws {
+        var offset = 0
+        while offset < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+            offset += try check(calls.write(file, rest), "write", filePath(name))
+        }
+    }
+
+    /// Makes what was created, renamed or removed in this folder survive a power cut.
+    func synchronize() throws {
+        try check(calls.fsync(descriptor), "fsync", path)
+    }
+
+    /// The names of everything in the folder. Empty if the folder has been removed.
+    func names() throws -> [String] {
+        let own = calls.open(".", at: descriptor, O_RDONLY | O_DIRECTORY)
+        if own == -Int(ENOENT) { return [] }
+        let (names, result) = calls.names(in: CInt(try check(own, "open", path)))
+        try check(result, "readdir", path)
+        return names
+    }
+
+    /// The status of a file that must be plain, ours, and closed to others.
+    func checkedStatus(of file: CInt, _ name: String) throws -> stat {
+        var status = stat()
+        try check(calls.fstat(file, &status), "fstat", filePath(name))
+        let reason: String? =
+            if status.st_mode & S_IFMT != S_IFREG {
+                "it is \(FileIdentity.kind(status)), not a plain file"
+            } else if status.st_uid != geteuid() {
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid())"
+            } else if status.st_mode & 0o077 != 0 {
+                "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
+            } else if status.st_nlink > 1 {
+                "it has \(status.st_nlink) names; remove the others"
+            } else {
+                nil
+            }
+        if let reason { throw LockboxError.unsafePermissions(path: filePath(name), reason: reason) }
+        return status
+    }
+
+    /// The descriptor of a file just opened.
+    func checkOpened(_ result: Int, _ name: String) throws -> Int {
+        if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
+            let kind = FileIdentity.kind(of: name, at: descriptor, calls)
+            throw LockboxError.unsafePermissions(path: filePath(name), reason: "it is \(kind), not a plain file")
+        }
+        return try check(result, "open", filePath(name))
+    }
+
+    func filePath(_ name: String) -> String { "\(path)/\(name)" }
+}
+
+private func octal(_ mode: mode_t) -> String { "0" + String(mode & 0o7777, radix: 8) }
+
+/// Passes a system call's result on, or throws its error.
+@discardableResult
+func check(_ result: Int, _ operation: String, _ path: @autoclosure () -> String) throws -> Int {
+    if result >= 0 { return result }
+    throw LockboxError.storageFailure(operation: operation, path: path(), errno: CInt(-result))
+}
+
+/// Tells one file from another, and one version of it from the next.
+struct FileIdentity: Equatable {
+    let device: Int64
+    let inode: Int64
+
+    init(_ status: stat) {
+        device = Int64(truncatingIfNeeded: status.st_dev)
+        inode = Int64(truncatingIfNeeded: status.st_ino)
+    }
+
+    static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String {
+        var status = stat()
+        return calls.stat(name, at: directory, &status) == 0 ? kind(status) : "something else"
+    }
+
+    static func kind(_ status: stat) -> String {
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: "a plain file"
+        case S_IFDIR: "a folder"
+        case S_IFLNK: "a symbolic link"
+        case S_IFIFO: "a FIFO"
+        case S_IFSOCK: "a socket"
+        case S_IFBLK, S_IFCHR: "a device"
+        default: "something else"
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/// Where a ``SealedBackend`` keeps its records: named byte strings, sealed already, of which the storage
+/// understands nothing.
+///
+/// Records stand in scopes, one for each prefix, or outside any scope (the keybag). Names are short ASCII.
+///
+/// 1. **Each call is atomic and durable.** When a change has returned, it survives a power cut; when it throws, the
+///    record is as it was.
+/// 2. **Absent is nil or an empty list**, also where nothing was ever stored; a storage that cannot be read
+///    throws. Only ``withLock(on:_:)`` and the changes inside it create anything.
+/// 3. **Locks exclude each other** for the same scope, between threads and between processes; readers take none.
+///    Changes are made under the lock of their scope.
+/// 4. **Errors are ``LockboxError``s**, and none contains what was stored.
+public protocol RecordStorage: Sendable {
+    /// Hands a copy of the record to `body`, which may write to it.
+    ///
+    /// - Parameters:
+    ///   - record: Which one.
+    ///   - limit: At most as many bytes are read, from the beginning.
+    ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
+    /// - Returns: false, without calling `body`, if there is no such record.
+    func read(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) throws -> Bool
+
+    /// Stores a record, in place of the one of that name, if there is one.
+    func replace(_ record: RecordName, _ bytes: [UInt8]) throws
+
+    /// Removes those of the named records that are there.
+    func remove(_ names: [String], scope: String?) throws
+
+    /// The names of the scope's records.
+    func names(scope: String) throws -> [String]
+
+    /// Every scope that was ever written to.
+    func scopes() throws -> [String]
+
+    /// Runs `body` while nobody else holds this lock.
+    ///
+    /// - Parameter scope: The scope to lock; nil locks the records outside any.
+    func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result
+
+    /// A value that differs whenever the record was stored anew; nil if there is no such record.
+    func revision(of record: RecordName) throws -> RecordRevision?
+
+    /// What to call the record in an error: its path, or its like.
+    func location(of record: RecordName) -> String
+}
+
+/// The name of a record.
+public struct RecordName: Sendable, Hashable {
+    /// The scope it stands in, if any.
+    public let scope: String?
+
+    /// Its name there.
+    public let name: String
+
+    /// Any name.
+    public init(scope: String? = nil, name: String) {
+        self.scope = scope
+        self.name = name
+    }
+}
+
+/// Tells one version of a record from another.
+public struct RecordRevision: Sendable, Hashable {
+    private let parts: [Int64]
+
+    /// Of whatever numbers change together with the record.
+    public init(_ parts: Int64...) { self.parts = parts }
+}

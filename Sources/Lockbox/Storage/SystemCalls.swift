@@ -1,0 +1,122 @@
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The system calls that Lockbox makes on files, one method each, so that a test can make any one of them fail.
+///
+/// Results are the kernel's: a negative one is `-errno`. Interrupted calls are made again.
+struct SystemCalls: Sendable {
+    enum Call: String, Sendable {
+        case open, mkdir, fstat, stat, read, write, fsync, close, rename, unlink, chmod, flock, readdir
+    }
+
+    /// Asked before every call; the `errno` that it returns is the call's failure.
+    var fault: (@Sendable (Call) -> CInt?)?
+
+    static let currentDirectory: CInt = AT_FDCWD
+
+    func open(_ path: String, at directory: CInt, _ flags: CInt, mode: mode_t = 0) -> Int {
+        perform(.open) { Int(openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, mode)) }
+    }
+
+    func mkdir(_ path: String, at directory: CInt, mode: mode_t) -> Int {
+        perform(.mkdir) { Int(mkdirat(directory, path, mode)) }
+    }
+
+    func fstat(_ descriptor: CInt, _ status: inout stat) -> Int {
+        perform(.fstat) { Int(Foundation.fstat(descriptor, &status)) }
+    }
+
+    /// Does not follow a symbolic link.
+    func stat(_ path: String, at directory: CInt, _ status: inout stat) -> Int {
+        perform(.stat) { Int(fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW)) }
+    }
+
+    func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        perform(.read) { Foundation.read(descriptor, buffer.baseAddress, buffer.count) }
+    }
+
+    func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
+        perform(.write) { Foundation.write(descriptor, bytes.baseAddress, bytes.count) }
+    }
+
+    func fsync(_ descriptor: CInt) -> Int {
+        perform(.fsync) {
+            #if canImport(Darwin)
+                // fsync on Darwin does not flush the drive's cache.
+                if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
+            #endif
+            return Int(Foundation.fsync(descriptor))
+        }
+    }
+
+    @discardableResult
+    func close(_ descriptor: CInt) -> Int {
+        // Linux and Darwin have closed it also where they report an error: closing again may hit another file.
+        let injected = fault?(.close)
+        let result = Foundation.close(descriptor) == 0 || errno == EINTR ? 0 : -Int(errno)
+        return injected.map { -Int($0) } ?? result
+    }
+
+    func rename(_ old: String, at oldDirectory: CInt, to new: String, at newDirectory: CInt) -> Int {
+        perform(.rename) { Int(renameat(oldDirectory, old, newDirectory, new)) }
+    }
+
+    func unlink(_ path: String, at directory: CInt) -> Int {
+        perform(.unlink) { Int(unlinkat(directory, path, 0)) }
+    }
+
+    func chmod(_ path: String, at directory: CInt, mode: mode_t) -> Int {
+        perform(.chmod) { Int(fchmodat(directory, path, mode, 0)) }
+    }
+
+    func chmod(_ descriptor: CInt, mode: mode_t) -> Int {
+        perform(.chmod) { Int(fchmod(descriptor, mode)) }
+    }
+
+    /// Without waiting: -EWOULDBLOCK if another holds the lock.
+    func lock(_ descriptor: CInt) -> Int {
+        perform(.flock) { Int(flock(descriptor, LOCK_EX | LOCK_NB)) }
+    }
+
+    /// The names in a directory but for `.` and `..`. Takes the descriptor over.
+    func names(in descriptor: CInt) -> (names: [String], result: Int) {
+        if let injected = fault?(.readdir) {
+            Foundation.close(descriptor)
+            return ([], -Int(injected))
+        }
+        guard let stream = fdopendir(descriptor) else {
+            let code = errno
+            Foundation.close(descriptor)
+            return ([], -Int(code))
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        errno = 0
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            // A name that is not UTF-8 is not one of ours.
+            if let name, name != ".", name != ".." { names.append(name) }
+            errno = 0
+        }
+        return (names, -Int(errno))
+    }
+
+    private func perform(_ call: Call, _ body: () -> Int) -> Int {
+        while true {
+            if let injected = fault?(call) { return -Int(injected) }
+            let result = body()
+            if result >= 0 { return result }
+            let code = errno
+            if code != EINTR { return -Int(code) }
+        }
+    }
+}

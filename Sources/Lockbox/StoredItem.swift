@@ -1,0 +1,51 @@
+import Foundation
+
+/// An item as a backend receives it and gives it back whole: key, value and attributes.
+public struct StoredItem: Sendable, Hashable {
+    /// Prefix and key.
+    public let key: ItemKey
+
+    /// The value's bytes and format.
+    public let value: ArchivedValue
+
+    /// Everything else. Its size and format are the value's.
+    public let attributes: ItemAttributes
+
+    /// An item to be written.
+    ///
+    /// - Parameters:
+    ///   - created: `modified` if nil. A backend keeps the older `created` of an item that it replaces.
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; see ``ItemAttributes``.
+    public init(
+        key: ItemKey,
+        value: ArchivedValue,
+        accessibility: Accessibility = .whenUnlocked,
+        modified: Date,
+        created: Date? = nil,
+        expires: Date? = nil,
+        label: String? = nil,
+        comment: String? = nil
+    ) throws {
+        self.init(
+            key: key,
+            value: value,
+            checked: try ItemAttributes(
+                accessibility: accessibility,
+                created: created ?? modified,
+                modified: modified,
+                expires: expires,
+                label: label,
+                comment: comment,
+                size: value.data.count,
+                format: value.format
+            )
+        )
+    }
+
+    /// For attributes that belong to `value` already.
+    init(key: ItemKey, value: ArchivedValue, checked attributes: ItemAttributes) {
+        self.key = key
+        self.value = value
+        self.attributes = attributes
+    }
+}

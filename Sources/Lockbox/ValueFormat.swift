@@ -1,0 +1,25 @@
+/// How an archived value's bytes are to be read. Stored, sealed, with every item.
+///
+/// Lockbox keeps the numbers 0 to 127 for itself; an app's own ``ValueCoder`` takes one from 128 on.
+public struct ValueFormat: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+    /// The number that is stored.
+    public let rawValue: UInt8
+
+    /// Any format, known or not.
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// The bytes themselves: a top-level `Data`.
+    public static let data = ValueFormat(rawValue: 1)
+
+    /// JSON, as ``JSONValueCoder`` writes it.
+    public static let json = ValueFormat(rawValue: 2)
+
+    /// The format's name, or its number.
+    public var description: String {
+        switch self {
+        case .data: "data"
+        case .json: "JSON"
+        default: "format \(rawValue)"
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import Lockbox
+import Synchronization
+
+/// A backend that fails on demand, so that an app can test what it does when its secrets cannot be had.
+///
+/// ```swift
+/// let backend = FailingBackend()
+/// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+/// try lockbox.archiveObject("t0ken", forKey: "token")
+///
+/// backend.fail(.read, with: LockboxError.interactionNotAllowed(.whenUnlocked))
+/// // …the app must not log the user out now
+/// backend.succeed()
+/// ```
+///
+/// A call that is to fail does not reach the backend behind: nothing changes.
+public final class FailingBackend: LockboxBackend {
+    /// The kinds of calls, as ``LockboxBackend`` has them.
+    public enum Operation: Sendable, Hashable, CaseIterable {
+        /// Storing an item.
+        case write
+        /// Reading a value or a whole item.
+        case read
+        /// Reading the attributes of one item or of all, or the prefixes.
+        case attributes
+        /// Changing an item's class.
+        case setAccessibility
+        /// Removing one item, all, or the expired ones.
+        case remove
+    }
+
+    private struct Failure: Sendable {
+        let error: any Error
+        var times: Int?
+    }
+
+    private let wrapped: any LockboxBackend
+    private let failures = Mutex<[Operation: Failure]>([:])
+
+    /// - Parameter wrapped: What answers as long as nothing is to fail.
+    public init(_ wrapped: any LockboxBackend = InMemoryBackend()) {
+        self.wrapped = wrapped
+    }
+
+    /// Makes calls fail from now on.
+    ///
+    /// - Parameters:
+    ///   - operations: Which calls. All, if none is named.
+    ///   - times: How many calls of each kind; nil, all until ``succeed()``.
+    ///   - error: What they throw.
+    public func fail(_ operations: Operation..., times: Int? = nil, with error: any Error) {
+        failures.withLock { failures in
+            for operation in operations.isEmpty ? Operation.allCases : operations {
+                failures[operation] = Failure(error: error, times: times)
+            }
+        }
+    }
+
+    /// Makes every call succeed again.
+    public func succeed() {
+        failures.withLock { $0 = [:] }
+    }
+
+    private func check(_ operation: Operation) throws {
+        try failures.withLock { failures in
+            guard let failure = failures[operation] else { return }
+            switch failure.times {
+            case .some(...0): return
+            case .some(let times): failures[operation]?.times = times - 1
+            case nil: break
+            }
+            throw failure.error
+        }
+    }
+
+    /// See ``LockboxBackend/write(_:policy:)``.
+    public func write(_ item: StoredItem, policy: WritePolicy) throws {
+        try check(.write)
+        try wrapped.write(item, policy: policy)
+    }
+
+    /// See ``LockboxBackend/item(for:now:)``.
+    public func item(for key: ItemKey, now: Date) throws -> StoredItem? {
+        try check(.read)
+        return try wrapped.item(for: key, now: now)
+    }
+
+    /// See ``LockboxBackend/value(for:now:)``.
+    public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
+        try check(.read)
+        return try wrapped.value(for: key, now: now)
+    }
+
+    /// See ``LockboxBackend/attributes(for:now:)``.
+    public func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+        try check(.attributes)
+        return try wrapped.attributes(for: key, now: now)
+    }
+
+    /// See ``LockboxBackend/attributes(prefix:now:)``.
+    public func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
+        try check(.attributes)
+        return try wrapped.attributes(prefix: prefix, now: now)
+    }
+
+    /// See ``LockboxBackend/prefixes()``.
+    public func prefixes() throws -> Set<String> {
+        try check(.attributes)
+        return try wrapped.prefixes()
+    }
+
+    /// See ``LockboxBackend/setAccessibility(_:for:now:)``.
+    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
+        try check(.setAccessibility)
+        try wrapped.setAccessibility(accessibility, for: key, now: now)
+    }
+
+    /// See ``LockboxBackend/remove(_:)``.
+    public func remove(_ key: ItemKey) throws {
+        try check(.remove)
+        try wrapped.remove(key)
+    }
+
+    /// See ``LockboxBackend/removeAll(prefix:)``.
+    public func removeAll(prefix: String) throws {
+        try check(.remove)
+        try wrapped.removeAll(prefix: prefix)
+    }
+
+    /// See ``LockboxBackend/removeExpired(prefix:now:)``.
+    @discardableResult
+    public func removeExpired(prefix: String, now: Date) throws -> Int {
+        try check(.remove)
+        return try wrapped.removeExpired(prefix: prefix, now: now)
+    }
+}
