@@ -23,9 +23,15 @@ let package = Package(
         ),
         .target(name: "Lockbox", dependencies: ["Clibsodium"], swiftSettings: settings),
         .target(name: "LockboxTesting", dependencies: ["Lockbox"], swiftSettings: settings),
+        .executableTarget(
+            name: "LockboxTestProcess",
+            dependencies: ["Lockbox"],
+            path: "Tests/LockboxTestProcess",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "LockboxTests",
-            dependencies: ["Lockbox", "LockboxTesting", "Clibsodium"],
+            dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess", "Clibsodium"],
             resources: [.copy("Vectors")],
             swiftSettings: settings
         ),

@@ -17,15 +17,20 @@ public struct ItemKey: Sendable, Hashable {
     /// Both parts, checked.
     ///
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than
-    ///   ``maximumLength``.
+    ///   ``maximumLength``, or if the prefix begins with a NUL: such prefixes are for Lockbox's own records.
     public init(prefix: String, key: String) throws {
-        try Self.check(prefix, "key prefix")
+        try Self.checkPrefix(prefix)
         try Self.check(key, "key")
         self.prefix = prefix
         self.key = key
     }
 
-    static func check(_ text: String, _ what: String) throws {
+    static func checkPrefix(_ prefix: String) throws {
+        try check(prefix, "key prefix")
+        if prefix.utf8.first == 0 { throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL") }
+    }
+
+    private static func check(_ text: String, _ what: String) throws {
         if text.isEmpty { throw LockboxError.invalidKey(reason: "the \(what) is empty") }
         let length = text.isASCII ? text.utf8.count : max(text.utf8.count, text.canonical.utf8.count)
         if length > maximumLength {

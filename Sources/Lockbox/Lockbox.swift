@@ -30,8 +30,8 @@ public struct Lockbox: Sendable {
     ///   - backend: If nil, the ``EncryptedFileBackend/default`` store of this user.
     ///   - coder: How values other than `Data` become bytes.
     ///   - now: The clock that expiry and dates go by.
-    /// - Throws: ``LockboxError/missingKeyPrefix``, or ``LockboxError/invalidKey(reason:)`` for an empty or
-    ///   over-long prefix.
+    /// - Throws: ``LockboxError/missingKeyPrefix``, or ``LockboxError/invalidKey(reason:)`` for a prefix that
+    ///   ``ItemKey`` refuses.
     public init(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
@@ -39,7 +39,7 @@ public struct Lockbox: Sendable {
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         guard let keyPrefix = keyPrefix ?? Self.programIdentifier else { throw LockboxError.missingKeyPrefix }
-        try ItemKey.check(keyPrefix, "key prefix")
+        try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend ?? EncryptedFileBackend.default
         self.coder = coder

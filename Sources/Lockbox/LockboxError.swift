@@ -135,6 +135,9 @@ extension LockboxError: LocalizedError, CustomNSError {
     /// The domain of the `NSError` this becomes.
     public static var errorDomain: String { "LockboxError" }
 
+    /// The description, for `localizedDescription` also where `LocalizedError` is not asked.
+    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: description] }
+
     /// As ``osStatus``.
     public var errorCode: Int { Int(osStatus) }
 

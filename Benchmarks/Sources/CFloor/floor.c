@@ -17,7 +17,7 @@ enum { KEYBAG_HEADER = 136, ENTRY = 8 + BOX + KEY, META_MAX = BOX + 16640, VALUE
 enum { ROLE_METADATA = 8, ROLE_NAMES = 9 };
 
 struct floor_store {
-    char directory[4096], scope_prefix[256], scope_name[NAME + 1];
+    char directory[4096], scope_prefix[256], scope_name[8 + 1 + NAME + 1];
     int root, tmp, items, scope;
     uint8_t id[16], keys[10][KEY];
     uint32_t epoch;
@@ -135,7 +135,11 @@ static int open_scope(floor_store *s, const char *prefix) {
     put32(input, p);
     memcpy(input + 4, prefix, p);
     hash(id, 32, input, 4 + p, s->keys[ROLE_NAMES], "lockbox.scope.v1");
-    base32(id, s->scope_name);
+    uint8_t tag[32] = {0};
+    memcpy(tag, s->id, 16);
+    base32(tag, s->scope_name);
+    s->scope_name[8] = '-';
+    base32(id, s->scope_name + 9);
     if (s->scope >= 0) close(s->scope);
     s->scope = openat(s->items, s->scope_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     snprintf(s->scope_prefix, sizeof s->scope_prefix, "%s", prefix);
@@ -296,7 +300,7 @@ static int store(floor_store *s, const char *name, const uint8_t id[32], const c
     memcpy(v + VALUE_HEADER, value, length);
     seal(record, HEADER + meta, n, context, 53, s->keys[1], "lockbox.value.v1");
 
-    char temporary[NAME + 32];
+    char temporary[8 + 1 + NAME + 32];
     uint64_t random;
     randombytes_buf(&random, sizeof random);
     snprintf(temporary, sizeof temporary, "%s.%llx", s->scope_name, (unsigned long long)random);

@@ -62,7 +62,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     public func prefixes() throws -> Set<String> {
         guard let keyring = try keyring(creating: false) else { return [] }
         var prefixes: Set<String> = []
-        for scope in try storage.scopes() where RecordID(name: scope) != nil {
+        for scope in try storage.scopes() where keyring.isScopeName(scope) {
             for item in try items(scope: scope) {
                 guard let metadata = try metadata(item, keyring) else { continue }
                 prefixes.insert(metadata.key.prefix)
@@ -197,6 +197,12 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         return metadata
     }
 
+    /// Where an item's record is, or would be. Makes the store if there is none.
+    func record(of key: ItemKey) throws -> RecordName {
+        guard let keyring = try keyring(creating: true) else { throw keybagIsMissing }
+        return place(of: key, keyring).record
+    }
+
     // MARK: One scope
 
     private static var maximumScopes: Int { 1024 }
@@ -205,7 +211,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         scopes.withLock { scopes in
             if let scope = scopes[prefix] { return scope }
             if scopes.count >= Self.maximumScopes { scopes.removeAll() }
-            let scope = keyring.scopeID(prefix: prefix).name
+            let scope = keyring.scopeName(prefix: prefix)
             scopes[prefix] = scope
             return scope
         }
@@ -294,6 +300,7 @@ extension SealedBackend {
         do { keyring = try keybag.unwrap(deviceKey: deviceKey) } catch let fault as RecordFault {
             throw error(fault, Self.keybagRecord)
         }
+        try checkItems(belongTo: keyring)
         opened.withLock { $0 = OpenedKeybag(keyring: keyring, revision: revision) }
         return keyring
     }
@@ -314,8 +321,14 @@ extension SealedBackend {
 
     /// A store whose keybag is lost must not be taken for a new one, nor its items for absent.
     private func checkHasNoItems() throws {
-        for scope in try storage.scopes() where RecordID(name: scope) != nil {
-            if try !items(scope: scope).isEmpty { throw keybagIsMissing }
+        if try !storage.scopes().isEmpty { throw keybagIsMissing }
+    }
+
+    /// Under another store's keybag, put there with its device key, every item would seem to be absent.
+    private func checkItems(belongTo keyring: Keyring) throws {
+        let scopes = try storage.scopes()
+        if !scopes.isEmpty, !scopes.contains(where: keyring.isScopeName) {
+            throw LockboxError.authenticationFailed(record: storage.location(of: Self.keybagRecord))
         }
     }
 

@@ -171,7 +171,7 @@ extension Keybag {
             writer.skip(2)
             writer.write(generation)
             withUnsafeBytes(of: storeID) { writer.write($0) }
-            Self.deviceCheck(storeID, deviceKey).withUnsafeBytes { writer.write($0) }
+            Self.deviceCheck(deviceKey).withUnsafeBytes { writer.write($0) }
             writer.skip(Self.passcodeLength)
             writer.write(epoch)
             writer.write(UInt32(entries.count))
@@ -191,7 +191,7 @@ extension Keybag {
         guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
             let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
         else { throw .malformed("its header is not well-formed") }
-        try Self.authenticate(record, storeID: storeID, deviceKey: deviceKey)
+        try Self.authenticate(record, deviceKey)
 
         _ = reader.readBytes(Self.deviceCheckLength)
         guard reader.skipZeros(Self.passcodeLength) else { throw .unsupportedVersion(1) }
@@ -213,16 +213,12 @@ extension Keybag {
 
     /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that
     /// damage to either of the two is seen as damage: a foreign key fails both.
-    private static func authenticate(
-        _ record: UnsafeRawBufferPointer,
-        storeID: StoreID,
-        deviceKey: SecretKey
-    ) throws(RecordFault) {
+    private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) throws(RecordFault) {
         guard record.count >= headerLength + macLength, record.count <= maximumLength else {
             throw .malformed("its length of \(record.count) bytes is impossible")
         }
         let check = record[deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)]
-        let isOurs = check.elementsEqual(deviceCheck(storeID, deviceKey))
+        let isOurs = check.elementsEqual(deviceCheck(deviceKey))
         let isWhole = equal(UnsafeRawBufferPointer(rebasing: record[(record.count - macLength)...]), mac(of: record, deviceKey))
         switch (isOurs, isWhole) {
         case (true, true): return
@@ -231,8 +227,8 @@ extension Keybag {
         }
     }
 
-    private static func deviceCheck(_ storeID: StoreID, _ deviceKey: SecretKey) -> [UInt8] {
-        withUnsafeBytes(of: storeID) { hash($0, deviceKey, .deviceCheck) }
+    private static func deviceCheck(_ deviceKey: SecretKey) -> [UInt8] {
+        hash(UnsafeRawBufferPointer(start: nil, count: 0), deviceKey, .deviceCheck)
     }
 
     /// Over the whole record but the device check and the MAC itself.

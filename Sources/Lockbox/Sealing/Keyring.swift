@@ -7,6 +7,10 @@ final class Keyring: Sendable {
     /// The epoch that new items are sealed under.
     let epoch: UInt32
 
+    /// The first eight characters of the store id in base32. It begins the name of every scope, and so shows
+    /// whether a store's items and its keybag belong together.
+    let storeTag: String
+
     private let names: SecretKey
     /// Few: looking through them costs less than a hash.
     private let keys: [(slot: Slot, key: SecretKey)]
@@ -30,6 +34,9 @@ final class Keyring: Sendable {
         self.storeID = keybag.storeID
         self.generation = keybag.generation
         self.epoch = keybag.epoch
+        self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
+            String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
+        }
         self.names = names
         self.keys = keys
     }
@@ -41,10 +48,12 @@ final class Keyring: Sendable {
         return found.key
     }
 
-    /// The id of the folder that holds a prefix's items.
-    func scopeID(prefix: String) -> RecordID {
-        id(personal: .scope, [prefix.canonical])
+    /// The name of the scope that holds a prefix's items.
+    func scopeName(prefix: String) -> String {
+        "\(storeTag)-\(id(personal: .scope, [prefix.canonical]).name)"
     }
+
+    func isScopeName(_ name: String) -> Bool { name.hasPrefix("\(storeTag)-") }
 
     /// The id of an item's file.
     func itemID(_ key: ItemKey) -> RecordID {

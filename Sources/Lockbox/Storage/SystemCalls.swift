@@ -16,8 +16,15 @@ struct SystemCalls: Sendable {
         case open, mkdir, fstat, stat, read, write, fsync, close, rename, unlink, chmod, flock, readdir
     }
 
-    /// Asked before every call; the `errno` that it returns is the call's failure.
-    var fault: (@Sendable (Call) -> CInt?)?
+    enum Fault: Sendable {
+        /// The call fails with this `errno`, and does nothing.
+        case failure(CInt)
+        /// A read or write does only half of what it was asked.
+        case partial
+    }
+
+    /// Asked before every call.
+    var fault: (@Sendable (Call) -> Fault?)?
 
     static let currentDirectory: CInt = AT_FDCWD
 
@@ -39,11 +46,11 @@ struct SystemCalls: Sendable {
     }
 
     func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        perform(.read) { Foundation.read(descriptor, buffer.baseAddress, buffer.count) }
+        perform(.read, of: buffer.count) { Foundation.read(descriptor, buffer.baseAddress, $0) }
     }
 
     func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
-        perform(.write) { Foundation.write(descriptor, bytes.baseAddress, bytes.count) }
+        perform(.write, of: bytes.count) { Foundation.write(descriptor, bytes.baseAddress, $0) }
     }
 
     func fsync(_ descriptor: CInt) -> Int {
@@ -58,10 +65,11 @@ struct SystemCalls: Sendable {
 
     @discardableResult
     func close(_ descriptor: CInt) -> Int {
-        // Linux and Darwin have closed it also where they report an error: closing again may hit another file.
         let injected = fault?(.close)
-        let result = Foundation.close(descriptor) == 0 || errno == EINTR ? 0 : -Int(errno)
-        return injected.map { -Int($0) } ?? result
+        // Linux and Darwin have closed it also where they report an error: closing again may hit another file.
+        var code = Foundation.close(descriptor) == 0 ? 0 : errno
+        if case .failure(let other) = injected { code = other }
+        return code == EINTR ? 0 : -Int(code)
     }
 
     func rename(_ old: String, at oldDirectory: CInt, to new: String, at newDirectory: CInt) -> Int {
@@ -87,9 +95,9 @@ struct SystemCalls: Sendable {
 
     /// The names in a directory but for `.` and `..`. Takes the descriptor over.
     func names(in descriptor: CInt) -> (names: [String], result: Int) {
-        if let injected = fault?(.readdir) {
+        if case .failure(let code) = fault?(.readdir), code != EINTR {
             Foundation.close(descriptor)
-            return ([], -Int(injected))
+            return ([], -Int(code))
         }
         guard let stream = fdopendir(descriptor) else {
             let code = errno
@@ -111,9 +119,19 @@ struct SystemCalls: Sendable {
     }
 
     private func perform(_ call: Call, _ body: () -> Int) -> Int {
+        perform(call, of: 0) { _ in body() }
+    }
+
+    private func perform(_ call: Call, of count: Int, _ body: (Int) -> Int) -> Int {
         while true {
-            if let injected = fault?(call) { return -Int(injected) }
-            let result = body()
+            var count = count
+            switch fault?(call) {
+            case .failure(EINTR): continue
+            case .failure(let code): return -Int(code)
+            case .partial: count = (count + 1) / 2
+            case nil: break
+            }
+            let result = body(count)
             if result >= 0 { return result }
             let code = errno
             if code != EINTR { return -Int(code) }

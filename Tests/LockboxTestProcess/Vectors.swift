@@ -1,0 +1,157 @@
+import Foundation
+
+@testable import Lockbox
+
+/// A store, what is in it, and records that must be refused: `Tests/LockboxTests/Vectors/*.json`.
+///
+/// A file of vectors is made once for a version of the format, and never again: it proves that old files still open.
+struct Vectors: Codable {
+    var deviceKey: Data
+    var keybag: Data
+    var items: [Item]
+    var refused: [Refused]
+
+    struct Item: Codable {
+        var prefix: String
+        var key: String
+        var accessibility: String
+        /// Seconds since 2001-01-01 00:00:00 UTC.
+        var created: Double
+        var modified: Double
+        var expires: Double?
+        var label: String?
+        var comment: String?
+        var format: UInt8
+        var value: Data
+        /// Below the store's folder.
+        var path: String
+        var record: Data
+    }
+
+    /// Bytes that stand in the place of the first item's record.
+    struct Refused: Codable {
+        var description: String
+        var error: String
+        var record: Data
+    }
+}
+
+func printVectors(_ directory: String) throws {
+    let backend = EncryptedFileBackend(directory: directory)
+    func bytes(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(path)")) }
+
+    let date = Date(timeIntervalSinceReferenceDate: 801_234_567.890625)
+    func value(_ text: String, _ format: ValueFormat = .data) throws -> ArchivedValue {
+        try ArchivedValue(data: Data(text.utf8), format: format)
+    }
+    var items = try [
+        StoredItem(key: ItemKey(prefix: "com.example.app", key: "token"), value: value("t0ken"), modified: date),
+        StoredItem(
+            key: ItemKey(prefix: "com.example.app", key: "session"),
+            value: value(#"{"user":"alice","visits":3}"#, .json),
+            accessibility: .afterFirstUnlock,
+            modified: date + 1,
+            created: date,
+            expires: Date(timeIntervalSinceReferenceDate: 32e9),
+            label: "Session",
+            comment: "Of the web shop"
+        ),
+        StoredItem(key: ItemKey(prefix: "com.example.app", key: "empty"), value: value(""), modified: date),
+        StoredItem(
+            key: ItemKey(prefix: "com.example.app", key: "expired"), value: value("gone"), modified: date, expires: date + 1
+        ),
+        StoredItem(key: ItemKey(prefix: "com.example.app", key: "Caf\u{E9} 🔑"), value: value("composed"), modified: date),
+        StoredItem(
+            key: ItemKey(prefix: "com.example.app", key: "custom"),
+            value: value("a coder's own", ValueFormat(rawValue: 200)),
+            modified: date
+        ),
+        StoredItem(
+            key: ItemKey(prefix: "com.example.app", key: "large"),
+            value: value(String(repeating: "0123456789", count: 500)),
+            modified: date,
+            comment: String(repeating: "c", count: 300)
+        ),
+        StoredItem(key: ItemKey(prefix: "com.example", key: "app.token"), value: value("of another"), modified: date),
+    ]
+    for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
+        items.append(
+            try StoredItem(
+                key: ItemKey(prefix: "com.example.classes", key: "\(accessibility)"),
+                value: value("of the class \(accessibility.rawValue)"),
+                accessibility: accessibility,
+                modified: date
+            )
+        )
+    }
+    for item in items { try backend.write(item, policy: .addOnly) }
+
+    let described = try items.map { item in
+        let path = try backend.storage.location(of: backend.record(of: item.key)).dropFirst(directory.count + 1)
+        return Vectors.Item(
+            prefix: item.key.prefix,
+            key: item.key.key,
+            accessibility: item.attributes.accessibility.rawValue,
+            created: item.attributes.created.timeIntervalSinceReferenceDate,
+            modified: item.attributes.modified.timeIntervalSinceReferenceDate,
+            expires: item.attributes.expires?.timeIntervalSinceReferenceDate,
+            label: item.attributes.label,
+            comment: item.attributes.comment,
+            format: item.value.format.rawValue,
+            value: item.value.data,
+            path: String(path),
+            record: try bytes(String(path))
+        )
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let vectors = try Vectors(
+        deviceKey: bytes("device-key"),
+        keybag: bytes("keybag"),
+        items: described,
+        refused: refused(described[0].record, another: described[1].record)
+    )
+    print(String(decoding: try encoder.encode(vectors), as: UTF8.self))
+}
+
+private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
+    func changed(_ description: String, _ error: String, at offset: Int, to bytes: UInt8...) -> Vectors.Refused {
+        var record = record
+        record.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+        return Vectors.Refused(description: description, error: error, record: record)
+    }
+    func flipped(_ description: String, at offset: Int) -> Vectors.Refused {
+        changed(description, "authenticationFailed", at: offset, to: record[offset] ^ 1)
+    }
+    return [
+        .init(description: "no bytes", error: "corrupt", record: Data()),
+        .init(description: "cut in the header", error: "corrupt", record: record.prefix(31)),
+        .init(description: "cut in the metadata", error: "corrupt", record: record.prefix(300)),
+        .init(description: "cut at the metadata's end", error: "corrupt", record: record.prefix(360)),
+        .init(description: "the last byte missing", error: "authenticationFailed", record: record.dropLast()),
+        .init(description: "a byte more", error: "authenticationFailed", record: record + [0]),
+        .init(description: "another item's record", error: "authenticationFailed", record: another),
+        changed("another magic", "corrupt", at: 0, to: 0x6C),
+        changed("version 0", "unsupportedVersion", at: 4, to: 0),
+        changed("version 2", "unsupportedVersion", at: 4, to: 2),
+        changed("suite 0", "corrupt", at: 5, to: 0),
+        changed("suite 2", "corrupt", at: 5, to: 2),
+        changed("class 0", "corrupt", at: 6, to: 0),
+        changed("class 8", "corrupt", at: 6, to: 8),
+        changed("another class", "authenticationFailed", at: 6, to: 2),
+        changed("the reserved byte not zero", "corrupt", at: 7, to: 1),
+        changed("an epoch that the keybag does not hold", "corrupt", at: 8, to: 2),
+        changed("a metadata length past the end", "corrupt", at: 12, to: 0xFF, 0xFF, 0xFF, 0xFF),
+        changed("a metadata length of zero", "corrupt", at: 12, to: 0, 0, 0, 0),
+        changed("a metadata length that is longer", "authenticationFailed", at: 12, to: 0x49, 1, 0, 0),
+        flipped("a bit of the store id", at: 16),
+        flipped("a bit of the metadata's nonce", at: 32),
+        flipped("a bit of the metadata's commitment", at: 56),
+        flipped("a bit of the metadata", at: 88),
+        flipped("a bit of the metadata's tag", at: 359),
+        flipped("a bit of the value's nonce", at: 360),
+        flipped("a bit of the value's commitment", at: 384),
+        flipped("a bit of the value", at: 416),
+        flipped("a bit of the value's tag", at: record.count - 1),
+    ]
+}

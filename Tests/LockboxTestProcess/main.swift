@@ -1,0 +1,69 @@
+// A process of its own for the tests: one that uses a store beside others, or dies in the middle.
+//
+//     LockboxTestProcess use DIRECTORY NUMBER          waits for the end of standard input, then writes and reads
+//     LockboxTestProcess write DIRECTORY KEY VALUE     archives one value
+//     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th system call
+//     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
+//     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
+
+import Foundation
+
+@testable import Lockbox
+
+let arguments = Array(CommandLine.arguments.dropFirst())
+let prefix = "com.example.process"
+
+func lockbox(_ directory: String, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
+    let storage = FileStorage(directory: directory, calls: calls)
+    return try Lockbox(keyPrefix: prefix, backend: SealedBackend(storage: storage))
+}
+
+func waitForEndOfInput() {
+    while readLine() != nil {}
+}
+
+switch arguments.first {
+case "use" where arguments.count == 3:
+    waitForEndOfInput()
+    let lockbox = try lockbox(arguments[1])
+    try lockbox.archiveObject("of \(arguments[2])", forKey: "own \(arguments[2])")
+    try lockbox.archiveObject("of \(arguments[2])", forKey: "shared")
+    guard try lockbox.unarchiveObject(forKey: "own \(arguments[2])") == "of \(arguments[2])" else { exit(2) }
+
+case "write" where arguments.count == 4:
+    try lockbox(arguments[1]).archiveObject(arguments[3], forKey: arguments[2])
+
+case "die" where arguments.count == 5:
+    let last = Int(arguments[4])!
+    let count = Counter()
+    let calls = SystemCalls(fault: { _ in
+        if count.next() == last { kill(getpid(), SIGKILL) }
+        return nil
+    })
+    try lockbox(arguments[1], calls).archiveObject(arguments[3], forKey: arguments[2])
+
+case "hold" where arguments.count == 3:
+    let backend = EncryptedFileBackend(directory: arguments[1])
+    let record = try backend.record(of: ItemKey(prefix: prefix, key: arguments[2]))
+    try backend.storage.withLock(on: record.scope) {
+        print("held")
+        fflush(nil)
+        waitForEndOfInput()
+    }
+
+case "vectors" where arguments.count == 2:
+    try printVectors(arguments[1])
+
+default:
+    exit(64)
+}
+
+/// Used by one thread only; a class so that the closure can change it.
+final class Counter: @unchecked Sendable {
+    private var value = 0
+
+    func next() -> Int {
+        value += 1
+        return value
+    }
+}

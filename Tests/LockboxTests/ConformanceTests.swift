@@ -1,0 +1,31 @@
+import LockboxTesting
+import Testing
+
+@testable import Lockbox
+
+@Suite struct ConformanceTests {
+    @Test(arguments: BackendConformance.all)
+    func inMemoryBackend(_ requirement: BackendConformance) throws {
+        try requirement.check { InMemoryBackend() }
+    }
+
+    @Test(arguments: BackendConformance.all)
+    func encryptedFileBackend(_ requirement: BackendConformance) throws {
+        let store = try TestStore()
+        try requirement.check { store.backend() }
+    }
+
+    @Test(arguments: BackendConformance.all)
+    func failingBackendThatDoesNotFail(_ requirement: BackendConformance) throws {
+        try requirement.check { FailingBackend() }
+    }
+
+    /// A suite that passes everything would be worth nothing.
+    @Test func findsBackendsThatDoNotConform() {
+        for defect in DefectiveBackend.Defect.allCases {
+            #expect(throws: (any Error).self, "\(defect)") {
+                try BackendConformance.checkAll { DefectiveBackend(defect) }
+            }
+        }
+    }
+}

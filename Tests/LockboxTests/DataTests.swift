@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// With the test data of others.
+@Suite struct DataTests {
+    @Test(.enabled(if: TestData.naughtyStrings.isPresent, "\(TestData.naughtyStrings.absence)"))
+    func naughtyStringsAsKeysAndValues() throws {
+        let strings = try TestData.naughtyStrings.load([String].self)
+        #expect(strings.count == 515)
+        let store = try TestStore()
+        let lockbox = try store.lockbox()
+        let keys = strings.filter { !$0.isEmpty }
+        for (index, string) in strings.enumerated() { try lockbox.archiveObject(string, forKey: "value \(index)") }
+        for key in keys { try lockbox.archiveObject(key, forKey: key, label: String(key.prefix(100))) }
+
+        let reopened = try store.lockbox()
+        for (index, string) in strings.enumerated() {
+            let value = try #require(try reopened.unarchiveObject(String.self, forKey: "value \(index)"))
+            #expect(Array(value.utf8) == Array(string.utf8))
+        }
+        for key in keys {
+            // Of equal keys, the last one's value.
+            let last = keys.last { $0 == key }!
+            let value = try #require(try reopened.unarchiveObject(String.self, forKey: key))
+            #expect(Array(value.utf8) == Array(last.utf8))
+        }
+        #expect(try reopened.allKeys() == Set(keys).union(strings.indices.map { "value \($0)" }))
+        #expect(lockboxError { try lockbox.archiveObject("", forKey: "") }?.name == "invalidKey")
+        #expect(lockboxError { try store.lockbox("") }?.name == "invalidKey")
+        for prefix in Set(keys) where !prefix.hasPrefix("\0") {
+            let lockbox = try Lockbox(keyPrefix: prefix, backend: InMemoryBackend())
+            #expect(lockbox.keyPrefix == prefix)
+        }
+    }
+
+    private struct Wycheproof: Decodable {
+        struct Group: Decodable { var tests: [Vector] }
+        struct Vector: Decodable {
+            var tcId: Int
+            var key, iv, aad, msg, ct, tag, result: String
+        }
+        var numberOfTests: Int
+        var testGroups: [Group]
+    }
+
+    @Test(.enabled(if: TestData.wycheproof.isPresent, "\(TestData.wycheproof.absence)"))
+    func wycheproofVectorsOfTheCipher() throws {
+        let file = try TestData.wycheproof.load(Wycheproof.self)
+        let vectors = file.testGroups.flatMap(\.tests)
+        #expect(vectors.count == 315 && file.numberOfTests == 315)
+        var valid = 0
+        for vector in vectors {
+            let (key, nonce, data) = (bytes(vector.key), bytes(vector.iv), bytes(vector.aad))
+            let (message, sealed) = (bytes(vector.msg), bytes(vector.ct) + bytes(vector.tag))
+            #expect(open(sealed, data, nonce, key) == (vector.result == "valid" ? message : nil), "\(vector.tcId)")
+            if vector.result == "valid" {
+                valid += 1
+                #expect(seal(message, data, nonce, key) == sealed, "\(vector.tcId)")
+            }
+        }
+        #expect(valid > 0 && valid < vectors.count)
+    }
+
+    private func open(_ sealed: [UInt8], _ data: [UInt8], _ nonce: [UInt8], _ key: [UInt8]) -> [UInt8]? {
+        var output = [UInt8](repeating: 0, count: max(0, sealed.count - AEAD.tagLength))
+        let opened = output.withUnsafeMutableBytes { output in
+            sealed.withUnsafeBytes { sealed in
+                data.withUnsafeBytes { data in
+                    nonce.withUnsafeBytes { nonce in
+                        key.withUnsafeBytes { AEAD.open(sealed, authenticating: data, nonce: nonce, key: $0, into: output) }
+                    }
+                }
+            }
+        }
+        return opened ? output : nil
+    }
+
+    private func seal(_ message: [UInt8], _ data: [UInt8], _ nonce: [UInt8], _ key: [UInt8]) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: message.count + AEAD.tagLength)
+        output.withUnsafeMutableBytes { output in
+            message.withUnsafeBytes { message in
+                data.withUnsafeBytes { data in
+                    nonce.withUnsafeBytes { nonce in
+                        key.withUnsafeBytes { AEAD.seal(message, authenticating: data, nonce: nonce, key: $0, into: output) }
+                    }
+                }
+            }
+        }
+        return output
+    }
+
+    private func bytes(_ hex: String) -> [UInt8] {
+        let digits = Array(hex)
+        return stride(from: 0, to: digits.count, by: 2).map { UInt8(String(digits[$0..<$0 + 2]), radix: 16)! }
+    }
+}

@@ -1,0 +1,221 @@
+import Foundation
+import LockboxTesting
+import Testing
+
+@testable import Lockbox
+
+/// What the facade adds to its backend.
+@Suite struct FacadeTests {
+    private let backend = InMemoryBackend()
+    private let clock = TestClock()
+
+    private func lockbox(_ prefix: String = "com.example.app", coder: any ValueCoder = JSONValueCoder()) throws -> Lockbox {
+        try Lockbox(keyPrefix: prefix, backend: backend, coder: coder, now: { [clock] in clock.now })
+    }
+
+    @Test func archivesAndUnarchives() throws {
+        let lockbox = try lockbox()
+        try lockbox.archiveObject("secret", forKey: "key")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == "secret")
+        let inferred: String? = try lockbox.unarchiveObject(forKey: "key")
+        #expect(inferred == "secret")
+        #expect(try lockbox.containsObject(forKey: "key"))
+        #expect(try lockbox.allKeys() == ["key"])
+    }
+
+    @Test func nilRemovesReally() throws {
+        let lockbox = try lockbox()
+        for policy in WritePolicy.allCases {
+            try lockbox.archiveObject("secret", forKey: "key")
+            try lockbox.archiveObject(nil as String?, forKey: "key", policy: policy)
+            #expect(try !lockbox.containsObject(forKey: "key"))
+            #expect(try lockbox.allAttributes().isEmpty)
+        }
+    }
+
+    @Test func keepsAttributes() throws {
+        let lockbox = try lockbox()
+        let expires = clock.now + 100
+        try lockbox.archiveObject(
+            [1, 2], forKey: "key", accessibility: .afterFirstUnlock, expires: expires, label: "L", comment: "C"
+        )
+        clock.now += 10
+        let attributes = try #require(try lockbox.attributes(forKey: "key"))
+        #expect(attributes.accessibility == .afterFirstUnlock)
+        #expect(attributes.created == clock.now - 10)
+        #expect(attributes.modified == clock.now - 10)
+        #expect(attributes.expires == expires)
+        #expect(attributes.label == "L")
+        #expect(attributes.comment == "C")
+        #expect(attributes.size == 5)
+        #expect(attributes.format == .json)
+        #expect(try lockbox.allAttributes() == ["key": attributes])
+    }
+
+    @Test func changesAccessibility() throws {
+        let lockbox = try lockbox()
+        try lockbox.archiveObject("secret", forKey: "key")
+        try lockbox.setAccessibility(.always, forKey: "key")
+        #expect(try lockbox.attributes(forKey: "key")?.accessibility == .always)
+        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "missing") }?.name == "itemNotFound")
+    }
+
+    @Test func expiredReadsAsAbsentEverywhere() throws {
+        let lockbox = try lockbox()
+        try lockbox.archiveObject("secret", forKey: "key", expires: clock.now + 60)
+        clock.now += 60
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
+        #expect(try !lockbox.containsObject(forKey: "key"))
+        #expect(try lockbox.attributes(forKey: "key") == nil)
+        #expect(try lockbox.allKeys().isEmpty)
+        clock.now -= 1
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret", "a clock that jumps destroys nothing")
+        clock.now += 1
+        #expect(try lockbox.removeExpired() == 1)
+        clock.now -= 1
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
+    }
+
+    @Test func removesOnlyItsOwnPrefix() throws {
+        let (one, other) = (try lockbox("a"), try lockbox("a.b"))
+        try one.archiveObject("one", forKey: "b.c")
+        try other.archiveObject("other", forKey: "c")
+        try one.removeAllObjects()
+        #expect(try one.allKeys().isEmpty)
+        #expect(try other.unarchiveObject(forKey: "c") == "other")
+    }
+
+    @Test func refusesEmptyAndOverlongNames() throws {
+        #expect(lockboxError { try self.lockbox("") }?.name == "invalidKey")
+        #expect(lockboxError { try self.lockbox("\0own") }?.name == "invalidKey", "kept for Lockbox itself")
+        #expect(lockboxError { try self.lockbox(String(repeating: "x", count: 4097)) }?.name == "invalidKey")
+        let lockbox = try lockbox()
+        for key in ["", String(repeating: "x", count: 4097), String(repeating: "e\u{301}", count: 1400)] {
+            #expect(lockboxError { try lockbox.archiveObject(1, forKey: key) }?.name == "invalidKey")
+            #expect(lockboxError { try lockbox.unarchiveObject(Int.self, forKey: key) }?.name == "invalidKey")
+            #expect(lockboxError { try lockbox.removeObject(forKey: key) }?.name == "invalidKey")
+        }
+        let long = String(repeating: "x", count: 4097)
+        #expect(lockboxError { try lockbox.archiveObject(1, forKey: "k", label: long) }?.name == "invalidAttribute")
+        #expect(lockboxError { try lockbox.archiveObject(1, forKey: "k", comment: long) }?.name == "invalidAttribute")
+        let never = Date(timeIntervalSinceReferenceDate: .nan)
+        #expect(lockboxError { try lockbox.archiveObject(1, forKey: "k", expires: never) }?.name == "invalidAttribute")
+        #expect(try lockbox.allKeys().isEmpty)
+    }
+
+    @Test func coderCanBeReplacedAndIsNotMistaken() throws {
+        let reversed = try lockbox(coder: ReversedCoder())
+        try reversed.archiveObject("secret", forKey: "key")
+        #expect(try reversed.unarchiveObject(forKey: "key") == "secret")
+        #expect(try reversed.attributes(forKey: "key")?.format == ValueFormat(rawValue: 128))
+        #expect(lockboxError { try lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch")
+        try lockbox().archiveObject("secret", forKey: "key")
+        #expect(lockboxError { try reversed.unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch")
+    }
+
+    @Test func asyncCallsDoTheSame() async throws {
+        let lockbox = try lockbox()
+        try await lockbox.archiveObject("secret", forKey: "key", label: "L", policy: .addOnly)
+        let value: String? = try await lockbox.unarchiveObject(forKey: "key")
+        #expect(value == "secret")
+        #expect(try await lockbox.containsObject(forKey: "key"))
+        #expect(try await lockbox.attributes(forKey: "key")?.label == "L")
+        try await lockbox.setAccessibility(.always, forKey: "key")
+        #expect(try await lockbox.allKeys() == ["key"])
+        #expect(try await lockbox.allAttributes()["key"]?.accessibility == .always)
+        #expect(try await lockbox.removeExpired() == 0)
+        try await lockbox.removeObject(forKey: "key")
+        #expect(try await lockbox.unarchiveObject(String.self, forKey: "key") == nil)
+        try await lockbox.archiveObject("secret", forKey: "key")
+        try await lockbox.archiveObject(nil as String?, forKey: "key")
+        try await lockbox.archiveObject("secret", forKey: "other")
+        try await lockbox.removeAllObjects()
+        #expect(try await lockbox.allKeys().isEmpty)
+        await #expect(throws: LockboxError.self) { try await lockbox.unarchiveObject(String.self, forKey: "") }
+    }
+
+    /// Of a class that is not Sendable, as a view model's values may be.
+    @MainActor @Test func asyncCallsTakeValuesThatAreNotSendable() async throws {
+        final class Settings: Codable { var theme = "dark" }
+        let lockbox = try lockbox()
+        let settings = Settings()
+        try await lockbox.archiveObject(settings, forKey: "settings")
+        #expect(try await lockbox.unarchiveObject(Settings.self, forKey: "settings")?.theme == settings.theme)
+    }
+
+    /// More calls than the cooperative pool has threads, each of which waits until all of them have begun.
+    @Test(.timeLimit(.minutes(1))) func asyncCallsDoNotBlockThePool() async throws {
+        let count = 2 * ProcessInfo.processInfo.activeProcessorCount + 2
+        let backend = RendezvousBackend(count)
+        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<count { group.addTask { try await lockbox.removeObject(forKey: "key") } }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func appCanTestItsErrorPaths() throws {
+        let failing = FailingBackend(backend)
+        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: failing)
+        try lockbox.archiveObject("secret", forKey: "key")
+        failing.fail(.read, times: 2, with: LockboxError.interactionNotAllowed(.whenUnlocked))
+        for _ in 0..<2 {
+            #expect(lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name == "interactionNotAllowed")
+        }
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+        failing.fail(with: LockboxError.storageFailure(operation: "open", path: "x", errno: EIO))
+        let calls: [() throws -> Void] = [
+            { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
+            { try lockbox.archiveObject("new", forKey: "key") },
+            { _ = try lockbox.attributes(forKey: "key") },
+            { _ = try lockbox.allKeys() },
+            { try lockbox.setAccessibility(.always, forKey: "key") },
+            { try lockbox.removeObject(forKey: "key") },
+            { try lockbox.removeAllObjects() },
+            { try lockbox.removeExpired() },
+        ]
+        for call in calls { #expect(lockboxError(call)?.name == "storageFailure") }
+        failing.succeed()
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+    }
+}
+
+/// A clock that goes when the test says so. Used by one thread at a time.
+final class TestClock: @unchecked Sendable {
+    var now = Date(timeIntervalSinceReferenceDate: 800_000_000)
+}
+
+struct ReversedCoder: ValueCoder {
+    let format = ValueFormat(rawValue: 128)
+
+    func encode<Value: Encodable>(_ value: Value) throws -> Data { Data(try JSONEncoder().encode(value).reversed()) }
+
+    func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(data.reversed()))
+    }
+}
+
+/// Lets nobody go before `count` calls have come. Only `remove` is called.
+final class RendezvousBackend: LockboxBackend {
+    private let condition = NSCondition()
+    private nonisolated(unsafe) var missing: Int  // guarded by the condition
+
+    init(_ count: Int) { missing = count }
+
+    func remove(_ key: ItemKey) {
+        condition.withLock {
+            missing -= 1
+            condition.broadcast()
+            while missing > 0 { condition.wait() }
+        }
+    }
+
+    func write(_ item: StoredItem, policy: WritePolicy) {}
+    func item(for key: ItemKey, now: Date) -> StoredItem? { nil }
+    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { nil }
+    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] { [:] }
+    func prefixes() -> Set<String> { [] }
+    func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) {}
+    func removeAll(prefix: String) {}
+    func removeExpired(prefix: String, now: Date) -> Int { 0 }
+}

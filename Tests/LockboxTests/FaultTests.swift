@@ -1,0 +1,195 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Lockbox
+
+/// Every system call fails once, each in turn: the old value or the new one is there afterwards, the error is
+/// typed, no descriptor is left open, and the next try works.
+@Suite struct FaultTests {
+    /// Counts the calls, and gives one of them its fault.
+    private final class Injector: Sendable {
+        private let state = Mutex((count: 0, hit: SystemCalls.Call?.none))
+        private let target: Int
+        private let fault: SystemCalls.Fault
+
+        init(_ target: Int, _ fault: SystemCalls.Fault) {
+            self.target = target
+            self.fault = fault
+        }
+
+        var hit: SystemCalls.Call? { state.withLock { $0.hit } }
+
+        var calls: SystemCalls {
+            SystemCalls(fault: { [self] call in
+                state.withLock { state in
+                    state.count += 1
+                    guard state.count == target else { return nil }
+                    state.hit = call
+                    return fault
+                }
+            })
+        }
+    }
+
+    private static let codes: [CInt] = [EIO, ENOSPC, EACCES, EMFILE, EROFS, EDQUOT, ESTALE]
+
+    enum Operation: CaseIterable { case first, replace, add, update, changeClass, remove, removeAll, removeExpired }
+
+    private func prepare(_ operation: Operation) throws -> TestStore {
+        let store = try TestStore()
+        if operation == .first { return store }
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("bystander", forKey: "bystander")
+        if operation != .add {
+            try lockbox.archiveObject("old", forKey: "key", expires: operation == .removeExpired ? .distantPast : nil)
+        }
+        return store
+    }
+
+    private func run(_ operation: Operation, on lockbox: Lockbox) throws {
+        switch operation {
+        case .first, .replace: try lockbox.archiveObject("new", forKey: "key")
+        case .add: try lockbox.archiveObject("new", forKey: "key", policy: .addOnly)
+        case .update: try lockbox.archiveObject("new", forKey: "key", policy: .updateOnly)
+        case .changeClass: try lockbox.setAccessibility(.always, forKey: "key")
+        case .remove: try lockbox.removeObject(forKey: "key")
+        case .removeAll: try lockbox.removeAllObjects()
+        case .removeExpired: try lockbox.removeExpired()
+        }
+    }
+
+    /// What may be there after the operation failed, and after it succeeded.
+    private func values(_ operation: Operation) -> (failed: Set<String?>, done: Set<String?>) {
+        switch operation {
+        case .first, .add: ([nil, "new"], ["new"])
+        case .replace, .update: (["old", "new"], ["new"])
+        case .changeClass: (["old"], ["old"])
+        case .remove, .removeAll: (["old", nil], [nil])
+        case .removeExpired: ([nil], [nil])
+        }
+    }
+
+    @Test("Promise 2: whichever system call fails, the old value or the new one is there", arguments: Operation.allCases)
+    func everyCallFailsOnce(_ operation: Operation) throws {
+        var number = 0
+        var finished = false
+        while !finished {
+            number += 1
+            for code in Self.codes {
+                let store = try prepare(operation)
+                let injector = Injector(number, .failure(code))
+                let error = try failing(operation, store, injector)
+                guard let call = injector.hit else {
+                    finished = true
+                    break
+                }
+                let what = "\(operation): call \(number), \(call), errno \(code)"
+                try expectWhole(store, operation, error, what)
+            }
+        }
+        #expect(number > 10, "it ran out of calls too early to have done anything")
+    }
+
+    private func failing(_ operation: Operation, _ store: TestStore, _ injector: Injector) throws -> (any Error)? {
+        do { try run(operation, on: store.lockbox(TestStore.prefix, injector.calls)) } catch { return error }
+        return nil
+    }
+
+    private func expectWhole(_ store: TestStore, _ operation: Operation, _ error: (any Error)?, _ what: String) throws {
+        #expect(error == nil || error is LockboxError, "\(what): \(String(describing: error))")
+        #expect(store.openDescriptors() == 0, "\(what): descriptors left open")
+        let lockbox = try store.lockbox()
+        let value: String? = try lockbox.unarchiveObject(forKey: "key")
+        let (failed, done) = values(operation)
+        #expect((error == nil ? done : failed).contains(value), "\(what): \(String(describing: value))")
+        if operation != .first, operation != .removeAll {
+            #expect(try lockbox.unarchiveObject(forKey: "bystander") == "bystander", "\(what)")
+        }
+        if error != nil {
+            // It can be tried again: with success, or because it was done after all.
+            let again = lockboxError { try run(operation, on: lockbox) }
+            #expect(again == nil || operation == .add && again?.name == "duplicateItem", "\(what): \(String(describing: again))")
+            #expect(done.contains(try lockbox.unarchiveObject(String.self, forKey: "key")), "\(what)")
+        }
+        #expect(try store.leftovers() == [], "\(what)")
+    }
+
+    /// A failed reading call says so; it never says that there is nothing.
+    @Test("Promise 1: a read that fails is never nil") func aFailedReadIsNeverNil() throws {
+        let store = try prepare(.replace)
+        var number = 0
+        var hits = 0
+        let reads: [(Lockbox) throws -> Bool] = [
+            { try $0.unarchiveObject(String.self, forKey: "key") != nil },
+            { try $0.attributes(forKey: "key") != nil },
+            { try $0.allKeys() == ["key", "bystander"] },
+            { try $0.backend.prefixes() == [TestStore.prefix] },
+        ]
+        for read in reads {
+            number = 0
+            while true {
+                number += 1
+                let before = try store.snapshot()
+                let injector = Injector(number, .failure(EIO))
+                let found = try? read(store.lockbox(TestStore.prefix, injector.calls))
+                #expect(found != false, "call \(number), \(String(describing: injector.hit)): read as absent")
+                #expect(try store.snapshot() == before)
+                #expect(store.openDescriptors() == 0)
+                if injector.hit == nil { break }
+                hits += 1
+            }
+        }
+        #expect(hits > 40)
+    }
+
+    @Test func shortReadsAndWritesAreCompleted() throws {
+        let store = try TestStore()
+        let calls = SystemCalls(fault: { $0 == .read || $0 == .write ? .partial : nil })
+        let data = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
+        try store.lockbox(TestStore.prefix, calls).archiveObject(data, forKey: "key")
+        #expect(try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key") == data)
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == data)
+    }
+
+    @Test func interruptedCallsAreMadeAgain() throws {
+        let store = try TestStore()
+        let count = Mutex(0)
+        let calls = SystemCalls(fault: { _ in count.withLock { $0 += 1; return $0 % 2 == 0 ? .failure(EINTR) : nil } })
+        try store.lockbox(TestStore.prefix, calls).archiveObject("secret", forKey: "key")
+        #expect(try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key") == "secret")
+    }
+
+    /// The order that alone survives a power cut: see the crash matrix of the documentation.
+    @Test("Promise 2: a write is synchronised before and after its rename") func orderOfSystemCalls() throws {
+        let store = try prepare(.replace)
+        let trace = Mutex<[SystemCalls.Call]>([])
+        let calls = SystemCalls(fault: { call in
+            trace.withLock { $0.append(call) }
+            return nil
+        })
+        let lockbox = try store.lockbox(TestStore.prefix, calls)
+        try lockbox.archiveObject("new", forKey: "key")
+        let order: [SystemCalls.Call] = [.write, .fsync, .close, .rename, .fsync]
+        #expect(trace.withLock { $0.filter { [.write, .fsync, .rename].contains($0) } } == [.write, .fsync, .rename, .fsync])
+        #expect(trace.withLock { $0.suffix(order.count + 1).prefix(order.count) } == order[...])
+        trace.withLock { $0 = [] }
+        try lockbox.removeObject(forKey: "key")
+        #expect(trace.withLock { $0.filter { [.unlink, .fsync].contains($0) } } == [.unlink, .fsync])
+    }
+
+    @Test func fullDiskAndFullQuotaLeaveTheOldValue() throws {
+        for call in [SystemCalls.Call.open, .write, .fsync, .close, .rename] {
+            let store = try prepare(.replace)
+            let armed = Mutex(false)
+            let calls = SystemCalls(fault: { $0 == call && armed.withLock { $0 } ? .failure(ENOSPC) : nil })
+            let lockbox = try store.lockbox(TestStore.prefix, calls)
+            #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
+            armed.withLock { $0 = true }
+            let error = lockboxError { try lockbox.archiveObject("new", forKey: "key") }
+            #expect(error?.osStatus == -34, "\(call): \(String(describing: error))")
+            armed.withLock { $0 = false }
+            #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
+        }
+    }
+}

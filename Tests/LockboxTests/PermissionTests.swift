@@ -1,0 +1,191 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// What others could read or change, and what is no plain file, is refused with its path and the reason.
+@Suite(.timeLimit(.minutes(1))) struct PermissionTests {
+    private let store: TestStore
+
+    init() throws {
+        store = try TestStore()
+        try store.lockbox().archiveObject("secret", forKey: "key")
+    }
+
+    private func path(of name: String) throws -> String {
+        switch name {
+        case "item": try store.path("key")
+        case "scope": Directory.parentPath(of: try store.path("key"))
+        case "root": store.directory
+        default: "\(store.directory)/\(name)"
+        }
+    }
+
+    /// Both a read and a write are refused, at once, and change nothing.
+    private func expectRefusal(_ path: String, _ reason: String, reads: Bool = true) throws {
+        let start = ContinuousClock.now
+        let lockbox = try store.lockbox()
+        let before = try store.snapshot()
+        var calls: [() throws -> Void] = [{ try lockbox.archiveObject("new", forKey: "key") }]
+        if reads { calls.append { _ = try lockbox.unarchiveObject(String.self, forKey: "key") } }
+        for call in calls {
+            guard case .unsafePermissions(let refused, let found) = lockboxError(call) else {
+                Issue.record("\(path) was not refused: \(String(describing: lockboxError(call)))")
+                continue
+            }
+            #expect(refused == path)
+            #expect(found.contains(reason), "\(found)")
+        }
+        #expect(try store.snapshot() == before)
+        #expect(ContinuousClock.now - start < .seconds(1))
+    }
+
+    @Test(arguments: ["item", "keybag", "device-key"], [0o640, 0o604, 0o660, 0o666, 0o777] as [mode_t])
+    func filesThatOthersCanUse(_ name: String, _ mode: mode_t) throws {
+        let path = try path(of: name)
+        chmod(path, mode)
+        try expectRefusal(path, "its mode 0\(String(mode, radix: 8))")
+        chmod(path, 0o600)
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "secret", "the control")
+    }
+
+    @Test func lockFilesThatOthersCanUse() throws {
+        let path = try path(of: "scope") + "/lock"
+        chmod(path, 0o666)
+        try expectRefusal(path, "its mode 0666", reads: false)
+    }
+
+    @Test(arguments: ["root", "items", "scope", "tmp"], [0o770, 0o702, 0o777] as [mode_t])
+    func foldersThatOthersCanWriteTo(_ name: String, _ mode: mode_t) throws {
+        let path = try path(of: name)
+        chmod(path, mode)
+        try expectRefusal(path, "its mode 0\(String(mode, radix: 8))", reads: name != "tmp")
+    }
+
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can give a file away"),
+        arguments: ["item", "keybag", "device-key", "root", "items", "scope"]
+    )
+    func whatBelongsToAnotherUser(_ name: String) throws {
+        let path = try path(of: name)
+        chown(path, 65534, 65534)
+        try expectRefusal(path, "it belongs to user 65534")
+    }
+
+    enum Impostor: CaseIterable {
+        case symbolicLink, danglingLink, fifo, folder, device, socket, hardLink
+
+        /// Only root can make a device.
+        static var possible: [Impostor] { allCases.filter { $0 != .device || geteuid() == 0 } }
+    }
+
+    private func put(_ impostor: Impostor, at path: String) throws -> String {
+        let away = Directory.parentPath(of: store.directory) + "/target"
+        try FileManager.default.moveItem(atPath: path, toPath: away)
+        switch impostor {
+        case .symbolicLink: symlink(away, path)
+        case .danglingLink: symlink(away + "-missing", path)
+        case .fifo: mkfifo(path, 0o600)
+        case .folder: mkdir(path, 0o700)
+        case .device: try #require(mknod(path, S_IFCHR | 0o600, 0x103) == 0)  // null
+        case .socket: try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
+        case .hardLink: link(away, path)
+        }
+        return switch impostor {
+        case .symbolicLink, .danglingLink: "it is a symbolic link"
+        case .fifo: "it is a FIFO"
+        case .folder: "it is a folder"
+        case .device: "it is a device"
+        case .socket: "it is a socket"
+        case .hardLink: "it has 2 names"
+        }
+    }
+
+    @Test(arguments: ["item", "keybag", "device-key"], Impostor.possible)
+    func impostors(_ name: String, _ impostor: Impostor) throws {
+        let path = try path(of: name)
+        let target = Directory.parentPath(of: store.directory) + "/target"
+        let bytes = try readBytes(path)
+        let reason = try put(impostor, at: path)
+        try expectRefusal(path, reason)
+        #expect(try readBytes(target) == bytes, "the target is untouched")
+    }
+
+    @Test(arguments: Impostor.possible)
+    func impostorsOfTheLock(_ impostor: Impostor) throws {
+        let path = try path(of: "scope") + "/lock"
+        let reason = try put(impostor, at: path)
+        try expectRefusal(path, reason, reads: false)
+    }
+
+    @Test(arguments: ["root", "items", "scope"], [Impostor.symbolicLink, .danglingLink, .fifo])
+    func impostorsOfFolders(_ name: String, _ impostor: Impostor) throws {
+        let path = try path(of: name)
+        let away = Directory.parentPath(of: store.directory) + "/target"
+        let reason = try put(impostor, at: path)
+        let lockbox = try store.lockbox()
+        for call in [
+            { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
+            { try lockbox.archiveObject("new", forKey: "key") },
+        ] {
+            guard case .unsafePermissions(let refused, let found) = lockboxError(call) else {
+                Issue.record("\(path) was not refused: \(String(describing: lockboxError(call)))")
+                continue
+            }
+            #expect(refused == path)
+            #expect(found.contains(reason))
+        }
+        if impostor == .fifo {
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.moveItem(atPath: away, toPath: path)
+            #expect(try store.lockbox().unarchiveObject(forKey: "key") == "secret", "the target is untouched")
+        }
+    }
+
+    @Test func hugeFilesAreRefusedUnread() throws {
+        let path = try path(of: "item")
+        truncate(path, 10 << 30)
+        #expect(lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "corrupt")
+        truncate(store.keybag, 10 << 30)
+        #expect(lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "corrupt")
+    }
+
+    /// umask belongs to the whole process, hence one of its own.
+    @Test(arguments: [0o000, 0o022, 0o077, 0o777] as [mode_t])
+    func modesWhateverTheUmask(_ mask: mode_t) async throws {
+        let store = try TestStore()
+        await #expect(processExitsWith: .success) { [directory = store.directory as String, mask = mask as mode_t] in
+            umask(mask)
+            try archiveForUmask(directory)
+        }
+        var status = stat()
+        #expect(stat(store.directory, &status) == 0 && status.st_mode & 0o7777 == 0o700)
+        for (path, entry) in try store.snapshot() {
+            let expected: mode_t = entry.bytes == nil ? S_IFDIR | 0o700 : S_IFREG | 0o600
+            #expect(entry.mode == expected, "\(path)")
+        }
+    }
+
+    @Test func missingParentsAreMadeForTheOwnerOnly() throws {
+        let base = Directory.parentPath(of: store.directory)
+        try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: "\(base)/a/b/c/")).archiveObject(1, forKey: "k")
+        for folder in ["a", "a/b", "a/b/c"] {
+            var status = stat()
+            #expect(stat("\(base)/\(folder)", &status) == 0 && status.st_mode & 0o777 == 0o700, "\(folder)")
+        }
+    }
+
+    @Test func readingAStoreThatIsNotThereMakesNothing() throws {
+        let store = try TestStore()
+        let lockbox = try store.lockbox()
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
+        #expect(try lockbox.allKeys().isEmpty)
+        try lockbox.removeObject(forKey: "key")
+        try lockbox.removeAllObjects()
+        #expect(!FileManager.default.fileExists(atPath: store.directory))
+    }
+}
+
+private func archiveForUmask(_ directory: String) throws {
+    try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: directory)).archiveObject("secret", forKey: "key")
+}

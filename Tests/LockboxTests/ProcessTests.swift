@@ -1,0 +1,102 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Several processes at one store, and processes that die.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct ProcessTests {
+    private static let prefix = "com.example.process"
+
+    private func lockbox(_ store: TestStore) throws -> Lockbox { try store.lockbox(Self.prefix) }
+
+    /// All of them wait for the same instant. One keybag is made, and nobody's value is lost.
+    @Test("Promise 8: many processes use one store at once") func twentyProcessesCreateOneStore() throws {
+        for _ in 0..<5 {
+            let store = try TestStore()
+            let processes = try (0..<20).map { try TestProcess("use", store.directory, "\($0)") }
+            processes.forEach { $0.endInput() }
+            #expect(processes.map { $0.wait() } == [Int32](repeating: 0, count: 20))
+            let lockbox = try lockbox(store)
+            for number in 0..<20 {
+                #expect(try lockbox.unarchiveObject(forKey: "own \(number)") == "of \(number)")
+            }
+            #expect(try lockbox.unarchiveObject(String.self, forKey: "shared")?.hasPrefix("of ") == true)
+            #expect(try lockbox.allKeys().count == 21)
+            #expect(try store.leftovers() == [])
+        }
+    }
+
+    @Test func eightProcessesWriteOneKey() throws {
+        let store = try TestStore()
+        try lockbox(store).archiveObject("of nobody", forKey: "shared")
+        let processes = try (0..<8).map { try TestProcess("use", store.directory, "\($0)") }
+        processes.forEach { $0.endInput() }
+        #expect(processes.allSatisfy { $0.wait() == 0 })
+        let value = try #require(try lockbox(store).unarchiveObject(String.self, forKey: "shared"))
+        #expect((0..<8).map { "of \($0)" }.contains(value))
+    }
+
+    /// Killed before its N-th system call, N = 1, 2, … until it gets through: while it makes the store, and while it
+    /// replaces a value.
+    @Test("Promise 2: a killed writer leaves the old value or the new one", arguments: [false, true])
+    func aKilledWriterLosesNothingAndLeavesNothing(_ replaces: Bool) throws {
+        var number = 0
+        var status: Int32 = -SIGKILL
+        var seen: Set<String?> = []
+        while status == -SIGKILL {
+            number += 1
+            let store = try TestStore()
+            if replaces {
+                try lockbox(store).archiveObject("old", forKey: "key")
+                try lockbox(store).archiveObject("bystander", forKey: "bystander")
+            }
+            status = try TestProcess("die", store.directory, "key", "new", "\(number)").wait()
+            let lockbox = try lockbox(store)
+            let value: String? = try lockbox.unarchiveObject(forKey: "key")
+            seen.insert(value)
+            #expect([replaces ? "old" : nil, "new"].contains(value), "call \(number)")
+            #expect(try store.leftovers() == [], "call \(number)")
+            if replaces { #expect(try lockbox.unarchiveObject(forKey: "bystander") == "bystander", "call \(number)") }
+            try lockbox.archiveObject("newer", forKey: "key")
+            #expect(try self.lockbox(store).unarchiveObject(forKey: "key") == "newer", "call \(number)")
+        }
+        #expect(status == 0)
+        #expect(number > 20)
+        #expect(seen == [replaces ? "old" : nil, "new"])
+    }
+
+    /// Its lock goes with it; and while it lives, others wait only so long.
+    @Test func theLockOfAnotherProcess() throws {
+        let store = try TestStore()
+        let lockbox = try lockbox(store)
+        try lockbox.archiveObject("old", forKey: "key")
+        let holder = try TestProcess("hold", store.directory, "key")
+        holder.waitForOutput()
+        guard case .storageFailure("flock", _, EWOULDBLOCK) = lockboxError({ try lockbox.archiveObject("new", forKey: "key") })
+        else {
+            Issue.record("it wrote without the lock, or failed otherwise")
+            return
+        }
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "old", "readers need no lock")
+        try store.lockbox("com.example.neighbour").archiveObject("new", forKey: "key")
+        holder.kill()
+        #expect(holder.wait() == -SIGKILL)
+        try lockbox.archiveObject("new", forKey: "key")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "new")
+    }
+
+    /// What a live writer has in hand is no leftover.
+    @Test func openingAStoreLeavesLiveWritersAlone() throws {
+        let store = try TestStore()
+        try lockbox(store).archiveObject("old", forKey: "key")
+        let holder = try TestProcess("hold", store.directory, "key")
+        holder.waitForOutput()
+        let scope = try URL(fileURLWithPath: store.path("key", prefix: Self.prefix)).deletingLastPathComponent().lastPathComponent
+        try overwrite("\(store.directory)/tmp/\(scope).1234", [1])
+        #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
+        #expect(try store.leftovers() == ["\(scope).1234"])
+        #expect(holder.wait() == 0)
+        #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
+        #expect(try store.leftovers() == [])
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Lockbox
+
+/// The promises that span more than one part of Lockbox. Each of the ten has its tests here or with the part that
+/// keeps it, under its number.
+@Suite struct PromiseTests {
+    private let store: TestStore
+    private let lockbox: Lockbox
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+        try lockbox.archiveObject("secret", forKey: "key")
+    }
+
+    /// Ways in which an item cannot be read, and the error of each.
+    private func failures() throws -> [(what: String, error: String, lockbox: Lockbox, prepare: () throws -> Void)] {
+        let path = try store.path("key")
+        let bytes = try readBytes(path)
+        let keybag = try readBytes(store.keybag)
+        func restore() throws {
+            try? FileManager.default.removeItem(atPath: path)
+            try overwrite(path, bytes)
+            try overwrite(store.keybag, keybag)
+        }
+        func prepared(_ work: @escaping () throws -> Void) -> () throws -> Void {
+            {
+                try restore()
+                try work()
+            }
+        }
+        let failing = try store.lockbox(TestStore.prefix, SystemCalls(fault: { $0 == .read ? .failure(EIO) : nil }))
+        return [
+            ("cut short", "corrupt", try store.lockbox(), prepared { try overwrite(path, Array(bytes.dropLast(500))) }),
+            ("changed", "authenticationFailed", try store.lockbox(), prepared { try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1]) }),
+            ("newer", "unsupportedVersion", try store.lockbox(), prepared { try overwrite(path, bytes[..<4] + [9] + bytes[5...]) }),
+            ("open to all", "unsafePermissions", try store.lockbox(), prepared { chmod(path, 0o644) }),
+            ("on a broken disk", "storageFailure", failing, prepared {}),
+            ("without its keybag", "corrupt", try store.lockbox(), prepared { try FileManager.default.removeItem(atPath: store.keybag) }),
+        ]
+    }
+
+    @Test("Promise 1: nil means that there is no such item, and nothing else") func nilMeansAbsent() throws {
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "missing") == nil)
+        for (what, name, lockbox, prepare) in try failures() {
+            try prepare()
+            let error = lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }
+            #expect(error?.name == name, "\(what): \(String(describing: error))")
+        }
+        let intact = try TestStore()
+        try intact.lockbox().archiveObject("secret", forKey: "key")
+        #expect(lockboxError { try intact.lockbox().unarchiveObject(Int.self, forKey: "key") }?.name == "decodingFailed")
+    }
+
+    @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws {
+        let values = ["old", "new"].map { String(repeating: $0, count: 2000) }
+        try lockbox.archiveObject(values[0], forKey: "key")
+        let done = Mutex(false)
+        let seen = Mutex<Set<String?>>([])
+        DispatchQueue.concurrentPerform(iterations: 3) { thread in
+            if thread == 0 {
+                for round in 1...200 { try? lockbox.archiveObject(values[round % 2], forKey: "key") }
+                done.withLock { $0 = true }
+            } else {
+                while !done.withLock({ $0 }) {
+                    let value = try? lockbox.unarchiveObject(String.self, forKey: "key")
+                    seen.withLock { _ = $0.insert(value) }
+                }
+            }
+        }
+        #expect(seen.withLock { $0 }.isSubset(of: Set(values)))
+        #expect(seen.withLock { !$0.isEmpty })
+    }
+
+    @Test("Promise 3: a failed read never deletes, resets or overwrites anything") func failedReadsWriteNothing() throws {
+        for (what, _, lockbox, prepare) in try failures() {
+            try prepare()
+            let before = try store.snapshot()
+            let reads: [() throws -> Void] = [
+                { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
+                { _ = try lockbox.containsObject(forKey: "key") },
+                { _ = try lockbox.attributes(forKey: "key") },
+                { _ = try lockbox.allKeys() },
+                { _ = try lockbox.backend.prefixes() },
+            ]
+            for read in reads { try? read() }
+            #expect(try store.snapshot() == before, "\(what)")
+        }
+    }
+
+    @Test("Promise 6: an accessibility class decides when its key exists") func classesAreMoreThanLabels() throws {
+        let error = lockboxError {
+            try lockbox.archiveObject("secret", forKey: "other", accessibility: .whenPasscodeSetThisDeviceOnly)
+        }
+        #expect(error?.name == "passcodeNotSet")
+        #expect(lockboxError { try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key") }?.name == "passcodeNotSet")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+        #expect(try lockbox.allKeys() == ["key"])
+
+        // Not refused by name: there is no such key.
+        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+        let keybag = try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
+        let keyring = try keybag.unwrap(deviceKey: deviceKey)
+        for accessibility in Accessibility.allCases {
+            let exists = (try? keyring.key(.classKey(accessibility), epoch: 1)) != nil
+            #expect(exists == (accessibility != .whenPasscodeSetThisDeviceOnly), "\(accessibility)")
+        }
+        let keys = try Accessibility.allCases.dropLast().map { try keyring.key(.classKey($0), epoch: 1).withBytes { Array($0) } }
+        #expect(Set(keys).count == 6, "each class has a key of its own")
+    }
+
+    @Test("Promise 8: many threads use one store at once") func manyThreads() throws {
+        let failures = Mutex<[String]>([])
+        let own = try store.lockbox()
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            let lockbox = thread % 2 == 0 ? lockbox : own
+            for round in 0..<20 {
+                do {
+                    try lockbox.archiveObject(round, forKey: "thread \(thread)")
+                    guard try lockbox.unarchiveObject(forKey: "thread \(thread)") == round else {
+                        failures.withLock { $0.append("thread \(thread) read another value") }
+                        return
+                    }
+                    if round % 5 == 0 { _ = try lockbox.allKeys() }
+                } catch {
+                    failures.withLock { $0.append("\(error)") }
+                }
+            }
+        }
+        #expect(failures.withLock { $0 } == [])
+        #expect(try lockbox.allKeys().count == 9)
+    }
+
+    /// What is not defended against is so in fact, and is written down.
+    @Test("Promise 10: what cannot be defended against is written down") func limits() throws {
+        let path = try store.path("key")
+        let old = try readBytes(path)
+        try lockbox.archiveObject("new", forKey: "key")
+        try overwrite(path, old)
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret", "an older version of an item, put back, opens")
+
+        let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardized
+        let security = try String(contentsOf: root.appendingPathComponent("SECURITY.md"), encoding: .utf8).lowercased()
+        for limit in ["same user", "device key beside", "older version", "whole store", "memory", "weak passcode"] {
+            #expect(security.contains(limit), "SECURITY.md says nothing of: \(limit)")
+        }
+    }
+
+    @Test func aStoreThatWasReplacedWhileOpenIsNotWrittenTo() throws {
+        try FileManager.default.moveItem(atPath: store.directory, toPath: store.directory + "-moved")
+        defer { try? FileManager.default.removeItem(atPath: store.directory + "-moved") }
+        mkdir(store.directory, 0o700)
+        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "key") }?.name == "storageFailure")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: store.directory).isEmpty)
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+    }
+
+    @Test func aScopeThatWasMadeAnewWhileOpenIsFound() throws {
+        let scope = Directory.parentPath(of: try store.path("key"))
+        try FileManager.default.moveItem(atPath: scope, toPath: scope + "-moved")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret", "through the open folder")
+        try FileManager.default.removeItem(atPath: scope + "-moved")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
+        try store.lockbox().archiveObject("again", forKey: "key")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "again")
+        try lockbox.archiveObject("more", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "more")
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+
+@testable import Lockbox
+
+/// In memory, and wrong in one way.
+struct DefectiveBackend: LockboxBackend {
+    enum Defect: CaseIterable {
+        case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames, removesEverything
+        case changesValue, neverRemoves, destroysExpired
+    }
+
+    private let wrapped = InMemoryBackend()
+    private let defect: Defect
+
+    init(_ defect: Defect) { self.defect = defect }
+
+    private func mapped(_ key: ItemKey) throws -> ItemKey {
+        switch defect {
+        case .joinsNames: try ItemKey(prefix: "all", key: "\(key.prefix).\(key.key)")
+        case .ignoresPrefix: try ItemKey(prefix: "all", key: key.key)
+        default: key
+        }
+    }
+
+    private func mapped(_ now: Date) -> Date { defect == .ignoresExpiry ? .distantPast : now }
+
+    private func destroyExpired(_ prefix: String, _ now: Date) {
+        if defect == .destroysExpired { wrapped.removeExpired(prefix: prefix, now: now) }
+    }
+
+    func write(_ item: StoredItem, policy: WritePolicy) throws {
+        let attributes = item.attributes
+        if defect == .losesCreated { wrapped.remove(item.key) }
+        let value = defect == .changesValue ? try ArchivedValue(data: item.value.data + [0], format: .data) : item.value
+        let changed = try StoredItem(
+            key: mapped(item.key),
+            value: value,
+            accessibility: attributes.accessibility,
+            modified: attributes.modified,
+            created: attributes.created,
+            expires: attributes.expires,
+            label: defect == .forgetsLabel ? nil : attributes.label,
+            comment: attributes.comment
+        )
+        try wrapped.write(changed, policy: defect == .ignoresPolicy ? .replace : policy)
+    }
+
+    func item(for key: ItemKey, now: Date) throws -> StoredItem? {
+        destroyExpired(key.prefix, now)
+        return try wrapped.item(for: mapped(key), now: mapped(now))
+    }
+
+    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+        try wrapped.attributes(for: mapped(key), now: mapped(now))
+    }
+
+    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
+        wrapped.attributes(prefix: prefix, now: mapped(now))
+    }
+
+    func prefixes() -> Set<String> { wrapped.prefixes() }
+
+    func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
+        try wrapped.setAccessibility(accessibility, for: mapped(key), now: now)
+    }
+
+    func remove(_ key: ItemKey) throws {
+        if defect != .neverRemoves { try wrapped.remove(mapped(key)) }
+    }
+
+    func removeAll(prefix: String) {
+        wrapped.removeAll(prefix: prefix)
+        if defect == .removesEverything { wrapped.prefixes().forEach(wrapped.removeAll) }
+    }
+
+    func removeExpired(prefix: String, now: Date) -> Int { wrapped.removeExpired(prefix: prefix, now: now) }
+}

@@ -1,0 +1,34 @@
+import Foundation
+import Testing
+
+/// The executable `LockboxTestProcess`, which the build puts beside the tests.
+final class TestProcess {
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+
+    init(_ arguments: String...) throws {
+        let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
+        process.executableURL = folder.appendingPathComponent("LockboxTestProcess")
+        process.arguments = arguments
+        process.environment = ["SWIFT_BACKTRACE": "enable=no"]
+        process.standardInput = input
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// Waits until the process has written something.
+    func waitForOutput() { _ = output.fileHandleForReading.availableData }
+
+    func endInput() { try? input.fileHandleForWriting.close() }
+
+    /// The exit status; minus the signal's number if it died of one.
+    func wait() -> Int32 {
+        endInput()
+        process.waitUntilExit()
+        return process.terminationReason == .uncaughtSignal ? -process.terminationStatus : process.terminationStatus
+    }
+
+    func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// A fresh folder for one test, removed when the test is done with it.
+final class TestStore: Sendable {
+    static let prefix = "com.example.tests"
+
+    let directory: String
+
+    init() throws {
+        let base = NSTemporaryDirectory() + "lockbox-tests-\(UInt64.random(in: .min ... .max))"
+        try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
+        directory = base + "/store"
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: Directory.parentPath(of: directory)) }
+
+    /// As a process that has just started. The folder is there as long as any of its backends.
+    func backend(_ calls: SystemCalls = SystemCalls()) -> EncryptedFileBackend {
+        let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
+        return EncryptedFileBackend(storage: FileStorage(directory: directory, calls: calls, lockTimeout: .milliseconds(200)))
+    }
+
+    func lockbox(_ prefix: String = TestStore.prefix, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
+        try Lockbox(keyPrefix: prefix, backend: backend(calls))
+    }
+
+    /// The path of an item's file.
+    func path(_ key: String, prefix: String = TestStore.prefix) throws -> String {
+        let backend = backend()
+        return backend.storage.location(of: try backend.record(of: ItemKey(prefix: prefix, key: key)))
+    }
+
+    var keybag: String { "\(directory)/keybag" }
+    var deviceKey: String { "\(directory)/device-key" }
+
+    /// Everything in the folder: paths with type, mode and bytes.
+    func snapshot() throws -> [String: Entry] {
+        var entries: [String: Entry] = [:]
+        for path in try FileManager.default.subpathsOfDirectory(atPath: directory) {
+            entries[path] = try Entry("\(directory)/\(path)")
+        }
+        return entries
+    }
+
+    /// The names of the files that are neither items nor anything else that belongs there.
+    func leftovers() throws -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: "\(directory)/tmp")) ?? []
+    }
+
+    /// How many descriptors of this process are open below the folder.
+    func openDescriptors() -> Int {
+        let own = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return own.count { descriptor in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+            return target?.hasPrefix(directory) ?? false
+        }
+    }
+
+    struct Entry: Equatable, CustomStringConvertible {
+        let mode: mode_t
+        let bytes: [UInt8]?
+
+        init(_ path: String) throws {
+            var status = stat()
+            guard lstat(path, &status) == 0 else { throw CocoaError(.fileReadUnknown) }
+            mode = status.st_mode
+            bytes = status.st_mode & S_IFMT == S_IFREG ? try readBytes(path) : nil
+        }
+
+        var description: String { "0\(String(mode, radix: 8)), \(bytes?.count ?? 0) bytes" }
+    }
+}
+
+func readBytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
+
+/// In place, so that owner and mode stay.
+func overwrite(_ path: String, _ bytes: [UInt8]) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    try #require(descriptor >= 0)
+    defer { close(descriptor) }
+    try #require(write(descriptor, bytes, bytes.count) == bytes.count)
+}
+
+/// The error that `body` throws, if it is one of ours.
+func lockboxError<Result>(_ body: () throws -> Result) -> LockboxError? {
+    do { _ = try body() } catch { return error as? LockboxError }
+    return nil
+}
+
+extension LockboxError {
+    /// The case's name, for comparing where the payload does not matter.
+    var name: String {
+        switch self {
+        case .itemNotFound: "itemNotFound"
+        case .duplicateItem: "duplicateItem"
+        case .interactionNotAllowed: "interactionNotAllowed"
+        case .passcodeNotSet: "passcodeNotSet"
+        case .missingKeyPrefix: "missingKeyPrefix"
+        case .invalidKey: "invalidKey"
+        case .invalidAttribute: "invalidAttribute"
+        case .valueTooLarge: "valueTooLarge"
+        case .encodingFailed: "encodingFailed"
+        case .decodingFailed: "decodingFailed"
+        case .typeMismatch: "typeMismatch"
+        case .corrupt: "corrupt"
+        case .authenticationFailed: "authenticationFailed"
+        case .deviceKeyMismatch: "deviceKeyMismatch"
+        case .unsupportedVersion: "unsupportedVersion"
+        case .unsafePermissions: "unsafePermissions"
+        case .storageFailure: "storageFailure"
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxTestProcess
+
+/// Stores that earlier versions made still open, and what they refused is still refused.
+@Suite struct VectorTests {
+    private static let vectors = Result {
+        let url = try #require(Bundle.module.url(forResource: "Vectors/v1", withExtension: "json"))
+        return try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: url))
+    }
+
+    /// The vectors' store, in a fresh folder.
+    private func store(_ vectors: Vectors) throws -> TestStore {
+        let store = try TestStore()
+        mkdir(store.directory, 0o700)
+        mkdir("\(store.directory)/items", 0o700)
+        try overwrite(store.deviceKey, Array(vectors.deviceKey))
+        try overwrite(store.keybag, Array(vectors.keybag))
+        for item in vectors.items {
+            mkdir(Directory.parentPath(of: "\(store.directory)/\(item.path)"), 0o700)
+            try overwrite("\(store.directory)/\(item.path)", Array(item.record))
+        }
+        return store
+    }
+
+    @Test func everyItemReadsBack() throws {
+        let vectors = try Self.vectors.get()
+        let backend = try store(vectors).backend()
+        for item in vectors.items {
+            let expected = try StoredItem(
+                key: ItemKey(prefix: item.prefix, key: item.key),
+                value: ArchivedValue(data: item.value, format: ValueFormat(rawValue: item.format)),
+                accessibility: #require(Accessibility(rawValue: item.accessibility)),
+                modified: Date(timeIntervalSinceReferenceDate: item.modified),
+                created: Date(timeIntervalSinceReferenceDate: item.created),
+                expires: item.expires.map(Date.init(timeIntervalSinceReferenceDate:)),
+                label: item.label,
+                comment: item.comment
+            )
+            #expect(try backend.item(for: expected.key, now: .distantPast) == expected)
+            #expect(try backend.attributes(prefix: item.prefix, now: .distantPast)[expected.key] == expected.attributes)
+        }
+        #expect(try backend.prefixes() == Set(vectors.items.map(\.prefix)))
+        #expect(vectors.items.count == 14)
+    }
+
+    @Test func everyRefusedRecordIsRefused() throws {
+        let vectors = try Self.vectors.get()
+        let store = try store(vectors)
+        let key = try ItemKey(prefix: vectors.items[0].prefix, key: vectors.items[0].key)
+        let path = "\(store.directory)/\(vectors.items[0].path)"
+        for refused in vectors.refused {
+            try overwrite(path, Array(refused.record))
+            let error = lockboxError { try store.backend().item(for: key, now: .distantPast) }
+            #expect(error?.name == refused.error, "\(refused.description): \(String(describing: error))")
+            #expect(try readBytes(path) == Array(refused.record), "\(refused.description)")
+        }
+        #expect(vectors.refused.count == 29)
+    }
+
+    /// An old store is also written to.
+    @Test func anOldStoreIsCarriedOn() throws {
+        let store = try store(Self.vectors.get())
+        let lockbox = try store.lockbox("com.example.app")
+        try lockbox.archiveObject("new", forKey: "token")
+        try lockbox.setAccessibility(.always, forKey: "session")
+        try lockbox.removeObject(forKey: "custom")
+        #expect(try store.lockbox("com.example.app").unarchiveObject(forKey: "token") == "new")
+        #expect(try lockbox.allKeys() == ["token", "session", "empty", "Cafe\u{301} 🔑", "large"])
+    }
+}
