@@ -58,21 +58,27 @@ import Testing
     @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws {
         let values = ["old", "new"].map { String(repeating: $0, count: 2000) }
         try lockbox.archiveObject(values[0], forKey: "key")
-        let done = Mutex(false)
+        let reads = Mutex(0)
         let seen = Mutex<Set<String?>>([])
-        DispatchQueue.concurrentPerform(iterations: 3) { thread in
-            if thread == 0 {
-                for round in 1...200 { try? lockbox.archiveObject(values[round % 2], forKey: "key") }
-                done.withLock { $0 = true }
-            } else {
-                while !done.withLock({ $0 }) {
+        let group = DispatchGroup()
+        for _ in 0..<2 {
+            group.enter()
+            Thread.detachNewThread {
+                while reads.withLock({ $0 }) < 1000 {
                     let value = try? lockbox.unarchiveObject(String.self, forKey: "key")
                     seen.withLock { _ = $0.insert(value) }
+                    reads.withLock { $0 += 1 }
                 }
+                group.leave()
             }
         }
-        #expect(seen.withLock { $0 }.isSubset(of: Set(values)))
-        #expect(seen.withLock { !$0.isEmpty })
+        var round = 0
+        while round < 200 || reads.withLock({ $0 }) < 1000 {
+            round += 1
+            try lockbox.archiveObject(values[round % 2], forKey: "key")
+        }
+        group.wait()
+        #expect(seen.withLock { $0 } == Set(values))
     }
 
     @Test("Promise 3: a failed read never deletes, resets or overwrites anything") func failedReadsWriteNothing() throws {
