@@ -9,7 +9,7 @@ let settings: [SwiftSetting] = [
 
 let package = Package(
     name: "Lockbox",
-    // `Synchronization.Mutex` sets these minimums; Linux has none.
+    // `String(validating:as:)` sets these minimums; Linux has none.
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Lockbox", targets: ["Lockbox"]),

@@ -1,8 +1,7 @@
 import Foundation
-import Synchronization
 
 extension Lockbox {
-    private static let configured = Mutex<Lockbox?>(nil)
+    private static let configured = Protected<Lockbox?>(nil)
 
     /// The lockbox that the static methods use: the one given to ``configure(keyPrefix:backend:coder:now:)``, or
     /// else `Lockbox()`.

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Lockbox
-import Synchronization
 
 extension BackendConformance {
     /// Every requirement.
@@ -258,7 +257,7 @@ extension BackendConformance {
     // MARK: Threads
 
     private static let manyThreads = BackendConformance("threads get in nobody's way") { backend in
-        let failures = Mutex<[any Error]>([])
+        let failures = Protected<[any Error]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             do {
                 for round in 0..<10 {
@@ -275,7 +274,7 @@ extension BackendConformance {
         for thread in 0..<8 {
             try backend.expect(backend.text(backend.key("own \(thread)")) == "round 9", "thread \(thread) lost a value")
         }
-        let added = Mutex(0)
+        let added = Protected(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             if (try? backend.write(backend.item(backend.key("contested"), "thread \(thread)"), .addOnly)) != nil {
                 added.withLock { $0 += 1 }

@@ -1,6 +1,5 @@
 import Foundation
 import Lockbox
-import Synchronization
 
 /// A backend that fails on demand, so that an app can test what it does when its secrets cannot be had.
 ///
@@ -36,7 +35,7 @@ public final class FailingBackend: LockboxBackend {
     }
 
     private let wrapped: any LockboxBackend
-    private let failures = Mutex<[Operation: Failure]>([:])
+    private let failures = Protected<[Operation: Failure]>([:])
 
     /// - Parameter wrapped: What answers as long as nothing is to fail.
     public init(_ wrapped: any LockboxBackend = InMemoryBackend()) {

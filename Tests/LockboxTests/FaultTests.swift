@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Lockbox
@@ -9,7 +8,7 @@ import Testing
 @Suite struct FaultTests {
     /// Counts the calls, and gives one of them its fault.
     private final class Injector: Sendable {
-        private let state = Mutex((count: 0, hit: SystemCalls.Call?.none))
+        private let state = Protected((count: 0, hit: SystemCalls.Call?.none))
         private let target: Int
         private let fault: SystemCalls.Fault
 
@@ -154,7 +153,7 @@ import Testing
 
     @Test func interruptedCallsAreMadeAgain() throws {
         let store = try TestStore()
-        let count = Mutex(0)
+        let count = Protected(0)
         let calls = SystemCalls(fault: { _ in count.withLock { $0 += 1; return $0 % 2 == 0 ? .failure(EINTR) : nil } })
         try store.lockbox(TestStore.prefix, calls).archiveObject("secret", forKey: "key")
         #expect(try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key") == "secret")
@@ -163,7 +162,7 @@ import Testing
     /// The order that alone survives a power cut: see the crash matrix of the documentation.
     @Test("Promise 2: a write is synchronised before and after its rename") func orderOfSystemCalls() throws {
         let store = try prepare(.replace)
-        let trace = Mutex<[SystemCalls.Call]>([])
+        let trace = Protected<[SystemCalls.Call]>([])
         let calls = SystemCalls(fault: { call in
             trace.withLock { $0.append(call) }
             return nil
@@ -181,7 +180,7 @@ import Testing
     @Test func fullDiskAndFullQuotaLeaveTheOldValue() throws {
         for call in [SystemCalls.Call.open, .write, .fsync, .close, .rename] {
             let store = try prepare(.replace)
-            let armed = Mutex(false)
+            let armed = Protected(false)
             let calls = SystemCalls(fault: { $0 == call && armed.withLock { $0 } ? .failure(ENOSPC) : nil })
             let lockbox = try store.lockbox(TestStore.prefix, calls)
             #expect(try lockbox.unarchiveObject(forKey: "key") == "old")

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Lockbox
@@ -58,8 +57,8 @@ import Testing
     @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws {
         let values = ["old", "new"].map { String(repeating: $0, count: 2000) }
         try lockbox.archiveObject(values[0], forKey: "key")
-        let reads = Mutex(0)
-        let seen = Mutex<Set<String?>>([])
+        let reads = Protected(0)
+        let seen = Protected<Set<String?>>([])
         let group = DispatchGroup()
         for _ in 0..<2 {
             group.enter()
@@ -119,7 +118,7 @@ import Testing
     }
 
     @Test("Promise 8: many threads use one store at once") func manyThreads() throws {
-        let failures = Mutex<[String]>([])
+        let failures = Protected<[String]>([])
         let own = try store.lockbox()
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             let lockbox = thread % 2 == 0 ? lockbox : own

@@ -1,11 +1,10 @@
 import Foundation
-import Synchronization
 
 /// A backend that forgets everything when it goes: for tests and previews.
 ///
 /// It behaves as a new store without a passcode does, with nothing on disk and nothing encrypted.
 public final class InMemoryBackend: LockboxBackend {
-    private let items = Mutex<[ItemKey: StoredItem]>([:])
+    private let items = Protected<[ItemKey: StoredItem]>([:])
 
     /// An empty backend.
     public init() {}

@@ -1,6 +1,5 @@
 import Clibsodium
 import Foundation
-import Synchronization
 
 /// Seals items and keeps them in a ``RecordStorage``.
 ///
@@ -13,8 +12,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     /// Where the records are.
     public let storage: Storage
 
-    private let opened = Mutex<OpenedKeybag?>(nil)
-    private let scopes = Mutex<[String: String]>([:])
+    private let opened = Protected<OpenedKeybag?>(nil)
+    private let scopes = Protected<[String: String]>([:])
 
     /// Nothing is opened yet.
     public init(storage: Storage) {

@@ -59,7 +59,8 @@ enum ItemEnvelope {
         item.value.data.withUnsafeBytes { writer.write($0) }
     }
 
-    private static func seal(
+    /// Seals the box between two offsets under all that stands before it.
+    static func seal(
         _ record: UnsafeMutableRawBufferPointer,
         from start: Int,
         to end: Int,

@@ -171,7 +171,7 @@ extension Keybag {
             writer.skip(2)
             writer.write(generation)
             withUnsafeBytes(of: storeID) { writer.write($0) }
-            Self.deviceCheck(deviceKey).withUnsafeBytes { writer.write($0) }
+            writer.skip(Self.deviceCheckLength)
             writer.skip(Self.passcodeLength)
             writer.write(epoch)
             writer.write(UInt32(entries.count))
@@ -179,9 +179,18 @@ extension Keybag {
                 Self.writeHeader(of: entry, to: &writer)
                 entry.box.withUnsafeBytes { writer.write($0) }
             }
-            Self.mac(of: UnsafeRawBufferPointer(bytes), deviceKey).withUnsafeBytes { writer.write($0) }
         }
+        Self.authenticate(&record, deviceKey: deviceKey)
         return record
+    }
+
+    /// Puts the device check and the MAC into a record that is complete but for them.
+    static func authenticate(_ record: inout [UInt8], deviceKey: SecretKey) {
+        guard record.count >= headerLength + macLength else { return }
+        let check = deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)
+        record.replaceSubrange(check, with: deviceCheck(deviceKey))
+        let mac = record.withUnsafeBytes { Self.mac(of: $0, deviceKey) }
+        record.replaceSubrange((record.count - macLength)..., with: mac)
     }
 
     /// Reads a record and checks it under the device key.

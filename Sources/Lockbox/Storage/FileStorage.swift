@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// Records as flat files in a folder that only its owner can read.
 ///
@@ -22,7 +21,7 @@ public final class FileStorage: RecordStorage {
 
     private let calls: SystemCalls
     private let lockTimeout: Duration
-    private let open = Mutex<[Place: Directory]>([:])
+    private let open = Protected<[Place: Directory]>([:])
 
     /// Nothing is opened yet.
     ///

@@ -11,7 +11,8 @@ final class TestProcess {
         let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
         process.executableURL = folder.appendingPathComponent("LockboxTestProcess")
         process.arguments = arguments
-        process.environment = ["SWIFT_BACKTRACE": "enable=no"]
+        // Swift's own backtraces can hang after a crash.
+        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
         process.standardInput = input
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice

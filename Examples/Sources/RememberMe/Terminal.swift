@@ -1,0 +1,25 @@
+import Foundation
+
+enum Terminal {
+    /// A line of standard input. The question is asked on standard error, so that output can be piped.
+    static func ask(_ question: String) throws -> String {
+        FileHandle.standardError.write(Data(question.utf8))
+        guard let line = readLine(), !line.isEmpty else { throw Refusal("nothing was entered") }
+        return line
+    }
+
+    /// The same, without showing what is typed if that is at a terminal.
+    static func askWithoutEcho(_ question: String) throws -> String {
+        var shown = termios()
+        guard tcgetattr(STDIN_FILENO, &shown) == 0 else { return try ask(question) }
+        var hidden = shown
+        // Without signals too: Control-C would leave the terminal without echo.
+        hidden.c_lflag &= ~tcflag_t(ECHO | ISIG)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+        defer {
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown)
+            FileHandle.standardError.write(Data("\n".utf8))
+        }
+        return try ask(question)
+    }
+}

@@ -1,0 +1,18 @@
+import Foundation
+
+/// A value behind a lock.
+///
+/// Not `Synchronization.Mutex`: on Linux ThreadSanitizer does not see that one, and would report races in every app
+/// that uses Lockbox.
+package final class Protected<Value: Sendable>: @unchecked Sendable {  // the value is touched under the lock only
+    private let lock = NSLock()
+    private var value: Value
+
+    package init(_ value: Value) { self.value = value }
+
+    package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+        lock.lock()
+        defer { lock.unlock() }
+        return try body(&value)
+    }
+}
