@@ -2,7 +2,7 @@
 import PackageDescription
 
 // In an app of your own the dependency is
-//     .package(url: "https://github.com/lockbox/lockbox", from: "0.1.0")
+//     .package(url: "https://example.com/lockbox.git", from: "0.1.0")
 let package = Package(
     name: "LockboxExamples",
     platforms: [.macOS(.v15)],

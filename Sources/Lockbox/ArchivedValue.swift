@@ -15,6 +15,9 @@ public struct ArchivedValue: Sendable, Hashable {
 
     /// A value for a backend to store.
     ///
+    /// - Parameters:
+    ///   - data: The encoded value.
+    ///   - format: What `data` is an encoding of.
     /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` over ``maximumSize``.
     public init(data: Data, format: ValueFormat) throws {
         guard data.count <= Self.maximumSize else {

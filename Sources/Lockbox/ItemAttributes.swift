@@ -29,8 +29,17 @@ public struct ItemAttributes: Sendable, Hashable {
     /// How the value's bytes are to be read.
     public let format: ValueFormat
 
-    /// Attributes for an item that a backend is about to store.
+    /// Attributes of an item.
     ///
+    /// - Parameters:
+    ///   - accessibility: When the value can be read.
+    ///   - created: When the item was first archived.
+    ///   - modified: When it was last archived or changed.
+    ///   - expires: From then on it reads as absent. `nil`: never.
+    ///   - label: At most ``maximumTextLength`` bytes of UTF-8.
+    ///   - comment: At most ``maximumTextLength`` bytes of UTF-8.
+    ///   - size: The length of the archived value in bytes.
+    ///   - format: How the value's bytes are to be read.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` for a text over ``maximumTextLength`` or a
     ///   date that is not a finite number of seconds.
     public init(
@@ -71,7 +80,9 @@ public struct ItemAttributes: Sendable, Hashable {
     }
 
     /// The same attributes but for those given.
-    func changing(accessibility: Accessibility? = nil, created: Date? = nil, modified: Date? = nil) throws -> Self {
+    func changing(accessibility: Accessibility? = nil, created: Date? = nil, modified: Date? = nil) throws
+        -> Self
+    {
         try ItemAttributes(
             accessibility: accessibility ?? self.accessibility,
             created: created ?? self.created,

@@ -16,6 +16,9 @@ public struct ItemKey: Sendable, Hashable {
 
     /// Both parts, checked.
     ///
+    /// - Parameters:
+    ///   - prefix: The app's part.
+    ///   - key: The item's name below the prefix.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than
     ///   ``maximumLength``, or if the prefix begins with a NUL: such prefixes are for Lockbox's own records.
     public init(prefix: String, key: String) throws {
@@ -27,7 +30,9 @@ public struct ItemKey: Sendable, Hashable {
 
     static func checkPrefix(_ prefix: String) throws {
         try check(prefix, "key prefix")
-        if prefix.utf8.first == 0 { throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL") }
+        if prefix.utf8.first == 0 {
+            throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL")
+        }
     }
 
     private static func check(_ text: String, _ what: String) throws {

@@ -27,7 +27,7 @@ public struct Lockbox: Sendable {
     /// - Parameters:
     ///   - keyPrefix: If nil, the bundle identifier on Apple's systems, else the environment's
     ///     `LOCKBOX_KEY_PREFIX`.
-    ///   - backend: If nil, the ``EncryptedFileBackend/default`` store of this user.
+    ///   - backend: If nil, this user's store, ``SealedBackend/default``.
     ///   - coder: How values other than `Data` become bytes.
     ///   - now: The clock that expiry and dates go by.
     /// - Throws: ``LockboxError/missingKeyPrefix``, or ``LockboxError/invalidKey(reason:)`` for a prefix that
@@ -83,7 +83,9 @@ public struct Lockbox: Sendable {
 
     /// The value of `key`, or nil if there is no such item.
     ///
-    /// - Parameter type: The type that was archived; may be left out where it can be inferred.
+    /// - Parameters:
+    ///   - type: The type that was archived; may be left out where it can be inferred.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
     /// - Throws: ``LockboxError``, also if the item holds another type. The item stays as it is.
     public func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
@@ -159,7 +161,9 @@ extension Lockbox {
         return try ArchivedValue(data: data, format: coder.format)
     }
 
-    func unarchive<Value: Decodable>(_ type: Value.Type, _ value: ArchivedValue, _ key: String) throws -> Value {
+    func unarchive<Value: Decodable>(_ type: Value.Type, _ value: ArchivedValue, _ key: String) throws
+        -> Value
+    {
         let format = Value.self == Data.self ? .data : coder.format
         guard value.format == format else {
             throw LockboxError.typeMismatch(key: key, stored: value.format, type: "\(type)")

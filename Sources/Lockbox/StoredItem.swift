@@ -14,7 +14,14 @@ public struct StoredItem: Sendable, Hashable {
     /// An item to be written.
     ///
     /// - Parameters:
+    ///   - key: Prefix and key.
+    ///   - value: The value's bytes and format.
+    ///   - accessibility: When the value can be read.
+    ///   - modified: The date of the write, which its policy goes by too.
     ///   - created: `modified` if nil. A backend keeps the older `created` of an item that it replaces.
+    ///   - expires: From then on the item reads as absent. `nil`: never.
+    ///   - label: A short text for people.
+    ///   - comment: A longer text for people.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; see ``ItemAttributes``.
     public init(
         key: ItemKey,

@@ -5,12 +5,15 @@ import Lockbox
 extension BackendConformance {
     /// Every requirement.
     public static let all: [BackendConformance] = [
-        absentIsNil, roundTrip, sizes, wholeItem, replaceKeepsCreated, addOnly, updateOnly, failedWrite, expiry,
-        expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes, removeAll,
+        absentIsNil, roundTrip, sizes, wholeItem, replaceKeepsCreated, addOnly, updateOnly, failedWrite,
+        expiry,
+        expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
+        removeAll,
         classes, changeOfClass, manyThreads,
     ]
 
-    private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") { backend in
+    private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") {
+        backend in
         let key = try backend.key("missing")
         try backend.expect(backend.text(key) == nil, "a value")
         try backend.expect(backend.backend.item(for: key, now: Subject.now) == nil, "an item")
@@ -19,7 +22,10 @@ extension BackendConformance {
         try backend.expect(backend.backend.prefixes().isEmpty, "prefixes")
         try backend.backend.remove(key)
         try backend.backend.removeAll(prefix: Subject.prefix)
-        try backend.expect(backend.backend.removeExpired(prefix: Subject.prefix, now: Subject.now) == 0, "expired items")
+        try backend.expect(
+            backend.backend.removeExpired(prefix: Subject.prefix, now: Subject.now) == 0,
+            "expired items"
+        )
     }
 
     private static let roundTrip = BackendConformance("what is written is read, to the last bit") { backend in
@@ -34,19 +40,32 @@ extension BackendConformance {
             comment: ""
         )
         try backend.write(item)
-        try backend.expect(backend.backend.value(for: item.key, now: Subject.now - 1e9) == item.value, "another value")
+        try backend.expect(
+            backend.backend.value(for: item.key, now: Subject.now - 1e9) == item.value,
+            "another value"
+        )
         let attributes = try backend.backend.attributes(for: item.key, now: Subject.now - 1e9)
-        try backend.expect(attributes == item.attributes, "other attributes: \(String(describing: attributes))")
+        try backend.expect(
+            attributes == item.attributes,
+            "other attributes: \(String(describing: attributes))"
+        )
         let all = try backend.backend.attributes(prefix: Subject.prefix, now: Subject.now - 1e9)
         try backend.expect(all == [item.key: item.attributes], "another list: \(all)")
     }
 
-    private static let sizes = BackendConformance("values of every size up to the limit are kept") { backend in
+    private static let sizes = BackendConformance("values of every size up to the limit are kept") {
+        backend in
         let key = try backend.key("key")
         for size in [0, 1, 255, 256, 257, 4096, 65_537, ArchivedValue.maximumSize] {
-            let value = try ArchivedValue(data: Data(repeating: UInt8(size & 0xFF), count: size), format: .data)
+            let value = try ArchivedValue(
+                data: Data(repeating: UInt8(size & 0xFF), count: size),
+                format: .data
+            )
             try backend.write(StoredItem(key: key, value: value, modified: Subject.now))
-            try backend.expect(backend.backend.value(for: key, now: Subject.now) == value, "another value of \(size) bytes")
+            try backend.expect(
+                backend.backend.value(for: key, now: Subject.now) == value,
+                "another value of \(size) bytes"
+            )
             try backend.expect(
                 backend.backend.attributes(for: key, now: Subject.now)?.size == size,
                 "another size than \(size)"
@@ -60,7 +79,8 @@ extension BackendConformance {
         try backend.expect(backend.backend.item(for: item.key, now: Subject.now) == item, "another item")
     }
 
-    private static let replaceKeepsCreated = BackendConformance("a replace keeps the creation date") { backend in
+    private static let replaceKeepsCreated = BackendConformance("a replace keeps the creation date") {
+        backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, "old"))
         try backend.write(backend.item(key, "new", at: Subject.now + 10))
@@ -73,7 +93,10 @@ extension BackendConformance {
     private static let addOnly = BackendConformance("addOnly refuses a key that is taken") { backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, "first"), .addOnly)
-        try backend.expectError("duplicateItem", from: { try backend.write(backend.item(key, "second"), .addOnly) }) {
+        try backend.expectError(
+            "duplicateItem",
+            from: { try backend.write(backend.item(key, "second"), .addOnly) }
+        ) {
             if case .duplicateItem(key: "key") = $0 { true } else { false }
         }
         try backend.expect(backend.text(key) == "first", "the value is not the first")
@@ -119,7 +142,8 @@ extension BackendConformance {
         }
     }
 
-    private static let expiryDestroysNothing = BackendConformance("a clock that jumps destroys nothing") { backend in
+    private static let expiryDestroysNothing = BackendConformance("a clock that jumps destroys nothing") {
+        backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, expires: Subject.now + 60))
         _ = try backend.text(key, at: .distantFuture)
@@ -129,11 +153,15 @@ extension BackendConformance {
         try backend.expect(backend.backend.prefixes() == [Subject.prefix], "its prefix has gone")
     }
 
-    private static let policiesAndExpiry = BackendConformance("to a policy, an expired item is absent") { backend in
+    private static let policiesAndExpiry = BackendConformance("to a policy, an expired item is absent") {
+        backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, expires: Subject.now + 60))
         let later = Subject.now + 60
-        try backend.expectError("itemNotFound", from: { try backend.write(backend.item(key, at: later), .updateOnly) }) {
+        try backend.expectError(
+            "itemNotFound",
+            from: { try backend.write(backend.item(key, at: later), .updateOnly) }
+        ) {
             if case .itemNotFound = $0 { true } else { false }
         }
         try backend.write(backend.item(key, "new", at: later), .addOnly)
@@ -142,7 +170,9 @@ extension BackendConformance {
         try backend.expect(created == later, "the creation date of the expired item")
     }
 
-    private static let removeExpired = BackendConformance("removeExpired removes what is expired, and only that") {
+    private static let removeExpired = BackendConformance(
+        "removeExpired removes what is expired, and only that"
+    ) {
         backend in
         for (name, expires) in [("past", Subject.now + 1), ("future", Subject.now + 100), ("never", nil)] {
             try backend.write(backend.item(backend.key(name), expires: expires))
@@ -150,14 +180,18 @@ extension BackendConformance {
         let stranger = try backend.key("past", prefix: "com.example.stranger")
         try backend.write(backend.item(stranger, expires: Subject.now + 1))
         let now = Subject.now + 10
-        try backend.expect(backend.backend.removeExpired(prefix: Subject.prefix, now: now) == 1, "another number than 1")
+        try backend.expect(
+            backend.backend.removeExpired(prefix: Subject.prefix, now: now) == 1,
+            "another number than 1"
+        )
         try backend.expect(backend.keys(at: .distantPast) == ["future", "never"], "other items are left")
         try backend.expect(backend.text(stranger) == "value", "another prefix's item has gone")
     }
 
     // MARK: Removal, keys, prefixes
 
-    private static let removal = BackendConformance("what is removed is absent, and the rest is not") { backend in
+    private static let removal = BackendConformance("what is removed is absent, and the rest is not") {
+        backend in
         let (gone, kept) = (try backend.key("gone"), try backend.key("kept"))
         try backend.write(backend.item(gone))
         try backend.write(backend.item(kept))
@@ -169,7 +203,8 @@ extension BackendConformance {
         try backend.expect(backend.text(gone) == "again", "cannot be written again")
     }
 
-    private static let keyEquality = BackendConformance("keys that Swift holds equal are one key") { backend in
+    private static let keyEquality = BackendConformance("keys that Swift holds equal are one key") {
+        backend in
         let composed = try backend.key("Caf\u{E9}")
         let decomposed = try backend.key("Cafe\u{301}")
         try backend.write(backend.item(composed, "one"))
@@ -181,12 +216,16 @@ extension BackendConformance {
 
     private static let oddKeys = BackendConformance("every non-empty key is a key of its own") { backend in
         let odd = [
-            " ", ".", "..", "/", "../x", "a/b", "a", "A", "\0", "a\0", "\n", "key", "Key", "key ", ":", "%", "%2F", "\u{FEFF}",
+            " ", ".", "..", "/", "../x", "a/b", "a", "A", "\0", "a\0", "\n", "key", "Key", "key ", ":", "%",
+            "%2F", "\u{FEFF}",
             "🔑", "👩‍👩‍👧", "\u{202E}", "CON", "lock", String(repeating: "k", count: ItemKey.maximumLength),
         ]
         for key in odd { try backend.write(backend.item(backend.key(key), "of \(key)")) }
         for key in odd {
-            try backend.expect(backend.text(backend.key(key)) == "of \(key)", "not the value of \(String(reflecting: key))")
+            try backend.expect(
+                backend.text(backend.key(key)) == "of \(key)",
+                "not the value of \(String(reflecting: key))"
+            )
         }
         try backend.expect(backend.keys() == Set(odd), "other keys in the list")
     }
@@ -197,14 +236,20 @@ extension BackendConformance {
             try backend.write(backend.item(backend.key(key, prefix: prefix), "\(prefix) \(key)"))
         }
         for (prefix, key) in places {
-            try backend.expect(backend.text(backend.key(key, prefix: prefix)) == "\(prefix) \(key)", "another's value")
+            try backend.expect(
+                backend.text(backend.key(key, prefix: prefix)) == "\(prefix) \(key)",
+                "another's value"
+            )
             try backend.expect(backend.keys(prefix: prefix) == [key], "another's keys")
         }
         try backend.expect(backend.backend.prefixes() == Set(places.map(\.0)), "other prefixes")
     }
 
-    private static let removeAll = BackendConformance("removeAll empties its prefix, and no other") { backend in
-        for key in ["one", "two"] { try backend.write(backend.item(backend.key(key), expires: Subject.now + 1)) }
+    private static let removeAll = BackendConformance("removeAll empties its prefix, and no other") {
+        backend in
+        for key in ["one", "two"] {
+            try backend.write(backend.item(backend.key(key), expires: Subject.now + 1))
+        }
         let stranger = try backend.key("one", prefix: "com.example.stranger")
         try backend.write(backend.item(stranger))
         try backend.backend.removeAll(prefix: Subject.prefix)
@@ -215,11 +260,13 @@ extension BackendConformance {
 
     // MARK: Classes
 
-    private static let classes = BackendConformance("the class is kept, or refused for want of a passcode") { backend in
+    private static let classes = BackendConformance("the class is kept, or refused for want of a passcode") {
+        backend in
         for accessibility in Accessibility.allCases {
             let key = try backend.key(accessibility.rawValue)
-            do { try backend.write(backend.item(key, accessibility: accessibility)) } catch
-                LockboxError.passcodeNotSet(.whenPasscodeSetThisDeviceOnly)
+            do {
+                try backend.write(backend.item(key, accessibility: accessibility))
+            } catch LockboxError.passcodeNotSet(.whenPasscodeSetThisDeviceOnly)
                 where accessibility == .whenPasscodeSetThisDeviceOnly
             {
                 try backend.expect(backend.text(key) == nil, "refused, and stored")
@@ -230,7 +277,8 @@ extension BackendConformance {
         }
     }
 
-    private static let changeOfClass = BackendConformance("a change of class changes the class only") { backend in
+    private static let changeOfClass = BackendConformance("a change of class changes the class only") {
+        backend in
         let item = try backend.item(backend.key("key"), expires: Subject.now + 1000)
         try backend.write(item)
         for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
@@ -248,7 +296,9 @@ extension BackendConformance {
         }
         try backend.expectError(
             "itemNotFound",
-            from: { try backend.backend.setAccessibility(.always, for: backend.key("missing"), now: Subject.now) }
+            from: {
+                try backend.backend.setAccessibility(.always, for: backend.key("missing"), now: Subject.now)
+            }
         ) {
             if case .itemNotFound(key: "missing") = $0 { true } else { false }
         }
@@ -263,20 +313,31 @@ extension BackendConformance {
                 for round in 0..<10 {
                     try backend.write(backend.item(backend.key("shared"), "thread \(thread)"))
                     try backend.write(backend.item(backend.key("own \(thread)"), "round \(round)"))
-                    try backend.expect(backend.text(backend.key("shared")) != nil, "the shared item is absent")
+                    try backend.expect(
+                        backend.text(backend.key("shared")) != nil,
+                        "the shared item is absent"
+                    )
                 }
             } catch {
                 failures.withLock { $0.append(error) }
             }
         }
         if let error = failures.withLock({ $0.first }) { throw error }
-        try backend.expect(backend.text(backend.key("shared"))?.hasPrefix("thread ") == true, "no thread's value")
+        try backend.expect(
+            backend.text(backend.key("shared"))?.hasPrefix("thread ") == true,
+            "no thread's value"
+        )
         for thread in 0..<8 {
-            try backend.expect(backend.text(backend.key("own \(thread)")) == "round 9", "thread \(thread) lost a value")
+            try backend.expect(
+                backend.text(backend.key("own \(thread)")) == "round 9",
+                "thread \(thread) lost a value"
+            )
         }
         let added = Protected(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            if (try? backend.write(backend.item(backend.key("contested"), "thread \(thread)"), .addOnly)) != nil {
+            if (try? backend.write(backend.item(backend.key("contested"), "thread \(thread)"), .addOnly))
+                != nil
+            {
                 added.withLock { $0 += 1 }
             }
         }

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// One requirement of the ``LockboxBackend`` contract, as a check that a backend passes or not.
+/// One requirement of the `LockboxBackend` contract, as a check that a backend passes or not.
 ///
 /// With Swift Testing:
 ///

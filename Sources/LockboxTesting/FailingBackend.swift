@@ -15,7 +15,7 @@ import Lockbox
 ///
 /// A call that is to fail does not reach the backend behind: nothing changes.
 public final class FailingBackend: LockboxBackend {
-    /// The kinds of calls, as ``LockboxBackend`` has them.
+    /// The kinds of calls, as `LockboxBackend` has them.
     public enum Operation: Sendable, Hashable, CaseIterable {
         /// Storing an item.
         case write
@@ -73,61 +73,61 @@ public final class FailingBackend: LockboxBackend {
         }
     }
 
-    /// See ``LockboxBackend/write(_:policy:)``.
+    /// See `LockboxBackend.write(_:policy:)`.
     public func write(_ item: StoredItem, policy: WritePolicy) throws {
         try check(.write)
         try wrapped.write(item, policy: policy)
     }
 
-    /// See ``LockboxBackend/item(for:now:)``.
+    /// See `LockboxBackend.item(for:now:)`.
     public func item(for key: ItemKey, now: Date) throws -> StoredItem? {
         try check(.read)
         return try wrapped.item(for: key, now: now)
     }
 
-    /// See ``LockboxBackend/value(for:now:)``.
+    /// See `LockboxBackend.value(for:now:)`.
     public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
         try check(.read)
         return try wrapped.value(for: key, now: now)
     }
 
-    /// See ``LockboxBackend/attributes(for:now:)``.
+    /// See `LockboxBackend.attributes(for:now:)`.
     public func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
         try check(.attributes)
         return try wrapped.attributes(for: key, now: now)
     }
 
-    /// See ``LockboxBackend/attributes(prefix:now:)``.
+    /// See `LockboxBackend.attributes(prefix:now:)`.
     public func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
         try check(.attributes)
         return try wrapped.attributes(prefix: prefix, now: now)
     }
 
-    /// See ``LockboxBackend/prefixes()``.
+    /// See `LockboxBackend.prefixes()`.
     public func prefixes() throws -> Set<String> {
         try check(.attributes)
         return try wrapped.prefixes()
     }
 
-    /// See ``LockboxBackend/setAccessibility(_:for:now:)``.
+    /// See `LockboxBackend.setAccessibility(_:for:now:)`.
     public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
         try check(.setAccessibility)
         try wrapped.setAccessibility(accessibility, for: key, now: now)
     }
 
-    /// See ``LockboxBackend/remove(_:)``.
+    /// See `LockboxBackend.remove(_:)`.
     public func remove(_ key: ItemKey) throws {
         try check(.remove)
         try wrapped.remove(key)
     }
 
-    /// See ``LockboxBackend/removeAll(prefix:)``.
+    /// See `LockboxBackend.removeAll(prefix:)`.
     public func removeAll(prefix: String) throws {
         try check(.remove)
         try wrapped.removeAll(prefix: prefix)
     }
 
-    /// See ``LockboxBackend/removeExpired(prefix:now:)``.
+    /// See `LockboxBackend.removeExpired(prefix:now:)`.
     @discardableResult
     public func removeExpired(prefix: String, now: Date) throws -> Int {
         try check(.remove)

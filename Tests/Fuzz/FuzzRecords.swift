@@ -1,3 +1,5 @@
+// swift-format-ignore-file: NeverUseForceTry, AllPublicDeclarationsHaveDocumentation
+
 // Feeds arbitrary bytes to every parser of Lockbox, also to those that an attacker without the keys cannot reach:
 // behind the authentication the input is sealed first. Compiled together with Sources/Lockbox by Scripts/fuzz, as
 // the sanitizers of one binary have to be the same everywhere.
@@ -61,7 +63,13 @@ private func value(_ input: [UInt8]) {
     record.withUnsafeMutableBytes { record in
         let header = try! ItemHeader(UnsafeRawBufferPointer(record))
         ItemEnvelope.seal(
-            record, from: start, to: record.count, header, id, try! keyring.key(.classKey(.whenUnlocked), epoch: 1), .value
+            record,
+            from: start,
+            to: record.count,
+            header,
+            id,
+            try! keyring.key(.classKey(.whenUnlocked), epoch: 1),
+            .value
         )
         let value = try? ItemEnvelope.openValue(record, id: id, keyring: keyring, now: .distantPast)
         precondition((value?.data.count ?? 0) <= input.count)

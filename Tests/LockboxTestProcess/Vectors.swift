@@ -38,14 +38,20 @@ struct Vectors: Codable {
 
 func printVectors(_ directory: String) throws {
     let backend = EncryptedFileBackend(directory: directory)
-    func bytes(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(path)")) }
+    func bytes(_ path: String) throws -> Data {
+        try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(path)"))
+    }
 
     let date = Date(timeIntervalSinceReferenceDate: 801_234_567.890625)
     func value(_ text: String, _ format: ValueFormat = .data) throws -> ArchivedValue {
         try ArchivedValue(data: Data(text.utf8), format: format)
     }
     var items = try [
-        StoredItem(key: ItemKey(prefix: "com.example.app", key: "token"), value: value("t0ken"), modified: date),
+        StoredItem(
+            key: ItemKey(prefix: "com.example.app", key: "token"),
+            value: value("t0ken"),
+            modified: date
+        ),
         StoredItem(
             key: ItemKey(prefix: "com.example.app", key: "session"),
             value: value(#"{"user":"alice","visits":3}"#, .json),
@@ -58,9 +64,16 @@ func printVectors(_ directory: String) throws {
         ),
         StoredItem(key: ItemKey(prefix: "com.example.app", key: "empty"), value: value(""), modified: date),
         StoredItem(
-            key: ItemKey(prefix: "com.example.app", key: "expired"), value: value("gone"), modified: date, expires: date + 1
+            key: ItemKey(prefix: "com.example.app", key: "expired"),
+            value: value("gone"),
+            modified: date,
+            expires: date + 1
         ),
-        StoredItem(key: ItemKey(prefix: "com.example.app", key: "Caf\u{E9} 🔑"), value: value("composed"), modified: date),
+        StoredItem(
+            key: ItemKey(prefix: "com.example.app", key: "Caf\u{E9} 🔑"),
+            value: value("composed"),
+            modified: date
+        ),
         StoredItem(
             key: ItemKey(prefix: "com.example.app", key: "custom"),
             value: value("a coder's own", ValueFormat(rawValue: 200)),
@@ -72,7 +85,11 @@ func printVectors(_ directory: String) throws {
             modified: date,
             comment: String(repeating: "c", count: 300)
         ),
-        StoredItem(key: ItemKey(prefix: "com.example", key: "app.token"), value: value("of another"), modified: date),
+        StoredItem(
+            key: ItemKey(prefix: "com.example", key: "app.token"),
+            value: value("of another"),
+            modified: date
+        ),
     ]
     for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
         items.append(
@@ -87,7 +104,9 @@ func printVectors(_ directory: String) throws {
     for item in items { try backend.write(item, policy: .addOnly) }
 
     let described = try items.map { item in
-        let path = try backend.storage.location(of: backend.record(of: item.key)).dropFirst(directory.count + 1)
+        let path = try backend.storage.location(of: backend.record(of: item.key)).dropFirst(
+            directory.count + 1
+        )
         return Vectors.Item(
             prefix: item.key.prefix,
             key: item.key.key,
@@ -115,7 +134,9 @@ func printVectors(_ directory: String) throws {
 }
 
 private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
-    func changed(_ description: String, _ error: String, at offset: Int, to bytes: UInt8...) -> Vectors.Refused {
+    func changed(_ description: String, _ error: String, at offset: Int, to bytes: UInt8...)
+        -> Vectors.Refused
+    {
         var record = record
         record.replaceSubrange(offset..<offset + bytes.count, with: bytes)
         return Vectors.Refused(description: description, error: error, record: record)

@@ -2,6 +2,8 @@
 //
 //     LockboxTestProcess use DIRECTORY NUMBER          waits for the end of standard input, then writes and reads
 //     LockboxTestProcess write DIRECTORY KEY VALUE     archives one value
+//     LockboxTestProcess read DIRECTORY KEY            prints it; status 1 if it is absent, 3 if it cannot be read
+//     LockboxTestProcess remove DIRECTORY KEY
 //     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th system call
 //     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
@@ -32,6 +34,20 @@ case "use" where arguments.count == 3:
 
 case "write" where arguments.count == 4:
     try lockbox(arguments[1]).archiveObject(arguments[3], forKey: arguments[2])
+
+case "read" where arguments.count == 3:
+    do {
+        guard let value: String = try lockbox(arguments[1]).unarchiveObject(forKey: arguments[2]) else {
+            exit(1)
+        }
+        print(value)
+    } catch {
+        FileHandle.standardError.write(Data("\(error)\n".utf8))
+        exit(3)
+    }
+
+case "remove" where arguments.count == 3:
+    try lockbox(arguments[1]).removeObject(forKey: arguments[2])
 
 case "die" where arguments.count == 5:
     let last = Int(arguments[4])!

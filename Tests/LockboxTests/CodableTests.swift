@@ -50,13 +50,16 @@ import Testing
 
     @Test func floatingPoint() throws {
         let doubles = [
-            0, -0.0, 1.1, .pi, .infinity, -.infinity, .nan, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 0.1 + 0.2,
+            0, -0.0, 1.1, .pi, .infinity, -.infinity, .nan, .leastNonzeroMagnitude, .greatestFiniteMagnitude,
+            0.1 + 0.2,
         ]
         for double in doubles {
             let back = try roundTrip(double)
             #expect(double.isNaN ? back.isNaN : back.bitPattern == double.bitPattern, "\(double)")
         }
-        for float in [Float(0.1), -0.0, .infinity, -.infinity, .nan, .leastNonzeroMagnitude, .greatestFiniteMagnitude] {
+        for float in [
+            Float(0.1), -0.0, .infinity, -.infinity, .nan, .leastNonzeroMagnitude, .greatestFiniteMagnitude,
+        ] {
             let back = try roundTrip(float)
             #expect(float.isNaN ? back.isNaN : back.bitPattern == float.bitPattern, "\(float)")
         }
@@ -72,7 +75,9 @@ import Testing
 
     @Test func decimals() throws {
         try expectRoundTrip(
-            Decimal(string: "0.1")!, Decimal(string: "-12345678901234567890123456789012345678")!, Decimal(0),
+            Decimal(string: "0.1")!,
+            Decimal(string: "-12345678901234567890123456789012345678")!,
+            Decimal(0),
             Decimal(string: "1e-100")!
         )
     }
@@ -85,7 +90,8 @@ import Testing
         dates += [.distantPast, .distantFuture, Date(timeIntervalSinceReferenceDate: -0.0)]
         let back = try roundTrip(dates)
         #expect(
-            back.map(\.timeIntervalSinceReferenceDate.bitPattern) == dates.map(\.timeIntervalSinceReferenceDate.bitPattern)
+            back.map(\.timeIntervalSinceReferenceDate.bitPattern)
+                == dates.map(\.timeIntervalSinceReferenceDate.bitPattern)
         )
         try expectRoundTrip(dates[0])
     }
@@ -96,18 +102,29 @@ import Testing
             try expectRoundTrip(data)
         }
         let tooLarge = Data(count: (16 << 20) + 1)
-        guard case .valueTooLarge(size: 16_777_217, limit: 16_777_216) = lockboxError({
-            try lockbox.archiveObject(tooLarge, forKey: "key")
-        }) else {
+        guard
+            case .valueTooLarge(size: 16_777_217, limit: 16_777_216) = lockboxError({
+                try lockbox.archiveObject(tooLarge, forKey: "key")
+            })
+        else {
             Issue.record("one byte too many was not refused")
             return
         }
-        #expect(try lockbox.unarchiveObject(Data.self, forKey: "key")?.count == 16 << 20, "the old value is still there")
-        #expect(lockboxError { try lockbox.archiveObject(tooLarge.base64EncodedString(), forKey: "key") }?.name == "valueTooLarge")
+        #expect(
+            try lockbox.unarchiveObject(Data.self, forKey: "key")?.count == 16 << 20,
+            "the old value is still there"
+        )
+        #expect(
+            lockboxError { try lockbox.archiveObject(tooLarge.base64EncodedString(), forKey: "key") }?.name
+                == "valueTooLarge"
+        )
     }
 
     @Test func foundationTypes() throws {
-        try expectRoundTrip(URL(string: "https://user:pass@example.com/a/b?c=d#e")!, URL(fileURLWithPath: "/tmp/ä b"))
+        try expectRoundTrip(
+            URL(string: "https://user:pass@example.com/a/b?c=d#e")!,
+            URL(fileURLWithPath: "/tmp/ä b")
+        )
         try expectRoundTrip(UUID(), UUID(uuidString: "00000000-0000-0000-0000-000000000000")!)
     }
 
@@ -127,7 +144,10 @@ import Testing
         try expectRoundTrip(["a": nil, "b": "c"] as [String: String?])
         let none: String?? = .some(nil)
         try lockbox.archiveObject(none, forKey: "optional")
-        #expect(try lockbox.containsObject(forKey: "optional"), "a nil that was archived is not an absent item")
+        #expect(
+            try lockbox.containsObject(forKey: "optional"),
+            "a nil that was archived is not an absent item"
+        )
         let back: String?? = try lockbox.unarchiveObject(String?.self, forKey: "optional")
         #expect(back == .some(nil))
         try lockbox.archiveObject(Data([1]) as Data??, forKey: "optional")
@@ -138,17 +158,25 @@ import Testing
         indirect enum Chain: Codable, Equatable { case end, link(Chain) }
         func chain(_ length: Int) -> Chain { (0..<length).reduce(.end) { chain, _ in .link(chain) } }
         try expectRoundTrip(chain(200))
-        #expect(lockboxError { try lockbox.archiveObject(chain(600), forKey: "key") }?.name == "encodingFailed")
+        #expect(
+            lockboxError { try lockbox.archiveObject(chain(600), forKey: "key") }?.name == "encodingFailed"
+        )
         #expect(try lockbox.unarchiveObject(Chain.self, forKey: "key") == chain(200))
         try expectRoundTrip(String(repeating: "[\"{", count: 1000))
     }
 
     /// The deepest that is accepted is also read: the limit is Foundation's own.
     @Test func depthLimitIsTheDecoders() throws {
-        func nested(_ depth: Int) -> Data { Data((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8) }
+        func nested(_ depth: Int) -> Data {
+            Data((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
+        }
         struct Anything: Decodable { init(from decoder: any Decoder) {} }
-        #expect(throws: Never.self) { try JSONDecoder().decode(Anything.self, from: nested(JSONValueCoder.maximumDepth)) }
-        #expect(throws: (any Error).self) { try JSONDecoder().decode(Anything.self, from: nested(JSONValueCoder.maximumDepth + 1)) }
+        #expect(throws: Never.self) {
+            try JSONDecoder().decode(Anything.self, from: nested(JSONValueCoder.maximumDepth))
+        }
+        #expect(throws: (any Error).self) {
+            try JSONDecoder().decode(Anything.self, from: nested(JSONValueCoder.maximumDepth + 1))
+        }
     }
 
     // MARK: Other versions, other types
@@ -167,9 +195,15 @@ import Testing
         try lockbox.archiveObject(AccountV2(name: "A", nickname: "B"), forKey: "account")
         #expect(try lockbox.unarchiveObject(forKey: "account") == AccountV1(name: "A"), "a field more")
         try lockbox.archiveObject(AccountV1(name: "A"), forKey: "account")
-        #expect(try lockbox.unarchiveObject(forKey: "account") == AccountV2(name: "A"), "an optional field less")
+        #expect(
+            try lockbox.unarchiveObject(forKey: "account") == AccountV2(name: "A"),
+            "an optional field less"
+        )
         let before = try store.snapshot()
-        #expect(lockboxError { try lockbox.unarchiveObject(AccountV3.self, forKey: "account") }?.name == "decodingFailed")
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(AccountV3.self, forKey: "account") }?.name
+                == "decodingFailed"
+        )
         #expect(try store.snapshot() == before)
         #expect(try lockbox.unarchiveObject(forKey: "account") == AccountV1(name: "A"))
     }
@@ -179,10 +213,19 @@ import Testing
         try lockbox.archiveObject(Data([1, 2]), forKey: "data")
         try lockbox.archiveObject([1, 2], forKey: "array")
         let before = try store.snapshot()
-        #expect(lockboxError { try lockbox.unarchiveObject(Int.self, forKey: "string") }?.name == "decodingFailed")
-        #expect(lockboxError { try lockbox.unarchiveObject(Data.self, forKey: "string") }?.name == "typeMismatch")
-        #expect(lockboxError { try lockbox.unarchiveObject(String.self, forKey: "data") }?.name == "typeMismatch")
-        #expect(lockboxError { try lockbox.unarchiveObject([String].self, forKey: "array") }?.name == "decodingFailed")
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(Int.self, forKey: "string") }?.name == "decodingFailed"
+        )
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(Data.self, forKey: "string") }?.name == "typeMismatch"
+        )
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "data") }?.name == "typeMismatch"
+        )
+        #expect(
+            lockboxError { try lockbox.unarchiveObject([String].self, forKey: "array") }?.name
+                == "decodingFailed"
+        )
         #expect(try store.snapshot() == before)
         #expect(try lockbox.unarchiveObject(forKey: "string") == "text")
         #expect(try lockbox.unarchiveObject(forKey: "data") == Data([1, 2]))
@@ -202,9 +245,11 @@ import Testing
         }
         try lockbox.archiveObject("old", forKey: "key")
         let before = try store.snapshot()
-        guard case .encodingFailed(key: "key", underlying: is Halting.Stop) = lockboxError({
-            try lockbox.archiveObject(Halting(), forKey: "key")
-        }) else {
+        guard
+            case .encodingFailed(key: "key", underlying: is Halting.Stop) = lockboxError({
+                try lockbox.archiveObject(Halting(), forKey: "key")
+            })
+        else {
             Issue.record("not the typed error with the encoder's own inside")
             return
         }

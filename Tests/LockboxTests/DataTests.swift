@@ -12,7 +12,9 @@ import Testing
         let store = try TestStore()
         let lockbox = try store.lockbox()
         let keys = strings.filter { !$0.isEmpty }
-        for (index, string) in strings.enumerated() { try lockbox.archiveObject(string, forKey: "value \(index)") }
+        for (index, string) in strings.enumerated() {
+            try lockbox.archiveObject(string, forKey: "value \(index)")
+        }
         for key in keys { try lockbox.archiveObject(key, forKey: key, label: String(key.prefix(100))) }
 
         let reopened = try store.lockbox()
@@ -54,7 +56,10 @@ import Testing
         for vector in vectors {
             let (key, nonce, data) = (bytes(vector.key), bytes(vector.iv), bytes(vector.aad))
             let (message, sealed) = (bytes(vector.msg), bytes(vector.ct) + bytes(vector.tag))
-            #expect(open(sealed, data, nonce, key) == (vector.result == "valid" ? message : nil), "\(vector.tcId)")
+            #expect(
+                open(sealed, data, nonce, key) == (vector.result == "valid" ? message : nil),
+                "\(vector.tcId)"
+            )
             if vector.result == "valid" {
                 valid += 1
                 #expect(seal(message, data, nonce, key) == sealed, "\(vector.tcId)")
@@ -69,7 +74,9 @@ import Testing
             sealed.withUnsafeBytes { sealed in
                 data.withUnsafeBytes { data in
                     nonce.withUnsafeBytes { nonce in
-                        key.withUnsafeBytes { AEAD.open(sealed, authenticating: data, nonce: nonce, key: $0, into: output) }
+                        key.withUnsafeBytes {
+                            AEAD.open(sealed, authenticating: data, nonce: nonce, key: $0, into: output)
+                        }
                     }
                 }
             }
@@ -83,7 +90,9 @@ import Testing
             message.withUnsafeBytes { message in
                 data.withUnsafeBytes { data in
                     nonce.withUnsafeBytes { nonce in
-                        key.withUnsafeBytes { AEAD.seal(message, authenticating: data, nonce: nonce, key: $0, into: output) }
+                        key.withUnsafeBytes {
+                            AEAD.seal(message, authenticating: data, nonce: nonce, key: $0, into: output)
+                        }
                     }
                 }
             }

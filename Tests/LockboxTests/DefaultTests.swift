@@ -58,7 +58,8 @@ private enum GlobalState {
 
     static func missingPrefix() throws {
         unsetenv("LOCKBOX_KEY_PREFIX")
-        do { _ = try Lockbox.unarchiveObject(String.self, forKey: "key") } catch LockboxError.missingKeyPrefix { return }
+        do { _ = try Lockbox.unarchiveObject(String.self, forKey: "key") } catch LockboxError.missingKeyPrefix
+        { return }
         throw Unmet()
     }
 

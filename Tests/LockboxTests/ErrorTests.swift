@@ -99,7 +99,8 @@ import Testing
     }
 
     /// However a program prints an error or a value of ours.
-    @Test("Promise 7: secrets do not appear in error texts and descriptions") func noWayOfPrintingShowsAValue() throws {
+    @Test("Promise 7: secrets do not appear in error texts and descriptions")
+    func noWayOfPrintingShowsAValue() throws {
         enum Mode: String, Codable { case on }
         let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
         try lockbox.archiveObject("hunter2", forKey: "k")
@@ -117,7 +118,10 @@ import Testing
             var dumped = ""
             dump(subject, to: &dumped)
             let bytes = "\(Array("hunter2".utf8))".dropFirst().dropLast()
-            var texts = ["\(subject)", String(reflecting: subject), dumped, "\([subject])", "\(Optional(subject) as Any)"]
+            var texts = [
+                "\(subject)", String(reflecting: subject), dumped, "\([subject])",
+                "\(Optional(subject) as Any)",
+            ]
             if let error = subject as? LockboxError {
                 let ns = error as NSError
                 texts += [error.localizedDescription, ns.description, ns.debugDescription, "\(ns.userInfo)"]

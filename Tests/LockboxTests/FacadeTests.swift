@@ -9,7 +9,9 @@ import Testing
     private let backend = InMemoryBackend()
     private let clock = TestClock()
 
-    private func lockbox(_ prefix: String = "com.example.app", coder: any ValueCoder = JSONValueCoder()) throws -> Lockbox {
+    private func lockbox(_ prefix: String = "com.example.app", coder: any ValueCoder = JSONValueCoder())
+        throws -> Lockbox
+    {
         try Lockbox(keyPrefix: prefix, backend: backend, coder: coder, now: { [clock] in clock.now })
     }
 
@@ -37,7 +39,12 @@ import Testing
         let lockbox = try lockbox()
         let expires = clock.now + 100
         try lockbox.archiveObject(
-            [1, 2], forKey: "key", accessibility: .afterFirstUnlock, expires: expires, label: "L", comment: "C"
+            [1, 2],
+            forKey: "key",
+            accessibility: .afterFirstUnlock,
+            expires: expires,
+            label: "L",
+            comment: "C"
         )
         clock.now += 10
         let attributes = try #require(try lockbox.attributes(forKey: "key"))
@@ -57,7 +64,9 @@ import Testing
         try lockbox.archiveObject("secret", forKey: "key")
         try lockbox.setAccessibility(.always, forKey: "key")
         #expect(try lockbox.attributes(forKey: "key")?.accessibility == .always)
-        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "missing") }?.name == "itemNotFound")
+        #expect(
+            lockboxError { try lockbox.setAccessibility(.always, forKey: "missing") }?.name == "itemNotFound"
+        )
     }
 
     @Test func expiredReadsAsAbsentEverywhere() throws {
@@ -96,10 +105,19 @@ import Testing
             #expect(lockboxError { try lockbox.removeObject(forKey: key) }?.name == "invalidKey")
         }
         let long = String(repeating: "x", count: 4097)
-        #expect(lockboxError { try lockbox.archiveObject(1, forKey: "k", label: long) }?.name == "invalidAttribute")
-        #expect(lockboxError { try lockbox.archiveObject(1, forKey: "k", comment: long) }?.name == "invalidAttribute")
+        #expect(
+            lockboxError { try lockbox.archiveObject(1, forKey: "k", label: long) }?.name
+                == "invalidAttribute"
+        )
+        #expect(
+            lockboxError { try lockbox.archiveObject(1, forKey: "k", comment: long) }?.name
+                == "invalidAttribute"
+        )
         let never = Date(timeIntervalSinceReferenceDate: .nan)
-        #expect(lockboxError { try lockbox.archiveObject(1, forKey: "k", expires: never) }?.name == "invalidAttribute")
+        #expect(
+            lockboxError { try lockbox.archiveObject(1, forKey: "k", expires: never) }?.name
+                == "invalidAttribute"
+        )
         #expect(try lockbox.allKeys().isEmpty)
     }
 
@@ -108,9 +126,13 @@ import Testing
         try reversed.archiveObject("secret", forKey: "key")
         #expect(try reversed.unarchiveObject(forKey: "key") == "secret")
         #expect(try reversed.attributes(forKey: "key")?.format == ValueFormat(rawValue: 128))
-        #expect(lockboxError { try lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch")
+        #expect(
+            lockboxError { try lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch"
+        )
         try lockbox().archiveObject("secret", forKey: "key")
-        #expect(lockboxError { try reversed.unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch")
+        #expect(
+            lockboxError { try reversed.unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch"
+        )
     }
 
     @Test func asyncCallsDoTheSame() async throws {
@@ -131,7 +153,9 @@ import Testing
         try await lockbox.archiveObject("secret", forKey: "other")
         try await lockbox.removeAllObjects()
         #expect(try await lockbox.allKeys().isEmpty)
-        await #expect(throws: LockboxError.self) { try await lockbox.unarchiveObject(String.self, forKey: "") }
+        await #expect(throws: LockboxError.self) {
+            try await lockbox.unarchiveObject(String.self, forKey: "")
+        }
     }
 
     /// Of a class that is not Sendable, as a view model's values may be.
@@ -160,7 +184,10 @@ import Testing
         try lockbox.archiveObject("secret", forKey: "key")
         failing.fail(.read, times: 2, with: LockboxError.interactionNotAllowed(.whenUnlocked))
         for _ in 0..<2 {
-            #expect(lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name == "interactionNotAllowed")
+            #expect(
+                lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name
+                    == "interactionNotAllowed"
+            )
         }
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
         failing.fail(with: LockboxError.storageFailure(operation: "open", path: "x", errno: EIO))
@@ -188,7 +215,9 @@ final class TestClock: @unchecked Sendable {
 struct ReversedCoder: ValueCoder {
     let format = ValueFormat(rawValue: 128)
 
-    func encode<Value: Encodable>(_ value: Value) throws -> Data { Data(try JSONEncoder().encode(value).reversed()) }
+    func encode<Value: Encodable>(_ value: Value) throws -> Data {
+        Data(try JSONEncoder().encode(value).reversed())
+    }
 
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         try JSONDecoder().decode(type, from: Data(data.reversed()))

@@ -33,7 +33,9 @@ import Testing
 
     private static let codes: [CInt] = [EIO, ENOSPC, EACCES, EMFILE, EROFS, EDQUOT, ESTALE]
 
-    enum Operation: CaseIterable { case first, replace, add, update, changeClass, remove, removeAll, removeExpired }
+    enum Operation: CaseIterable {
+        case first, replace, add, update, changeClass, remove, removeAll, removeExpired
+    }
 
     private func prepare(_ operation: Operation) throws -> TestStore {
         let store = try TestStore()
@@ -41,7 +43,11 @@ import Testing
         let lockbox = try store.lockbox()
         try lockbox.archiveObject("bystander", forKey: "bystander")
         if operation != .add {
-            try lockbox.archiveObject("old", forKey: "key", expires: operation == .removeExpired ? .distantPast : nil)
+            try lockbox.archiveObject(
+                "old",
+                forKey: "key",
+                expires: operation == .removeExpired ? .distantPast : nil
+            )
         }
         return store
     }
@@ -69,7 +75,10 @@ import Testing
         }
     }
 
-    @Test("Promise 2: whichever system call fails, the old value or the new one is there", arguments: Operation.allCases)
+    @Test(
+        "Promise 2: whichever system call fails, the old value or the new one is there",
+        arguments: Operation.allCases
+    )
     func everyCallFailsOnce(_ operation: Operation) throws {
         var number = 0
         var finished = false
@@ -90,12 +99,19 @@ import Testing
         #expect(number > 10, "it ran out of calls too early to have done anything")
     }
 
-    private func failing(_ operation: Operation, _ store: TestStore, _ injector: Injector) throws -> (any Error)? {
+    private func failing(_ operation: Operation, _ store: TestStore, _ injector: Injector) throws -> (
+        any Error
+    )? {
         do { try run(operation, on: store.lockbox(TestStore.prefix, injector.calls)) } catch { return error }
         return nil
     }
 
-    private func expectWhole(_ store: TestStore, _ operation: Operation, _ error: (any Error)?, _ what: String) throws {
+    private func expectWhole(
+        _ store: TestStore,
+        _ operation: Operation,
+        _ error: (any Error)?,
+        _ what: String
+    ) throws {
         #expect(error == nil || error is LockboxError, "\(what): \(String(describing: error))")
         #expect(store.openDescriptors() == 0, "\(what): descriptors left open")
         let lockbox = try store.lockbox()
@@ -108,7 +124,10 @@ import Testing
         if error != nil {
             // It can be tried again: with success, or because it was done after all.
             let again = lockboxError { try run(operation, on: lockbox) }
-            #expect(again == nil || operation == .add && again?.name == "duplicateItem", "\(what): \(String(describing: again))")
+            #expect(
+                again == nil || operation == .add && again?.name == "duplicateItem",
+                "\(what): \(String(describing: again))"
+            )
             #expect(done.contains(try lockbox.unarchiveObject(String.self, forKey: "key")), "\(what)")
         }
         #expect(try store.leftovers() == [], "\(what)")
@@ -154,7 +173,11 @@ import Testing
     @Test func interruptedCallsAreMadeAgain() throws {
         let store = try TestStore()
         let count = Protected(0)
-        let calls = SystemCalls(fault: { _ in count.withLock { $0 += 1; return $0 % 2 == 0 ? .failure(EINTR) : nil } })
+        let calls = SystemCalls(fault: { _ in
+            count.withLock {
+                $0 += 1; return $0 % 2 == 0 ? .failure(EINTR) : nil
+            }
+        })
         try store.lockbox(TestStore.prefix, calls).archiveObject("secret", forKey: "key")
         #expect(try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key") == "secret")
     }
@@ -170,7 +193,11 @@ import Testing
         let lockbox = try store.lockbox(TestStore.prefix, calls)
         try lockbox.archiveObject("new", forKey: "key")
         let order: [SystemCalls.Call] = [.write, .fsync, .close, .rename, .fsync]
-        #expect(trace.withLock { $0.filter { [.write, .fsync, .rename].contains($0) } } == [.write, .fsync, .rename, .fsync])
+        #expect(
+            trace.withLock { $0.filter { [.write, .fsync, .rename].contains($0) } } == [
+                .write, .fsync, .rename, .fsync,
+            ]
+        )
         #expect(trace.withLock { $0.suffix(order.count + 1).prefix(order.count) } == order[...])
         trace.withLock { $0 = [] }
         try lockbox.removeObject(forKey: "key")

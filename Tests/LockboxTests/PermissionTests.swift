@@ -145,16 +145,23 @@ import Testing
     @Test func hugeFilesAreRefusedUnread() throws {
         let path = try path(of: "item")
         truncate(path, 10 << 30)
-        #expect(lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "corrupt")
+        #expect(
+            lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }?.name
+                == "corrupt"
+        )
         truncate(store.keybag, 10 << 30)
-        #expect(lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "corrupt")
+        #expect(
+            lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }?.name
+                == "corrupt"
+        )
     }
 
     /// umask belongs to the whole process, hence one of its own.
     @Test(arguments: [0o000, 0o022, 0o077, 0o777] as [mode_t])
     func modesWhateverTheUmask(_ mask: mode_t) async throws {
         let store = try TestStore()
-        await #expect(processExitsWith: .success) { [directory = store.directory as String, mask = mask as mode_t] in
+        await #expect(processExitsWith: .success) {
+            [directory = store.directory as String, mask = mask as mode_t] in
             umask(mask)
             try archiveForUmask(directory)
         }
@@ -168,7 +175,10 @@ import Testing
 
     @Test func missingParentsAreMadeForTheOwnerOnly() throws {
         let base = Directory.parentPath(of: store.directory)
-        try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: "\(base)/a/b/c/")).archiveObject(1, forKey: "k")
+        try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: "\(base)/a/b/c/")).archiveObject(
+            1,
+            forKey: "k"
+        )
         for folder in ["a", "a/b", "a/b/c"] {
             var status = stat()
             #expect(stat("\(base)/\(folder)", &status) == 0 && status.st_mode & 0o777 == 0o700, "\(folder)")
@@ -187,5 +197,8 @@ import Testing
 }
 
 private func archiveForUmask(_ directory: String) throws {
-    try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: directory)).archiveObject("secret", forKey: "key")
+    try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: directory)).archiveObject(
+        "secret",
+        forKey: "key"
+    )
 }

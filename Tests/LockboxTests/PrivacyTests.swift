@@ -21,7 +21,10 @@ import Testing
 
     @Test("Promise 5: neither names nor values can be read from the files") func namesAndValues() throws {
         try lockbox.archiveObject(
-            Data("visible-value".utf8), forKey: "visible-key", label: "visible-label", comment: "visible-comment"
+            Data("visible-value".utf8),
+            forKey: "visible-key",
+            label: "visible-label",
+            comment: "visible-comment"
         )
         for text in ["visible-prefix", "visible-key", "visible-value", "visible-label", "visible-comment"] {
             #expect(try !contains(text), "\(text)")
@@ -39,7 +42,9 @@ import Testing
         }
         #expect(seen.count == 100)
         // No nonce, commitment or block of ciphertext twice, at whatever place it stands.
-        let pieces = seen.flatMap { bytes in stride(from: 0, to: bytes.count - 16, by: 8).map { Array(bytes[$0..<$0 + 16]) } }
+        let pieces = seen.flatMap { bytes in
+            stride(from: 0, to: bytes.count - 16, by: 8).map { Array(bytes[$0..<$0 + 16]) }
+        }
         #expect(Set(pieces).count == pieces.count)
     }
 
@@ -50,7 +55,8 @@ import Testing
         }
         let frame = ItemHeader.length + 2 * SealedBox.overhead + 256
         let buckets = [
-            0: 256, 1: 256, 240: 256, 241: 512, 496: 512, 497: 1024, 1008: 1024, 1009: 2048, 2032: 2048, 2033: 4096,
+            0: 256, 1: 256, 240: 256, 241: 512, 496: 512, 497: 1024, 1008: 1024, 1009: 2048, 2032: 2048,
+            2033: 4096,
             4080: 4096, 4081: 4352, 5000: 5120, 100_000: 100_352, 1_000_000: 1_015_808, 16 << 20: 17_301_504,
         ]
         for (count, bucket) in buckets { #expect(try size(count) == frame + bucket, "\(count)") }

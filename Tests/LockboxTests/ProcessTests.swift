@@ -56,7 +56,9 @@ import Testing
             seen.insert(value)
             #expect([replaces ? "old" : nil, "new"].contains(value), "call \(number)")
             #expect(try store.leftovers() == [], "call \(number)")
-            if replaces { #expect(try lockbox.unarchiveObject(forKey: "bystander") == "bystander", "call \(number)") }
+            if replaces {
+                #expect(try lockbox.unarchiveObject(forKey: "bystander") == "bystander", "call \(number)")
+            }
             try lockbox.archiveObject("newer", forKey: "key")
             #expect(try self.lockbox(store).unarchiveObject(forKey: "key") == "newer", "call \(number)")
         }
@@ -72,7 +74,10 @@ import Testing
         try lockbox.archiveObject("old", forKey: "key")
         let holder = try TestProcess("hold", store.directory, "key")
         holder.waitForOutput()
-        guard case .storageFailure("flock", _, EWOULDBLOCK) = lockboxError({ try lockbox.archiveObject("new", forKey: "key") })
+        guard
+            case .storageFailure("flock", _, EWOULDBLOCK) = lockboxError({
+                try lockbox.archiveObject("new", forKey: "key")
+            })
         else {
             Issue.record("it wrote without the lock, or failed otherwise")
             return
@@ -91,7 +96,8 @@ import Testing
         try lockbox(store).archiveObject("old", forKey: "key")
         let holder = try TestProcess("hold", store.directory, "key")
         holder.waitForOutput()
-        let scope = try URL(fileURLWithPath: store.path("key", prefix: Self.prefix)).deletingLastPathComponent().lastPathComponent
+        let scope = try URL(fileURLWithPath: store.path("key", prefix: Self.prefix))
+            .deletingLastPathComponent().lastPathComponent
         try overwrite("\(store.directory)/tmp/\(scope).1234", [1])
         #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
         #expect(try store.leftovers() == ["\(scope).1234"])

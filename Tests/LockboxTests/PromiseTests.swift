@@ -16,7 +16,9 @@ import Testing
     }
 
     /// Ways in which an item cannot be read, and the error of each.
-    private func failures() throws -> [(what: String, error: String, lockbox: Lockbox, prepare: () throws -> Void)] {
+    private func failures() throws -> [(
+        what: String, error: String, lockbox: Lockbox, prepare: () throws -> Void
+    )] {
         let path = try store.path("key")
         let bytes = try readBytes(path)
         let keybag = try readBytes(store.keybag)
@@ -31,14 +33,29 @@ import Testing
                 try work()
             }
         }
-        let failing = try store.lockbox(TestStore.prefix, SystemCalls(fault: { $0 == .read ? .failure(EIO) : nil }))
+        let failing = try store.lockbox(
+            TestStore.prefix,
+            SystemCalls(fault: { $0 == .read ? .failure(EIO) : nil })
+        )
         return [
-            ("cut short", "corrupt", try store.lockbox(), prepared { try overwrite(path, Array(bytes.dropLast(500))) }),
-            ("changed", "authenticationFailed", try store.lockbox(), prepared { try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1]) }),
-            ("newer", "unsupportedVersion", try store.lockbox(), prepared { try overwrite(path, bytes[..<4] + [9] + bytes[5...]) }),
+            (
+                "cut short", "corrupt", try store.lockbox(),
+                prepared { try overwrite(path, Array(bytes.dropLast(500))) }
+            ),
+            (
+                "changed", "authenticationFailed", try store.lockbox(),
+                prepared { try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1]) }
+            ),
+            (
+                "newer", "unsupportedVersion", try store.lockbox(),
+                prepared { try overwrite(path, bytes[..<4] + [9] + bytes[5...]) }
+            ),
             ("open to all", "unsafePermissions", try store.lockbox(), prepared { chmod(path, 0o644) }),
             ("on a broken disk", "storageFailure", failing, prepared {}),
-            ("without its keybag", "corrupt", try store.lockbox(), prepared { try FileManager.default.removeItem(atPath: store.keybag) }),
+            (
+                "without its keybag", "corrupt", try store.lockbox(),
+                prepared { try FileManager.default.removeItem(atPath: store.keybag) }
+            ),
         ]
     }
 
@@ -51,10 +68,14 @@ import Testing
         }
         let intact = try TestStore()
         try intact.lockbox().archiveObject("secret", forKey: "key")
-        #expect(lockboxError { try intact.lockbox().unarchiveObject(Int.self, forKey: "key") }?.name == "decodingFailed")
+        #expect(
+            lockboxError { try intact.lockbox().unarchiveObject(Int.self, forKey: "key") }?.name
+                == "decodingFailed"
+        )
     }
 
-    @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws {
+    @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws
+    {
         let values = ["old", "new"].map { String(repeating: $0, count: 2000) }
         try lockbox.archiveObject(values[0], forKey: "key")
         let reads = Protected(0)
@@ -80,7 +101,8 @@ import Testing
         #expect(seen.withLock { $0 } == Set(values))
     }
 
-    @Test("Promise 3: a failed read never deletes, resets or overwrites anything") func failedReadsWriteNothing() throws {
+    @Test("Promise 3: a failed read never deletes, resets or overwrites anything")
+    func failedReadsWriteNothing() throws {
         for (what, _, lockbox, prepare) in try failures() {
             try prepare()
             let before = try store.snapshot()
@@ -96,12 +118,21 @@ import Testing
         }
     }
 
-    @Test("Promise 6: an accessibility class decides when its key exists") func classesAreMoreThanLabels() throws {
+    @Test("Promise 6: an accessibility class decides when its key exists") func classesAreMoreThanLabels()
+        throws
+    {
         let error = lockboxError {
-            try lockbox.archiveObject("secret", forKey: "other", accessibility: .whenPasscodeSetThisDeviceOnly)
+            try lockbox.archiveObject(
+                "secret",
+                forKey: "other",
+                accessibility: .whenPasscodeSetThisDeviceOnly
+            )
         }
         #expect(error?.name == "passcodeNotSet")
-        #expect(lockboxError { try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key") }?.name == "passcodeNotSet")
+        #expect(
+            lockboxError { try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key") }?.name
+                == "passcodeNotSet"
+        )
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
         #expect(try lockbox.allKeys() == ["key"])
 
@@ -113,7 +144,9 @@ import Testing
             let exists = (try? keyring.key(.classKey(accessibility), epoch: 1)) != nil
             #expect(exists == (accessibility != .whenPasscodeSetThisDeviceOnly), "\(accessibility)")
         }
-        let keys = try Accessibility.allCases.dropLast().map { try keyring.key(.classKey($0), epoch: 1).withBytes { Array($0) } }
+        let keys = try Accessibility.allCases.dropLast().map {
+            try keyring.key(.classKey($0), epoch: 1).withBytes { Array($0) }
+        }
         #expect(Set(keys).count == 6, "each class has a key of its own")
     }
 
@@ -145,11 +178,17 @@ import Testing
         let old = try readBytes(path)
         try lockbox.archiveObject("new", forKey: "key")
         try overwrite(path, old)
-        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret", "an older version of an item, put back, opens")
+        #expect(
+            try lockbox.unarchiveObject(forKey: "key") == "secret",
+            "an older version of an item, put back, opens"
+        )
 
         let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardized
-        let security = try String(contentsOf: root.appendingPathComponent("SECURITY.md"), encoding: .utf8).lowercased()
-        for limit in ["same user", "device key beside", "older version", "whole store", "memory", "weak passcode"] {
+        let security = try String(contentsOf: root.appendingPathComponent("SECURITY.md"), encoding: .utf8)
+            .lowercased()
+        for limit in [
+            "same user", "device key beside", "older version", "whole store", "memory", "weak passcode",
+        ] {
             #expect(security.contains(limit), "SECURITY.md says nothing of: \(limit)")
         }
     }

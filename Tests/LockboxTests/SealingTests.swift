@@ -38,7 +38,9 @@ import Testing
         #expect(open(sealed, data: [1], context: [2, 0], key, .value) == nil)
         #expect(open(sealed, data: [1], context: [2], key, .metadata) == nil)
         #expect(open(sealed, data: [1], context: [2], try .random(), .value) == nil)
-        #expect(open(Array(sealed.prefix(SealedBox.overhead - 1)), data: [1], context: [2], key, .value) == nil)
+        #expect(
+            open(Array(sealed.prefix(SealedBox.overhead - 1)), data: [1], context: [2], key, .value) == nil
+        )
     }
 
     /// XChaCha20-Poly1305 does not commit to its key: the box must, before it decrypts.
@@ -49,8 +51,16 @@ import Testing
         #expect(open(sealed, data: [], context: [], key, .value) == nil)
     }
 
-    private func box(_ plaintext: [UInt8], data: [UInt8], context: [UInt8], _ key: SecretKey, _ personal: Personal) -> [UInt8] {
-        var box = [UInt8](repeating: 0, count: SealedBox.prefixLength) + plaintext + [UInt8](repeating: 0, count: 16)
+    private func box(
+        _ plaintext: [UInt8],
+        data: [UInt8],
+        context: [UInt8],
+        _ key: SecretKey,
+        _ personal: Personal
+    ) -> [UInt8] {
+        var box =
+            [UInt8](repeating: 0, count: SealedBox.prefixLength) + plaintext
+            + [UInt8](repeating: 0, count: 16)
         box.withUnsafeMutableBytes { box in
             data.withUnsafeBytes { data in
                 context.withUnsafeBytes {
@@ -62,13 +72,18 @@ import Testing
     }
 
     private func open(
-        _ box: [UInt8], data: [UInt8], context: [UInt8], _ key: SecretKey, _ personal: Personal
+        _ box: [UInt8],
+        data: [UInt8],
+        context: [UInt8],
+        _ key: SecretKey,
+        _ personal: Personal
     ) -> [UInt8]? {
         var box = box
         return box.withUnsafeMutableBytes { box in
             data.withUnsafeBytes { data in
                 context.withUnsafeBytes { context in
-                    SealedBox.open(box, authenticating: data, context: context, key: key, personal: personal).map { Array($0) }
+                    SealedBox.open(box, authenticating: data, context: context, key: key, personal: personal)
+                        .map { Array($0) }
                 }
             }
         }
@@ -90,14 +105,26 @@ import Testing
     @Test func keysOfCanonicallyEqualNamesAreEqual() throws {
         let deviceKey = try SecretKey.random()
         let keyring = try Keybag.create(deviceKey: deviceKey).unwrap(deviceKey: deviceKey)
-        let spellings = [("\u{E9}", "e\u{301}"), ("\u{1EA1}\u{307}", "a\u{307}\u{323}"), ("\u{212B}", "\u{C5}"), ("\u{AC00}", "\u{1100}\u{1161}")]
+        let spellings = [
+            ("\u{E9}", "e\u{301}"), ("\u{1EA1}\u{307}", "a\u{307}\u{323}"), ("\u{212B}", "\u{C5}"),
+            ("\u{AC00}", "\u{1100}\u{1161}"),
+        ]
         for (one, other) in spellings {
             try #require(one == other)
-            #expect(try keyring.itemID(ItemKey(prefix: one, key: one)) == keyring.itemID(ItemKey(prefix: other, key: other)))
+            #expect(
+                try keyring.itemID(ItemKey(prefix: one, key: one))
+                    == keyring.itemID(ItemKey(prefix: other, key: other))
+            )
             #expect(keyring.scopeName(prefix: one) == keyring.scopeName(prefix: other))
         }
-        #expect(try keyring.itemID(ItemKey(prefix: "a.b", key: "c")) != keyring.itemID(ItemKey(prefix: "a", key: "b.c")))
-        #expect(try keyring.itemID(ItemKey(prefix: "ab", key: "c")) != keyring.itemID(ItemKey(prefix: "a", key: "bc")))
+        #expect(
+            try keyring.itemID(ItemKey(prefix: "a.b", key: "c"))
+                != keyring.itemID(ItemKey(prefix: "a", key: "b.c"))
+        )
+        #expect(
+            try keyring.itemID(ItemKey(prefix: "ab", key: "c"))
+                != keyring.itemID(ItemKey(prefix: "a", key: "bc"))
+        )
     }
 
     /// Every scalar value that has a canonical decomposition, against Swift's own idea of equality.

@@ -30,7 +30,10 @@ import Testing
         #expect(Self.damage.contains(reading?.name ?? "a value"), "\(what): \(String(describing: reading))")
         if attributesToo {
             let listing = lockboxError { try lockbox.attributes(forKey: "victim") }
-            #expect(Self.damage.contains(listing?.name ?? "attributes"), "\(what): \(String(describing: listing))")
+            #expect(
+                Self.damage.contains(listing?.name ?? "attributes"),
+                "\(what): \(String(describing: listing))"
+            )
         }
         if try readBytes(path) != bytes { Issue.record("\(what): the file was written to") }
         #expect(try lockbox.unarchiveObject(forKey: "other") == "of the other")
@@ -64,16 +67,23 @@ import Testing
     }
 
     @Test func everyLength() throws {
-        for length in original.indices { try expectRefusal(Array(original[..<length]), "length \(length)", attributesToo: length < 360) }
+        for length in original.indices {
+            try expectRefusal(Array(original[..<length]), "length \(length)", attributesToo: length < 360)
+        }
         for tail in [[0], [0x80], original, [UInt8](repeating: 0, count: 4096)] {
             try expectRefusal(original + tail, "\(tail.count) bytes more", attributesToo: false)
         }
         try expectRefusal([UInt8](repeating: 0, count: original.count), "zeros", attributesToo: true)
     }
 
-    @Test("Promise 4: an item opens only under its own key, prefix, class and store") func anotherItemInItsPlace() throws {
+    @Test("Promise 4: an item opens only under its own key, prefix, class and store")
+    func anotherItemInItsPlace() throws {
         try expectRefusal(readBytes(store.path("other")), "another key's", attributesToo: true)
-        try expectRefusal(readBytes(store.path("victim", prefix: "com.example.other")), "another prefix's", attributesToo: true)
+        try expectRefusal(
+            readBytes(store.path("victim", prefix: "com.example.other")),
+            "another prefix's",
+            attributesToo: true
+        )
         let stranger = try TestStore()
         try stranger.lockbox().archiveObject("of a stranger", forKey: "victim")
         try expectRefusal(readBytes(stranger.path("victim")), "another store's", attributesToo: true)
@@ -101,17 +111,31 @@ import Testing
         bytes[4] = 2
         try overwrite(path, bytes)
         let lockbox = try store.lockbox()
-        #expect(lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") }?.name == "unsupportedVersion")
-        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "unsupportedVersion")
-        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name == "unsupportedVersion")
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") }?.name
+                == "unsupportedVersion"
+        )
+        #expect(
+            lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "unsupportedVersion"
+        )
+        #expect(
+            lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name
+                == "unsupportedVersion"
+        )
         #expect(try readBytes(path) == bytes)
     }
 
     @Test func damagedItemCanBeOverwrittenOrRemovedOnPurpose() throws {
         let lockbox = try store.lockbox()
         try overwrite(path, [])
-        #expect(lockboxError { try lockbox.allKeys() }?.name == "corrupt", "a list is not shortened in silence")
-        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim", policy: .addOnly) }?.name == "duplicateItem")
+        #expect(
+            lockboxError { try lockbox.allKeys() }?.name == "corrupt",
+            "a list is not shortened in silence"
+        )
+        #expect(
+            lockboxError { try lockbox.archiveObject("new", forKey: "victim", policy: .addOnly) }?.name
+                == "duplicateItem"
+        )
         try lockbox.archiveObject("new", forKey: "victim")
         #expect(try lockbox.unarchiveObject(forKey: "victim") == "new")
         try overwrite(path, Array(original.dropLast()))
@@ -156,7 +180,9 @@ import Testing
                 var bytes = keybag
                 bytes[index] ^= 1 << bit
                 let fault = bytes.withUnsafeBytes { bytes in
-                    do throws(RecordFault) { _ = try Keybag(bytes, deviceKey: deviceKey) } catch { return Optional(error) }
+                    do throws(RecordFault) { _ = try Keybag(bytes, deviceKey: deviceKey) } catch {
+                        return Optional(error)
+                    }
                     return nil
                 }
                 let expected: RecordFault? =
@@ -210,7 +236,10 @@ import Testing
         let lockbox = try store.lockbox()
         #expect(try lockbox.unarchiveObject(forKey: "victim") == "of the victim")
         try FileManager.default.removeItem(atPath: store.directory)
-        #expect(lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") } != nil, "not nil: it is not absent")
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") } != nil,
+            "not nil: it is not absent"
+        )
         #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim") } != nil)
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }

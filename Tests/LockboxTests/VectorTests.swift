@@ -40,7 +40,10 @@ import Testing
                 comment: item.comment
             )
             #expect(try backend.item(for: expected.key, now: .distantPast) == expected)
-            #expect(try backend.attributes(prefix: item.prefix, now: .distantPast)[expected.key] == expected.attributes)
+            #expect(
+                try backend.attributes(prefix: item.prefix, now: .distantPast)[expected.key]
+                    == expected.attributes
+            )
         }
         #expect(try backend.prefixes() == Set(vectors.items.map(\.prefix)))
         #expect(vectors.items.count == 14)

@@ -21,88 +21,138 @@ struct Session: Codable {
         let place = CommandLine.arguments.dropFirst().first ?? FileManager.default.currentDirectoryPath
         let directory = "\(place)/lockbox-benchmark-\(UInt32.random(in: 0 ... .max))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let backend = EncryptedFileBackend(directory: directory)
-
-        func fill(_ prefix: String, _ count: Int) throws -> Lockbox {
-            let lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
-            for index in 0..<count { try lockbox.archiveObject(data, forKey: "key\(index)") }
-            return lockbox
-        }
-
-        let data = Data((0..<256).map { UInt8($0) })
-        let small = try fill("com.example.small", 1000)
-        let session = Session()
-        let json = try JSONEncoder().encode(session)
-        try small.archiveObject(session, forKey: "session")
-        guard let floor = floor_open(directory) else { exit(1) }
-        var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        var format: CInt = 0
-        var next = 0
-
-        func key(_ count: Int) -> String {
-            next = (next &+ 7919) % count
-            return "key\(next)"
-        }
-
-        func readC(_ prefix: String, _ key: String) {
-            precondition(floor_read(floor, prefix, key, &buffer, buffer.count, &format) > 0)
-        }
-
         print("Lockbox beside C with libsodium, 256-byte values, in \(place)\n")
         print("| operation | Lockbox, median | C, median | ratio |\n|---|---:|---:|---:|")
+        try Benchmarks(directory).run()
+    }
 
+    private let small: Lockbox
+    private let large: Lockbox
+    private let floor: Floor
+    private let data = Data((0..<256).map { UInt8($0) })
+    private let session = Session()
+
+    private init(_ directory: String) throws {
+        let backend = EncryptedFileBackend(directory: directory)
+        small = try Lockbox(keyPrefix: "com.example.small", backend: backend)
+        large = try Lockbox(keyPrefix: "com.example.large", backend: backend)
+        for index in 0..<1000 { try small.archiveObject(data, forKey: "key\(index)") }
+        try small.archiveObject(session, forKey: "session")
+        try large.archiveObject(data, forKey: "key0")
+        floor = Floor(directory)
+    }
+
+    private func run() throws {
+        let (few, many) = (Keys(1000), Keys(100_000))
+        let prefix = small.keyPrefix
         compare(
-            "read Data", 20_000,
-            { _ = try small.unarchiveObject(Data.self, forKey: key(1000)) },
-            { readC("com.example.small", key(1000)) }
+            "read Data",
+            20_000,
+            { _ = try small.unarchiveObject(Data.self, forKey: few.next()) },
+            { _ = floor.read(prefix, few.next()) }
         )
         compare(
-            "read a small Codable, against C and JSONDecoder", 20_000,
+            "read a small Codable, against C and JSONDecoder",
+            20_000,
             { _ = try small.unarchiveObject(Session.self, forKey: "session") },
-            {
-                readC("com.example.small", "session")
-                _ = try JSONDecoder().decode(Session.self, from: Data(bytes: buffer, count: json.count))
-            }
+            { _ = try JSONDecoder().decode(Session.self, from: floor.read(prefix, "session")) }
         )
         compare(
-            "durable write of Data", 2000,
-            { try small.archiveObject(data, forKey: key(1000)) },
-            { precondition(data.withUnsafeBytes { floor_write(floor, "com.example.small", key(1000), $0.baseAddress, $0.count, 1) } == 0) }
+            "durable write of Data",
+            2000,
+            { try small.archiveObject(data, forKey: few.next()) },
+            { floor.write(floor_write, prefix, few.next(), data, format: 1) }
         )
         compare(
-            "durable write of Data, against C without lock and look-ups", 2000,
-            { try small.archiveObject(data, forKey: key(1000)) },
-            { precondition(data.withUnsafeBytes { floor_write_bare(floor, "com.example.small", key(1000), $0.baseAddress, $0.count, 1) } == 0) }
+            "durable write of Data, against C without lock and look-ups",
+            2000,
+            { try small.archiveObject(data, forKey: few.next()) },
+            { floor.write(floor_write_bare, prefix, few.next(), data, format: 1) }
         )
         compare(
-            "durable write of a small Codable, against C and JSONEncoder", 2000,
+            "durable write of a small Codable, against C and JSONEncoder",
+            2000,
             { try small.archiveObject(session, forKey: "session") },
-            {
-                let json = try JSONEncoder().encode(session)
-                precondition(json.withUnsafeBytes { floor_write(floor, "com.example.small", "session", $0.baseAddress, $0.count, 2) } == 0)
-            }
+            { floor.write(floor_write, prefix, "session", try JSONEncoder().encode(session), format: 2) }
         )
         compare(
-            "list 1,001 items", 100,
-            { let all = try small.allAttributes()
-                precondition(all.count == 1001) },
-            {
-                var bytes = 0
-                precondition(floor_list(floor, "com.example.small", &bytes) == 1001)
-            }
+            "list 1,001 items",
+            100,
+            { _ = try small.allAttributes() },
+            { floor.list(prefix) }
         )
+        // Without the syncs, which would take the better part of a minute; then once through, into the cache.
+        for key in many.all { floor.write(floor_write_unsynced, large.keyPrefix, key, data, format: 1) }
+        for key in many.all { _ = try large.unarchiveObject(Data.self, forKey: key) }
+        compare(
+            "read Data of 100,000 keys, against Lockbox with 1,000",
+            20_000,
+            { _ = try large.unarchiveObject(Data.self, forKey: many.next()) },
+            { _ = try small.unarchiveObject(Data.self, forKey: few.next()) }
+        )
+    }
+}
 
-        // Written by the C program, without the syncs that would take the better part of a minute.
-        let large = try fill("com.example.large", 1)
-        for index in 0..<100_000 {
-            precondition(data.withUnsafeBytes { floor_write_unsynced(floor, "com.example.large", "key\(index)", $0.baseAddress, $0.count, 1) } == 0)
+/// `key0`, `key1`, … in an order that jumps about.
+final class Keys {
+    private let count: Int
+    private var index = 0
+
+    init(_ count: Int) { self.count = count }
+
+    var all: [String] { (0..<count).map { "key\($0)" } }
+
+    func next() -> String {
+        index = (index + 7919) % count
+        return "key\(index)"
+    }
+}
+
+/// The C program.
+final class Floor {
+    typealias Text = UnsafePointer<CChar>?
+    typealias Write = (OpaquePointer?, Text, Text, UnsafePointer<UInt8>?, Int, CInt) -> CInt
+
+    private let store: OpaquePointer
+    private let buffer = UnsafeMutablePointer<UInt8>.allocate(capacity: 4096)
+
+    init(_ directory: String) {
+        guard let store = floor_open(directory) else { exit(1) }
+        self.store = store
+    }
+
+    deinit {
+        floor_close(store)
+        buffer.deallocate()
+    }
+
+    func read(_ prefix: String, _ key: String) -> Data {
+        var format: CInt = 0
+        let length = floor_read(store, prefix, key, buffer, 4096, &format)
+        precondition(length > 0)
+        return Data(bytesNoCopy: buffer, count: length, deallocator: .none)
+    }
+
+    func write(_ write: Write, _ prefix: String, _ key: String, _ data: Data, format: CInt) {
+        let result = data.withUnsafeBytes { bytes in
+            prefix.withCString { prefix in
+                key.withCString {
+                    write(
+                        store,
+                        prefix,
+                        $0,
+                        bytes.bindMemory(to: UInt8.self).baseAddress,
+                        bytes.count,
+                        format
+                    )
+                }
+            }
         }
-        for index in 0..<100_000 { _ = try large.unarchiveObject(Data.self, forKey: "key\(index)") }  // into the cache
-        compare(
-            "read Data of 100,000 keys, against Lockbox with 1,000", 20_000,
-            { _ = try large.unarchiveObject(Data.self, forKey: key(100_000)) },
-            { _ = try small.unarchiveObject(Data.self, forKey: key(1000)) }
-        )
-        floor_close(floor)
+        precondition(result == 0)
+    }
+
+    func list(_ prefix: String) {
+        var bytes = 0
+        precondition(floor_list(store, prefix, &bytes) > 0)
     }
 }

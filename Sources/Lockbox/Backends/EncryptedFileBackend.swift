@@ -1,4 +1,3 @@
-
 /// The default backend: every item sealed with libsodium, in a flat file of its own.
 ///
 /// ```swift

@@ -47,7 +47,9 @@ public final class InMemoryBackend: LockboxBackend {
     public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
         try Self.check(accessibility)
         try items.withLock { items in
-            guard let old = Self.live(items[key], at: now) else { throw LockboxError.itemNotFound(key: key.key) }
+            guard let old = Self.live(items[key], at: now) else {
+                throw LockboxError.itemNotFound(key: key.key)
+            }
             let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
             items[key] = StoredItem(key: old.key, value: old.value, checked: attributes)
         }
@@ -78,7 +80,9 @@ public final class InMemoryBackend: LockboxBackend {
     }
 
     private static func check(_ accessibility: Accessibility) throws {
-        if accessibility == .whenPasscodeSetThisDeviceOnly { throw LockboxError.passcodeNotSet(accessibility) }
+        if accessibility == .whenPasscodeSetThisDeviceOnly {
+            throw LockboxError.passcodeNotSet(accessibility)
+        }
     }
 }
 

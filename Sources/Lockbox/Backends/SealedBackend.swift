@@ -90,7 +90,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     /// See ``LockboxBackend/setAccessibility(_:for:now:)``.
     public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
         try change(key) { place, keyring in
-            guard let old = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
+            guard let old = try item(for: key, now: now) else {
+                throw LockboxError.itemNotFound(key: key.key)
+            }
             let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
             let item = StoredItem(key: old.key, value: old.value, checked: attributes)
             try storage.replace(place.record, seal(item, place.id, keyring))
@@ -160,7 +162,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
             }
         }
         do {
-            do { return try attempt(keyring) } catch RecordFault.unknownKey { return try attempt(currentKeyring()) }
+            do { return try attempt(keyring) } catch RecordFault.unknownKey {
+                return try attempt(currentKeyring())
+            }
         } catch let fault as RecordFault {
             throw error(fault, place.record)
         }
@@ -256,7 +260,8 @@ extension SealedBackend {
         guard let revision = try storage.revision(of: Self.keybagRecord) else { return nil }
         guard let deviceKey = try loadDeviceKey() else {
             throw LockboxError.corrupt(
-                record: storage.location(of: Self.deviceKeyRecord), reason: "it is missing"
+                record: storage.location(of: Self.deviceKeyRecord),
+                reason: "it is missing"
             )
         }
         let keybag = try read(Self.keybagRecord, maximum: Keybag.maximumLength) { record in
@@ -294,7 +299,9 @@ extension SealedBackend {
         return key
     }
 
-    private func remember(_ keybag: Keybag, _ deviceKey: SecretKey, _ revision: RecordRevision) throws -> Keyring {
+    private func remember(_ keybag: Keybag, _ deviceKey: SecretKey, _ revision: RecordRevision) throws
+        -> Keyring
+    {
         let keyring: Keyring
         do { keyring = try keybag.unwrap(deviceKey: deviceKey) } catch let fault as RecordFault {
             throw error(fault, Self.keybagRecord)

@@ -17,10 +17,15 @@ enum AEAD {
         precondition(key.count == keyLength && nonce.count == nonceLength)
         precondition(output.count == plaintext.count + tagLength)
         crypto_aead_xchacha20poly1305_ietf_encrypt(
-            output.baseAddress!, nil,
-            plaintext.baseAddress, UInt64(plaintext.count),
-            data.baseAddress, UInt64(data.count),
-            nil, nonce.baseAddress!, key.baseAddress!
+            output.baseAddress!,
+            nil,
+            plaintext.baseAddress,
+            UInt64(plaintext.count),
+            data.baseAddress,
+            UInt64(data.count),
+            nil,
+            nonce.baseAddress!,
+            key.baseAddress!
         )
     }
 
@@ -38,10 +43,15 @@ enum AEAD {
             output.count >= ciphertext.count - tagLength
         else { return false }
         return crypto_aead_xchacha20poly1305_ietf_decrypt(
-            output.baseAddress!, nil, nil,
-            ciphertext.baseAddress!, UInt64(ciphertext.count),
-            data.baseAddress, UInt64(data.count),
-            nonce.baseAddress!, key.baseAddress!
+            output.baseAddress!,
+            nil,
+            nil,
+            ciphertext.baseAddress!,
+            UInt64(ciphertext.count),
+            data.baseAddress,
+            UInt64(data.count),
+            nonce.baseAddress!,
+            key.baseAddress!
         ) == 0
     }
 }

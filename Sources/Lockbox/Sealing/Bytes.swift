@@ -16,7 +16,9 @@ struct ByteWriter {
     mutating func write(_ value: Double) { write(value.bitPattern) }
 
     mutating func write(_ bytes: UnsafeRawBufferPointer) {
-        UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + bytes.count)]).copyMemory(from: bytes)
+        UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + bytes.count)]).copyMemory(
+            from: bytes
+        )
         offset += bytes.count
     }
 

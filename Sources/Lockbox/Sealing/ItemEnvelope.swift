@@ -10,7 +10,8 @@ enum ItemEnvelope {
     static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound
 
     static let maximumLength =
-        maximumMetadataEnd + SealedBox.overhead + Padding.bucket(valueHeaderLength + ArchivedValue.maximumSize)
+        maximumMetadataEnd + SealedBox.overhead
+        + Padding.bucket(valueHeaderLength + ArchivedValue.maximumSize)
 
     /// Format, three zeros, length, expiry: then the value, then zeros. The expiry stands here too so that
     /// reading a value opens only the value.

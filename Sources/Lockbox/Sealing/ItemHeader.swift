@@ -31,6 +31,11 @@ extension ItemHeader {
         guard ItemMetadata.boxLengths.contains(metadataLength), reader.remaining >= metadataLength else {
             throw .malformed("its metadata has an impossible length")
         }
-        self.init(accessibility: accessibility, epoch: epoch, metadataLength: metadataLength, storeID: storeID)
+        self.init(
+            accessibility: accessibility,
+            epoch: epoch,
+            metadataLength: metadataLength,
+            storeID: storeID
+        )
     }
 }

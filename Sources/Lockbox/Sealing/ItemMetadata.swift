@@ -9,7 +9,7 @@ struct ItemMetadata {
     /// Sealed metadata is 256, 512, … bytes and the box around them.
     static let boxLengths: ClosedRange<Int> =
         SealedBox.overhead + 256...SealedBox.overhead
-            + Padding.block(fixedLength + 2 * ItemKey.maximumLength + 2 * ItemAttributes.maximumTextLength)
+        + Padding.block(fixedLength + 2 * ItemKey.maximumLength + 2 * ItemAttributes.maximumTextLength)
 
     private static let fixedLength = 38
     private static let hasLabel: UInt8 = 1
@@ -28,7 +28,9 @@ struct ItemMetadata {
         writer.write(attributes.expires?.timeIntervalSinceReferenceDate ?? Self.never)
         writer.write(UInt32(attributes.size))
         writer.write(attributes.format.rawValue)
-        writer.write((attributes.label == nil ? 0 : Self.hasLabel) | (attributes.comment == nil ? 0 : Self.hasComment))
+        writer.write(
+            (attributes.label == nil ? 0 : Self.hasLabel) | (attributes.comment == nil ? 0 : Self.hasComment)
+        )
         let texts = [key.prefix, key.key, attributes.label ?? "", attributes.comment ?? ""]
         for text in texts { writer.write(UInt16(text.utf8.count)) }
         for text in texts { writer.write(text) }

@@ -94,19 +94,35 @@ struct Keybag: Sendable {
 
     /// The keys themselves.
     func unwrap(deviceKey: SecretKey) throws -> Keyring {
-        try Keyring(keybag: self, keys: entries.map { (.init($0.role, $0.epoch), try unwrap($0, deviceKey: deviceKey)) })
+        try Keyring(
+            keybag: self,
+            keys: entries.map { (.init($0.role, $0.epoch), try unwrap($0, deviceKey: deviceKey)) }
+        )
     }
 
     // MARK: Wrapping
 
-    private mutating func add(_ key: SecretKey, for role: KeyRole, epoch: UInt32, wrappedBy deviceKey: SecretKey) {
+    private mutating func add(
+        _ key: SecretKey,
+        for role: KeyRole,
+        epoch: UInt32,
+        wrappedBy deviceKey: SecretKey
+    ) {
         var entry = Entry(role: role, epoch: epoch, box: [UInt8](repeating: 0, count: Entry.boxLength))
         let data = additionalData(for: entry)
         entry.box.withUnsafeMutableBytes { box in
-            key.withBytes { UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]).copyMemory(from: $0) }
+            key.withBytes {
+                UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]).copyMemory(from: $0)
+            }
             data.withUnsafeBytes { data in
                 withUnsafeBytes(of: storeID) { context in
-                    SealedBox.seal(box, authenticating: data, context: context, key: deviceKey, personal: .wrap)
+                    SealedBox.seal(
+                        box,
+                        authenticating: data,
+                        context: context,
+                        key: deviceKey,
+                        personal: .wrap
+                    )
                 }
             }
         }
@@ -121,7 +137,11 @@ struct Keybag: Sendable {
                 try withUnsafeBytes(of: storeID) { context in
                     guard
                         let key = SealedBox.open(
-                            box, authenticating: data, context: context, key: deviceKey, personal: .wrap
+                            box,
+                            authenticating: data,
+                            context: context,
+                            key: deviceKey,
+                            personal: .wrap
                         )
                     else { throw RecordFault.notAuthentic }
                     defer { sodium_memzero(key.baseAddress!, key.count) }
@@ -222,13 +242,18 @@ extension Keybag {
 
     /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that
     /// damage to either of the two is seen as damage: a foreign key fails both.
-    private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) throws(RecordFault) {
+    private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey)
+        throws(RecordFault)
+    {
         guard record.count >= headerLength + macLength, record.count <= maximumLength else {
             throw .malformed("its length of \(record.count) bytes is impossible")
         }
         let check = record[deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)]
         let isOurs = check.elementsEqual(deviceCheck(deviceKey))
-        let isWhole = equal(UnsafeRawBufferPointer(rebasing: record[(record.count - macLength)...]), mac(of: record, deviceKey))
+        let isWhole = equal(
+            UnsafeRawBufferPointer(rebasing: record[(record.count - macLength)...]),
+            mac(of: record, deviceKey)
+        )
         switch (isOurs, isWhole) {
         case (true, true): return
         case (false, false): throw .wrongDeviceKey
@@ -243,20 +268,26 @@ extension Keybag {
     /// Over the whole record but the device check and the MAC itself.
     private static func mac(of record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) -> [UInt8] {
         let covered =
-            [UInt8](record[..<deviceCheckOffset]) + [UInt8](record[passcodeOffset..<(record.count - macLength)])
+            [UInt8](record[..<deviceCheckOffset])
+            + [UInt8](record[passcodeOffset..<(record.count - macLength)])
         return covered.withUnsafeBytes { hash($0, deviceKey, .keybag) }
     }
 
-    private static func hash(_ input: UnsafeRawBufferPointer, _ key: SecretKey, _ personal: Personal) -> [UInt8] {
+    private static func hash(_ input: UnsafeRawBufferPointer, _ key: SecretKey, _ personal: Personal)
+        -> [UInt8]
+    {
         [UInt8](unsafeUninitializedCapacity: macLength) { output, count in
-            let output = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(output)[..<macLength])
+            let output = UnsafeMutableRawBufferPointer(
+                rebasing: UnsafeMutableRawBufferPointer(output)[..<macLength]
+            )
             Sodium.hash(input, key: key, personal: personal, into: output)
             count = macLength
         }
     }
 
     private static func equal(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) -> Bool {
-        a.count == b.count && b.withUnsafeBytes { sodium_memcmp(a.baseAddress!, $0.baseAddress!, a.count) == 0 }
+        a.count == b.count
+            && b.withUnsafeBytes { sodium_memcmp(a.baseAddress!, $0.baseAddress!, a.count) == 0 }
     }
 }
 

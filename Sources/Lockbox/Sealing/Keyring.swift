@@ -69,7 +69,9 @@ final class Keyring: Sendable {
                 writer.write(UInt32(text.utf8.count))
                 writer.write(text)
             }
-            return RecordID { Sodium.hash(UnsafeRawBufferPointer(input), key: names, personal: personal, into: $0) }
+            return RecordID {
+                Sodium.hash(UnsafeRawBufferPointer(input), key: names, personal: personal, into: $0)
+            }
         }
     }
 }

@@ -24,7 +24,9 @@ enum SealedBox {
         let commitment = UnsafeMutableRawBufferPointer(rebasing: box[AEAD.nonceLength..<prefixLength])
         let ciphertext = UnsafeMutableRawBufferPointer(rebasing: box[prefixLength...])
         Sodium.fillRandom(nonce)
-        withDerivedKey(from: key, personal: personal, context: context, nonce: .init(nonce)) { boxKey, derived in
+        withDerivedKey(from: key, personal: personal, context: context, nonce: .init(nonce)) {
+            boxKey,
+            derived in
             commitment.copyMemory(from: derived)
             AEAD.seal(
                 UnsafeRawBufferPointer(rebasing: ciphertext[..<(ciphertext.count - AEAD.tagLength)]),
@@ -54,7 +56,8 @@ enum SealedBox {
             rebasing: ciphertext[..<(ciphertext.count - AEAD.tagLength)]
         )
         let opened = withDerivedKey(from: key, personal: personal, context: context, nonce: nonce) {
-            boxKey, derived in
+            boxKey,
+            derived in
             sodium_memcmp(derived.baseAddress!, commitment.baseAddress!, commitmentLength) == 0
                 && AEAD.open(
                     UnsafeRawBufferPointer(ciphertext),
@@ -75,7 +78,8 @@ enum SealedBox {
         _ body: (_ boxKey: UnsafeRawBufferPointer, _ commitment: UnsafeRawBufferPointer) -> Result
     ) -> Result {
         precondition(context.count <= maximumContextLength)
-        return withUnsafeTemporaryAllocation(byteCount: 64 + maximumContextLength + 24, alignment: 8) { scratch in
+        return withUnsafeTemporaryAllocation(byteCount: 64 + maximumContextLength + 24, alignment: 8) {
+            scratch in
             let derived = UnsafeMutableRawBufferPointer(rebasing: scratch[..<64])
             let input = UnsafeMutableRawBufferPointer(
                 rebasing: scratch[64..<(64 + context.count + nonce.count)]

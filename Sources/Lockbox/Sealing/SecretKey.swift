@@ -14,7 +14,11 @@ final class SecretKey: @unchecked Sendable {  // the memory is written in init o
     init(_ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
         _ = Sodium.ready
         guard let memory = sodium_malloc(Self.length) else {
-            throw LockboxError.storageFailure(operation: "sodium_malloc", path: "guarded memory", errno: errno)
+            throw LockboxError.storageFailure(
+                operation: "sodium_malloc",
+                path: "guarded memory",
+                errno: errno
+            )
         }
         do { try fill(UnsafeMutableRawBufferPointer(start: memory, count: Self.length)) } catch {
             sodium_free(memory)

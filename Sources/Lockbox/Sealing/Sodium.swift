@@ -27,10 +27,14 @@ enum Sodium {
         key.withBytes { key in
             withUnsafeBytes(of: personal.bytes) { personal in
                 let result = crypto_generichash_blake2b_salt_personal(
-                    output.baseAddress!, output.count,
-                    input.baseAddress, UInt64(input.count),
-                    key.baseAddress, key.count,
-                    nil, personal.baseAddress
+                    output.baseAddress!,
+                    output.count,
+                    input.baseAddress,
+                    UInt64(input.count),
+                    key.baseAddress,
+                    key.count,
+                    nil,
+                    personal.baseAddress
                 )
                 precondition(result == 0, "BLAKE2b takes 1 to 64 bytes of output and 32 of key")
             }

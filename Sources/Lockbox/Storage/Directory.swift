@@ -44,7 +44,10 @@ final class Directory: Sendable {
             try check(calls.fstat(descriptor, &status), "fstat", path)
             try checkPermissions(status, path)
             return Directory(
-                path: path, descriptor: descriptor, calls: calls, identity: FileIdentity(status)
+                path: path,
+                descriptor: descriptor,
+                calls: calls,
+                identity: FileIdentity(status)
             )
         } catch {
             calls.close(descriptor)
@@ -123,7 +126,9 @@ final class Directory: Sendable {
     /// Makes a new file (0600) with `bytes`, all of them on the disk when this returns; or nothing.
     func writeFile(_ name: String, _ bytes: [UInt8]) throws {
         let flags = O_WRONLY | O_CREAT | O_EXCL
-        let file = CInt(try check(calls.open(name, at: descriptor, flags, mode: 0o600), "open", filePath(name)))
+        let file = CInt(
+            try check(calls.open(name, at: descriptor, flags, mode: 0o600), "open", filePath(name))
+        )
         do {
             do {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
@@ -187,7 +192,10 @@ final class Directory: Sendable {
     func checkOpened(_ result: Int, _ name: String) throws -> Int {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls)
-            throw LockboxError.unsafePermissions(path: filePath(name), reason: "it is \(kind), not a plain file")
+            throw LockboxError.unsafePermissions(
+                path: filePath(name),
+                reason: "it is \(kind), not a plain file"
+            )
         }
         return try check(result, "open", filePath(name))
     }

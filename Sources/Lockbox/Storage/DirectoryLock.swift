@@ -18,7 +18,9 @@ struct DirectoryLock: ~Copyable {
             if let lock = try attempt(directory) { return lock }
             guard ContinuousClock.now < deadline else {
                 throw LockboxError.storageFailure(
-                    operation: "flock", path: directory.filePath(fileName), errno: EWOULDBLOCK
+                    operation: "flock",
+                    path: directory.filePath(fileName),
+                    errno: EWOULDBLOCK
                 )
             }
             usleep(pause)
@@ -30,7 +32,10 @@ struct DirectoryLock: ~Copyable {
     static func attempt(_ directory: Directory) throws -> DirectoryLock? {
         let calls = directory.calls
         let result = calls.open(fileName, at: directory.descriptor, O_RDWR | O_CREAT, mode: 0o600)
-        let lock = DirectoryLock(directory: directory, descriptor: CInt(try directory.checkOpened(result, fileName)))
+        let lock = DirectoryLock(
+            directory: directory,
+            descriptor: CInt(try directory.checkOpened(result, fileName))
+        )
         let status = try directory.checkedStatus(of: lock.descriptor, fileName)
         if status.st_mode & 0o600 != 0o600 {  // made under a umask that takes it from ourselves
             try check(calls.chmod(lock.descriptor, mode: 0o600), "chmod", directory.filePath(fileName))

@@ -80,7 +80,11 @@ public final class FileStorage: RecordStorage {
         #endif
         let identity = FileIdentity(status)
         return RecordRevision(
-            identity.device, identity.inode, Int64(status.st_size), Int64(changed.tv_sec), Int64(changed.tv_nsec)
+            identity.device,
+            identity.inode,
+            Int64(status.st_size),
+            Int64(changed.tv_sec),
+            Int64(changed.tv_nsec)
         )
     }
 
@@ -167,13 +171,18 @@ public final class FileStorage: RecordStorage {
         case .root:
             if creating { try makeParents(of: directory) }
             let root = try Directory.open(
-                directory, at: SystemCalls.currentDirectory, path: directory, calls: calls, creating: creating
+                directory,
+                at: SystemCalls.currentDirectory,
+                path: directory,
+                calls: calls,
+                creating: creating
             )
             if let root { try? sweep(root) }
             return root
         case .items: return try folder(.root, creating: creating)?.directory("items", creating: creating)
         case .temporary: return try folder(.root, creating: creating)?.directory("tmp", creating: creating)
-        case .scope(let name): return try folder(.items, creating: creating)?.directory(name, creating: creating)
+        case .scope(let name):
+            return try folder(.items, creating: creating)?.directory(name, creating: creating)
         }
     }
 

@@ -17,6 +17,7 @@ public protocol RecordStorage: Sendable {
     ///   - record: Which one.
     ///   - limit: At most as many bytes are read, from the beginning.
     ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
+    ///   - body: Gets the bytes, for as long as it runs. What it throws is thrown on.
     /// - Returns: false, without calling `body`, if there is no such record.
     func read(
         _ record: RecordName,
@@ -39,7 +40,9 @@ public protocol RecordStorage: Sendable {
 
     /// Runs `body` while nobody else holds this lock.
     ///
-    /// - Parameter scope: The scope to lock; nil locks the records outside any.
+    /// - Parameters:
+    ///   - scope: The scope to lock; nil locks the records outside any.
+    ///   - body: What is to be done meanwhile.
     func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result
 
     /// A value that differs whenever the record was stored anew; nil if there is no such record.

@@ -7,7 +7,9 @@ enum StoreLocation {
     static func standard(_ environment: (String) -> String? = { Environment[$0] }) -> String {
         if let directory = environment("LOCKBOX_DIRECTORY") { return directory }
         // systemd separates several by colons.
-        if let state = environment("STATE_DIRECTORY")?.split(separator: ":").first { return "\(state)/lockbox" }
+        if let state = environment("STATE_DIRECTORY")?.split(separator: ":").first {
+            return "\(state)/lockbox"
+        }
         #if canImport(Darwin)
             return "\(home(environment))/Library/Application Support/lockbox"
         #else

@@ -29,7 +29,9 @@ struct SystemCalls: Sendable {
     static let currentDirectory: CInt = AT_FDCWD
 
     func open(_ path: String, at directory: CInt, _ flags: CInt, mode: mode_t = 0) -> Int {
-        perform(.open) { Int(openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, mode)) }
+        perform(.open) {
+            Int(openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, mode))
+        }
     }
 
     func mkdir(_ path: String, at directory: CInt, mode: mode_t) -> Int {

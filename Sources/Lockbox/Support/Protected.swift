@@ -4,7 +4,8 @@ import Foundation
 ///
 /// Not `Synchronization.Mutex`: on Linux ThreadSanitizer does not see that one, and would report races in every app
 /// that uses Lockbox.
-package final class Protected<Value: Sendable>: @unchecked Sendable {  // the value is touched under the lock only
+package final class Protected<Value: Sendable>: @unchecked Sendable {
+    // Unchecked, as the value is touched under the lock only.
     private let lock = NSLock()
     private var value: Value
 

@@ -5,7 +5,8 @@ import Foundation
 /// In memory, and wrong in one way.
 struct DefectiveBackend: LockboxBackend {
     enum Defect: CaseIterable {
-        case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames, removesEverything
+        case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
+            removesEverything
         case changesValue, neverRemoves, destroysExpired
     }
 
@@ -31,7 +32,9 @@ struct DefectiveBackend: LockboxBackend {
     func write(_ item: StoredItem, policy: WritePolicy) throws {
         let attributes = item.attributes
         if defect == .losesCreated { wrapped.remove(item.key) }
-        let value = defect == .changesValue ? try ArchivedValue(data: item.value.data + [0], format: .data) : item.value
+        let value =
+            defect == .changesValue
+            ? try ArchivedValue(data: item.value.data + [0], format: .data) : item.value
         let changed = try StoredItem(
             key: mapped(item.key),
             value: value,

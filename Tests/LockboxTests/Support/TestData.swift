@@ -36,5 +36,6 @@ enum TestData {
 
     private static let folder =
         ProcessInfo.processInfo.environment["LOCKBOX_TEST_DATA"]
-        ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../shared/data").standardized.path
+        ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../shared/data").standardized
+        .path
 }

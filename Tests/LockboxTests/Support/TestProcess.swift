@@ -8,11 +8,14 @@ final class TestProcess {
     private let output = Pipe()
 
     init(_ arguments: String...) throws {
-        let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
+        let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+            .deletingLastPathComponent()
         process.executableURL = folder.appendingPathComponent("LockboxTestProcess")
         process.arguments = arguments
         // Swift's own backtraces can hang after a crash.
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
+        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) {
+            $1
+        }
         process.standardInput = input
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
@@ -28,7 +31,8 @@ final class TestProcess {
     func wait() -> Int32 {
         endInput()
         process.waitUntilExit()
-        return process.terminationReason == .uncaughtSignal ? -process.terminationStatus : process.terminationStatus
+        return process.terminationReason == .uncaughtSignal
+            ? -process.terminationStatus : process.terminationStatus
     }
 
     func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }

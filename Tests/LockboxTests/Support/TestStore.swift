@@ -20,10 +20,13 @@ final class TestStore: Sendable {
     /// As a process that has just started. The folder is there as long as any of its backends.
     func backend(_ calls: SystemCalls = SystemCalls()) -> EncryptedFileBackend {
         let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
-        return EncryptedFileBackend(storage: FileStorage(directory: directory, calls: calls, lockTimeout: .milliseconds(200)))
+        return EncryptedFileBackend(
+            storage: FileStorage(directory: directory, calls: calls, lockTimeout: .milliseconds(200))
+        )
     }
 
-    func lockbox(_ prefix: String = TestStore.prefix, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
+    func lockbox(_ prefix: String = TestStore.prefix, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox
+    {
         try Lockbox(keyPrefix: prefix, backend: backend(calls))
     }
 
@@ -54,7 +57,9 @@ final class TestStore: Sendable {
     func openDescriptors() -> Int {
         let own = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return own.count { descriptor in
-            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+            let target = try? FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/self/fd/\(descriptor)"
+            )
             return target?.hasPrefix(directory) ?? false
         }
     }
