@@ -29,6 +29,6 @@ public enum Accessibility: String, Sendable, Hashable, Codable, CaseIterable {
     case alwaysThisDeviceOnly = "dku"
 
     /// As ``whenUnlockedThisDeviceOnly``, and only in a store that has a passcode: without one a write throws
-    /// ``LockboxError/passcodeNotSet(_:)``. (`kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly`)
+    /// ``LockboxError/passcodeNotSet``. (`kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly`)
     case whenPasscodeSetThisDeviceOnly = "akpu"
 }

@@ -28,9 +28,19 @@ public struct ItemKey: Sendable, Hashable {
         self.key = key
     }
 
+    /// Of a record that is there, whoever wrote it.
+    init(storedPrefix prefix: String, key: String) throws {
+        try Self.check(prefix, "key prefix")
+        try Self.check(key, "key")
+        self.prefix = prefix
+        self.key = key
+    }
+
+    static func isReserved(prefix: String) -> Bool { prefix.utf8.first == 0 }
+
     static func checkPrefix(_ prefix: String) throws {
         try check(prefix, "key prefix")
-        if prefix.utf8.first == 0 {
+        if isReserved(prefix: prefix) {
             throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL")
         }
     }

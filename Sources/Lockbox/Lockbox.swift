@@ -128,7 +128,7 @@ public struct Lockbox: Sendable {
     /// The attributes of every item of this prefix, by key.
     public func allAttributes() throws -> [String: ItemAttributes] {
         let all = try backend.attributes(prefix: keyPrefix, now: now())
-        return Dictionary(uniqueKeysWithValues: all.map { ($0.key.key, $0.value) })
+        return Dictionary(all.map { ($0.key.key, $0.value) }) { first, _ in first }
     }
 
     /// Removes every item of this prefix, and of no other.

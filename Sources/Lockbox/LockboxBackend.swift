@@ -7,7 +7,8 @@ import Foundation
 ///
 /// 1. **Absent is `nil`, and `nil` is absent.** A backend that cannot read an item, for whatever reason, throws.
 /// 2. **A write is all or nothing.** Once it has returned, every later read, also by another process if the
-///    backend is shared by processes, sees the new item. If it throws, the old item is still there.
+///    backend is shared by processes, sees the new item. If it throws, the old item is still
+///    there; or the new one, if it was only the proof of its durability that failed.
 /// 3. **A read changes nothing**, whether it succeeds or fails.
 /// 4. **An item that is expired at `now` is absent** for every call that takes a date, and for the policy of a
 ///    write, whose date is the new item's ``ItemAttributes/modified``. Its data goes when it is overwritten or
@@ -39,13 +40,18 @@ public protocol LockboxBackend: Sendable {
     /// The attributes of every item of `prefix` that is there at `now`.
     func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes]
 
-    /// Every prefix that has items, expired ones included.
+    /// Every prefix that has items, expired ones included. Not those that begin with a NUL: they are Lockbox's own.
     func prefixes() throws -> Set<String>
 
-    /// Moves an item to another class. `now` becomes its ``ItemAttributes/modified``.
+    /// Replaces, removes or makes an item in one step that no other call on the key can come between.
     ///
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if it is absent at `now`.
-    func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws
+    /// - Parameters:
+    ///   - key: Which item.
+    ///   - now: An item that is expired then is absent.
+    ///   - change: Gets the item, or nil if it is absent, and returns what is to be there instead, nil for nothing, with
+    ///     its dates as they are to be. It must not call the backend. What it throws is thrown on, and nothing changes.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked.
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws
 
     /// Removes an item, if it is there.
     func remove(_ key: ItemKey) throws
@@ -62,5 +68,16 @@ extension LockboxBackend {
     /// The value of ``item(for:now:)``.
     public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
         try item(for: key, now: now)?.value
+    }
+
+    /// Moves an item to another class. `now` becomes its ``ItemAttributes/modified``.
+    ///
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if it is absent at `now`.
+    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
+        try update(key, now: now) { old in
+            guard let old else { throw LockboxError.itemNotFound(key: key.key) }
+            let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
+            return StoredItem(key: old.key, value: old.value, checked: attributes)
+        }
     }
 }

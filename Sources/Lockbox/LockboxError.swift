@@ -25,8 +25,20 @@ public enum LockboxError: Error {
     /// The item's class is locked now. The item is there; unlock the store and try again.
     case interactionNotAllowed(Accessibility)
 
-    /// The class exists only in a store that has a passcode.
-    case passcodeNotSet(Accessibility)
+    /// The store has no passcode, which this class, or this call, needs.
+    case passcodeNotSet
+
+    /// The store has a passcode already.
+    case passcodeAlreadySet
+
+    /// The passcode is not the store's.
+    case wrongPasscode
+
+    /// The passcode could not be had from its source, or cannot be one.
+    case invalidPasscode(reason: String)
+
+    /// There is not the memory that the passcode's strength takes. It is never made weaker for that.
+    case notEnoughMemory(bytes: Int)
 
     /// There is no bundle identifier, and no key prefix was configured.
     case missingKeyPrefix
@@ -58,7 +70,8 @@ public enum LockboxError: Error {
     /// The device key is not the one that this store was made with.
     case deviceKeyMismatch(path: String)
 
-    /// A record was written by a newer version of Lockbox. It is never rewritten by this one.
+    /// A record was written by a newer version of Lockbox, or for another cipher suite, whose number this is. It is
+    /// never rewritten by this version.
     case unsupportedVersion(record: String, version: Int)
 
     /// A file or folder of the store could be read or changed by others, or is not a plain file at all.
@@ -66,8 +79,8 @@ public enum LockboxError: Error {
 
     /// A system call failed. `errno` is its code.
     ///
-    /// If the operation is `fsync` on a folder, the change is in place but may not survive a power cut;
-    /// otherwise nothing changed.
+    /// If the operation is `fsync` on a folder, the change is in place but may not survive a power cut. If it is
+    /// `unlink`, some of several items may have been removed. Otherwise nothing changed.
     case storageFailure(operation: String, path: String, errno: Int32)
 }
 
@@ -81,8 +94,17 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "There is an item for the key \(quoted(key)) already. Write with the policy .replace to overwrite it."
         case .interactionNotAllowed(let accessibility):
             "Items of the class \(accessibility) are locked now. Unlock the store and try again."
-        case .passcodeNotSet(let accessibility):
-            "Items of the class \(accessibility) need a store with a passcode. Set one, or use another class."
+        case .passcodeNotSet:
+            "The store has no passcode. Set one first, or use another class than whenPasscodeSetThisDeviceOnly."
+        case .passcodeAlreadySet:
+            "The store has a passcode already. Change or remove it instead."
+        case .wrongPasscode:
+            "The passcode is wrong. Nothing was changed."
+        case .invalidPasscode(let reason):
+            "There is no usable passcode: \(reason)."
+        case .notEnoughMemory(let bytes):
+            "The passcode takes \(bytes) bytes of memory to check, which could not be had. Raise the limit, "
+                + "or change the passcode to one of less strength on a larger machine."
         case .missingKeyPrefix:
             "This program has no bundle identifier. Call Lockbox.configure(keyPrefix:) once at the start, "
                 + "or set LOCKBOX_KEY_PREFIX."
@@ -102,18 +124,22 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "The value for the key \(quoted(key)) is stored as \(stored) and cannot be read as \(type). "
                 + "Ask for the type that was archived."
         case .corrupt(let record, let reason):
-            "\(record) is damaged: \(reason). Restore it from a backup, or remove or overwrite the item."
+            "\(record) is damaged: \(reason). Restore it from a backup; an item can also be removed or overwritten."
         case .authenticationFailed(let record):
-            "\(record) was changed, or belongs to another key, prefix or store. Restore it from a backup, "
-                + "or remove or overwrite the item."
+            "\(record) was changed, or belongs to another key, prefix or store. Restore it from a backup; "
+                + "an item can also be removed or overwritten."
         case .deviceKeyMismatch(let path):
             "The device key \(path) is not the one this store was made with. Put the right one back; "
                 + "nothing was changed."
         case .unsupportedVersion(let record, let version):
-            "\(record) has the format version \(version), which this Lockbox does not know. "
+            "\(record) is of a format, number \(version), that this Lockbox does not know. "
                 + "Update the program; nothing was changed."
         case .unsafePermissions(let path, let reason):
             "\(path) is not safe to use: \(reason)."
+        case .storageFailure("flock", let path, EWOULDBLOCK):
+            "Another process has held the lock \(path) all the time. See what it is doing, and try again."
+        case .storageFailure("stat", let path, ESTALE):
+            "\(path) was moved or replaced while it was open. Restart the program to use what is there now."
         case .storageFailure(let operation, let path, let code):
             "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code))."
         }
@@ -147,8 +173,11 @@ extension LockboxError: LocalizedError, CustomNSError {
         case .itemNotFound: -25300  // errSecItemNotFound
         case .duplicateItem: -25299  // errSecDuplicateItem
         case .interactionNotAllowed: -25308  // errSecInteractionNotAllowed
-        case .passcodeNotSet, .authenticationFailed, .deviceKeyMismatch: -25293  // errSecAuthFailed
-        case .missingKeyPrefix, .invalidKey, .invalidAttribute: -50  // errSecParam
+        case .passcodeNotSet, .wrongPasscode: -25293  // errSecAuthFailed
+        case .authenticationFailed, .deviceKeyMismatch: -25293  // errSecAuthFailed
+        case .passcodeAlreadySet: -25299  // errSecDuplicateItem
+        case .notEnoughMemory: -108  // errSecAllocate
+        case .missingKeyPrefix, .invalidKey, .invalidAttribute, .invalidPasscode: -50  // errSecParam
         case .valueTooLarge: -25302  // errSecDataTooLarge
         case .encodingFailed: -67694  // errSecInvalidValue
         case .decodingFailed, .typeMismatch: -26275  // errSecDecode

@@ -9,7 +9,7 @@ extension BackendConformance {
         expiry,
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
-        classes, changeOfClass, manyThreads,
+        classes, changeOfClass, update, manyThreads,
     ]
 
     private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") {
@@ -266,7 +266,7 @@ extension BackendConformance {
             let key = try backend.key(accessibility.rawValue)
             do {
                 try backend.write(backend.item(key, accessibility: accessibility))
-            } catch LockboxError.passcodeNotSet(.whenPasscodeSetThisDeviceOnly)
+            } catch LockboxError.passcodeNotSet
                 where accessibility == .whenPasscodeSetThisDeviceOnly
             {
                 try backend.expect(backend.text(key) == nil, "refused, and stored")
@@ -304,6 +304,39 @@ extension BackendConformance {
         }
     }
 
+    private static let update = BackendConformance("an update replaces, removes or makes an item in one step")
+    { backend in
+        let key = try backend.key("key")
+        let item = try backend.item(key, "first")
+        try backend.backend.update(key, now: Subject.now) { old in
+            try backend.expect(old == nil, "an item that is not there")
+            return item
+        }
+        try backend.expect(backend.backend.item(for: key, now: Subject.now) == item, "not made")
+        struct Refusal: Error {}
+        do {
+            try backend.backend.update(key, now: Subject.now) { _ in throw Refusal() }
+            try backend.expect(false, "the error was not thrown on")
+        } catch is Refusal {}
+        try backend.expect(
+            backend.backend.item(for: key, now: Subject.now) == item,
+            "changed by a refused update"
+        )
+        let next = try backend.item(key, "second", at: Subject.now + 1, expires: Subject.now + 60)
+        try backend.backend.update(key, now: Subject.now) { old in
+            try backend.expect(old == item, "another item")
+            return next
+        }
+        try backend.expect(backend.backend.item(for: key, now: Subject.now) == next, "not replaced")
+        try backend.backend.update(key, now: Subject.now + 60) { old in
+            try backend.expect(old == nil, "an expired item")
+            return next
+        }
+        try backend.backend.update(key, now: Subject.now) { _ in nil }
+        try backend.expect(backend.text(key) == nil, "not removed")
+        try backend.backend.update(key, now: Subject.now) { _ in nil }
+    }
+
     // MARK: Threads
 
     private static let manyThreads = BackendConformance("threads get in nobody's way") { backend in
@@ -333,6 +366,14 @@ extension BackendConformance {
                 "thread \(thread) lost a value"
             )
         }
+        try backend.write(backend.item(backend.key("counter"), "0"))
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            try? backend.backend.update(backend.key("counter"), now: Subject.now) { old in
+                let count = old.flatMap { Int(String(decoding: $0.value.data, as: UTF8.self)) } ?? 0
+                return try backend.item(backend.key("counter"), "\(count + 1)")
+            }
+        }
+        try backend.expect(backend.text(backend.key("counter")) == "8", "updates were lost")
         let added = Protected(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             if (try? backend.write(backend.item(backend.key("contested"), "thread \(thread)"), .addOnly))

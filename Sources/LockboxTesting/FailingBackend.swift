@@ -23,8 +23,8 @@ public final class FailingBackend: LockboxBackend {
         case read
         /// Reading the attributes of one item or of all, or the prefixes.
         case attributes
-        /// Changing an item's class.
-        case setAccessibility
+        /// Updating an item, by which its class is changed too.
+        case update
         /// Removing one item, all, or the expired ones.
         case remove
     }
@@ -109,10 +109,10 @@ public final class FailingBackend: LockboxBackend {
         return try wrapped.prefixes()
     }
 
-    /// See `LockboxBackend.setAccessibility(_:for:now:)`.
-    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
-        try check(.setAccessibility)
-        try wrapped.setAccessibility(accessibility, for: key, now: now)
+    /// See `LockboxBackend.update(_:now:_:)`.
+    public func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try check(.update)
+        try wrapped.update(key, now: now, change)
     }
 
     /// See `LockboxBackend.remove(_:)`.

@@ -7,7 +7,9 @@
 import Foundation
 
 private let deviceKey = try! SecretKey { $0.copyBytes(from: 0..<32) }
-private let keyring = try! Keybag.create(deviceKey: deviceKey).unwrap(deviceKey: deviceKey)
+private let keybag = try! Keybag.create(deviceKey: deviceKey)
+private let wrapping = WrappingKeys(device: deviceKey, passcode: nil)
+private let keyring = try! Keyring(keybag: keybag, keys: keybag.unwrap(with: wrapping))
 private let id = RecordID { $0.copyBytes(from: 32..<64) }
 
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -83,7 +85,7 @@ private func keybag(_ input: [UInt8]) {
     record.withUnsafeBytes { record in
         guard let keybag = try? Keybag(record, deviceKey: deviceKey) else { return }
         precondition(keybag.encoded(deviceKey: deviceKey) == Array(record))
-        _ = try? keybag.unwrap(deviceKey: deviceKey)
+        _ = try? keybag.unwrap(with: wrapping)
     }
     input.withUnsafeBytes { record in
         precondition((try? Keybag(record, deviceKey: deviceKey)) == nil)

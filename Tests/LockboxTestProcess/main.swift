@@ -6,6 +6,8 @@
 //     LockboxTestProcess remove DIRECTORY KEY
 //     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th system call
 //     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
+//     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
+//     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 
 import Foundation
@@ -18,6 +20,14 @@ let prefix = "com.example.process"
 func lockbox(_ directory: String, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
     let storage = FileStorage(directory: directory, calls: calls)
     return try Lockbox(keyPrefix: prefix, backend: SealedBackend(storage: storage))
+}
+
+func dying(before last: Int) -> SystemCalls {
+    let count = Counter()
+    return SystemCalls(fault: { _ in
+        if count.next() == last { kill(getpid(), SIGKILL) }
+        return nil
+    })
 }
 
 func waitForEndOfInput() {
@@ -50,13 +60,18 @@ case "remove" where arguments.count == 3:
     try lockbox(arguments[1]).removeObject(forKey: arguments[2])
 
 case "die" where arguments.count == 5:
-    let last = Int(arguments[4])!
-    let count = Counter()
-    let calls = SystemCalls(fault: { _ in
-        if count.next() == last { kill(getpid(), SIGKILL) }
-        return nil
-    })
-    try lockbox(arguments[1], calls).archiveObject(arguments[3], forKey: arguments[2])
+    try lockbox(arguments[1], dying(before: Int(arguments[4])!)).archiveObject(
+        arguments[3],
+        forKey: arguments[2]
+    )
+
+case "die-in" where arguments.count >= 4:
+    let last = Int(arguments[2])!
+    let storage = FileStorage(directory: arguments[1], calls: dying(before: last))
+    try run(arguments[3], Array(arguments[4...]), SealedBackend(storage: storage), arguments[1])
+
+case "memory" where arguments.count == 3:
+    exit(try scanMemory(directory: arguments[1], folder: arguments[2]))
 
 case "hold" where arguments.count == 3:
     let backend = EncryptedFileBackend(directory: arguments[1])

@@ -17,8 +17,18 @@ import Testing
             "Items of the class whenUnlocked are locked now. Unlock the store and try again."
         ),
         (
-            .passcodeNotSet(.whenPasscodeSetThisDeviceOnly), -25293,
-            "Items of the class whenPasscodeSetThisDeviceOnly need a store with a passcode. Set one, or use another class."
+            .passcodeNotSet, -25293,
+            "The store has no passcode. Set one first, or use another class than whenPasscodeSetThisDeviceOnly."
+        ),
+        (
+            .passcodeAlreadySet, -25299,
+            "The store has a passcode already. Change or remove it instead."
+        ),
+        (.wrongPasscode, -25293, "The passcode is wrong. Nothing was changed."),
+        (.invalidPasscode(reason: "it is empty"), -50, "There is no usable passcode: it is empty."),
+        (
+            .notEnoughMemory(bytes: 7), -108,
+            "The passcode takes 7 bytes of memory to check, which could not be had. Raise the limit, or change the passcode to one of less strength on a larger machine."
         ),
         (
             .missingKeyPrefix, -50,
@@ -44,11 +54,11 @@ import Testing
         ),
         (
             .corrupt(record: "/s/keybag", reason: "it is cut short"), -67701,
-            "/s/keybag is damaged: it is cut short. Restore it from a backup, or remove or overwrite the item."
+            "/s/keybag is damaged: it is cut short. Restore it from a backup; an item can also be removed or overwritten."
         ),
         (
             .authenticationFailed(record: "/s/x"), -25293,
-            "/s/x was changed, or belongs to another key, prefix or store. Restore it from a backup, or remove or overwrite the item."
+            "/s/x was changed, or belongs to another key, prefix or store. Restore it from a backup; an item can also be removed or overwritten."
         ),
         (
             .deviceKeyMismatch(path: "/s/device-key"), -25293,
@@ -56,7 +66,7 @@ import Testing
         ),
         (
             .unsupportedVersion(record: "/s/x", version: 2), -67704,
-            "/s/x has the format version 2, which this Lockbox does not know. Update the program; nothing was changed."
+            "/s/x is of a format, number 2, that this Lockbox does not know. Update the program; nothing was changed."
         ),
         (
             .unsafePermissions(path: "/s", reason: "it is a FIFO, not a plain file"), -61,
@@ -65,6 +75,14 @@ import Testing
         (
             .storageFailure(operation: "fsync", path: "/s/x", errno: EIO), -36,
             "fsync failed on /s/x: Input/output error (errno 5)."
+        ),
+        (
+            .storageFailure(operation: "flock", path: "/s/lock", errno: EWOULDBLOCK), -36,
+            "Another process has held the lock /s/lock all the time. See what it is doing, and try again."
+        ),
+        (
+            .storageFailure(operation: "stat", path: "/s", errno: ESTALE), -36,
+            "/s was moved or replaced while it was open. Restart the program to use what is there now."
         ),
         (
             .storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), -34,
@@ -78,7 +96,7 @@ import Testing
             #expect(error.debugDescription == description)
             #expect((error as any Error).localizedDescription == description)
         }
-        #expect(Set(Self.all.map(\.error.name)).count == 17, "a case is not pinned here")
+        #expect(Set(Self.all.map(\.error.name)).count == 21, "a case is not pinned here")
     }
 
     @Test func statusesAreTheKeychains() {

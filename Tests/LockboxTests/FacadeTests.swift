@@ -244,7 +244,7 @@ final class RendezvousBackend: LockboxBackend {
     func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { nil }
     func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] { [:] }
     func prefixes() -> Set<String> { [] }
-    func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) {}
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) {}
     func removeAll(prefix: String) {}
     func removeExpired(prefix: String, now: Date) -> Int { 0 }
 }

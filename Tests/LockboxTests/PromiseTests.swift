@@ -139,7 +139,7 @@ import Testing
         // Not refused by name: there is no such key.
         let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
         let keybag = try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
-        let keyring = try keybag.unwrap(deviceKey: deviceKey)
+        let keyring = try keybag.keyring(deviceKey: deviceKey)
         for accessibility in Accessibility.allCases {
             let exists = (try? keyring.key(.classKey(accessibility), epoch: 1)) != nil
             #expect(exists == (accessibility != .whenPasscodeSetThisDeviceOnly), "\(accessibility)")
@@ -188,6 +188,7 @@ import Testing
             .lowercased()
         for limit in [
             "same user", "device key beside", "older version", "whole store", "memory", "weak passcode",
+            "old keybag",
         ] {
             #expect(security.contains(limit), "SECURITY.md says nothing of: \(limit)")
         }
@@ -200,6 +201,90 @@ import Testing
         #expect(lockboxError { try lockbox.archiveObject("new", forKey: "key") }?.name == "storageFailure")
         #expect(try FileManager.default.contentsOfDirectory(atPath: store.directory).isEmpty)
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+    }
+
+    /// Nothing is empty, or done, only because it has gone.
+    @Test func aStoreThatIsRemovedWhileOpenIsNotEmpty() throws {
+        try FileManager.default.removeItem(atPath: store.directory)
+        let calls: [() throws -> Void] = [
+            { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
+            { _ = try lockbox.attributes(forKey: "key") },
+            { _ = try lockbox.allKeys() },
+            { _ = try lockbox.backend.prefixes() },
+            { try lockbox.removeObject(forKey: "key") },
+            { try lockbox.removeAllObjects() },
+            { try lockbox.removeExpired() },
+            { try lockbox.archiveObject("new", forKey: "key") },
+        ]
+        for (number, call) in calls.enumerated() { #expect(lockboxError(call) != nil, "call \(number)") }
+    }
+
+    /// As by a restore from a backup under a running program.
+    @Test func itemsThatAreReplacedWhileOpenAreSeen() throws {
+        let items = "\(store.directory)/items"
+        try FileManager.default.copyItem(atPath: items, toPath: items + "-backup")
+        try lockbox.archiveObject("later", forKey: "later")
+        try FileManager.default.removeItem(atPath: items)
+        try FileManager.default.moveItem(atPath: items + "-backup", toPath: items)
+        #expect(try lockbox.allKeys() == ["key"])
+        try lockbox.removeObject(forKey: "key")
+        #expect(try store.lockbox().allKeys().isEmpty)
+
+        try lockbox.archiveObject("again", forKey: "key")
+        try FileManager.default.moveItem(atPath: items, toPath: items + "-moved")
+        try FileManager.default.copyItem(atPath: items + "-moved", toPath: items)
+        try lockbox.archiveObject("into the copy", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "into the copy")
+    }
+
+    /// The store is made between this process's two looks at it.
+    @Test func aStoreThatIsMadeMeanwhileIsNotDamaged() throws {
+        let store = try TestStore()
+        let made = Protected(false)
+        let calls = SystemCalls(fault: { call in
+            guard call == .stat, !made.withLock({ $0 }) else { return nil }
+            made.withLock { $0 = true }
+            try? store.lockbox().archiveObject("by another", forKey: "key")
+            return .failure(ENOENT)  // what the look at the keybag had found a moment before
+        })
+        mkdir(store.directory, 0o700)
+        let value: String? = try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key")
+        #expect(value == "by another")
+        #expect(made.withLock { $0 })
+    }
+
+    @Test func strayFilesDoNotStopAStore() throws {
+        let store = try TestStore()
+        mkdir(store.directory, 0o700)
+        mkdir("\(store.directory)/items", 0o700)
+        try overwrite("\(store.directory)/items/.DS_Store", [1])
+        let lockbox = try store.lockbox()
+        #expect(try lockbox.allKeys().isEmpty)
+        try lockbox.archiveObject("secret", forKey: "key")
+        try overwrite(Directory.parentPath(of: store.path("key")) + "/notes.txt", [1])
+        try overwrite("\(store.directory)/tmp/notes.txt", [1])
+        #expect(try store.lockbox().allKeys() == ["key"])
+        #expect(try store.lockbox().backend.prefixes() == [TestStore.prefix])
+    }
+
+    @Test func aWriteThatCannotBeDoneMakesNoStore() throws {
+        let store = try TestStore()
+        let lockbox = try store.lockbox()
+        let update = lockboxError { try lockbox.archiveObject(1, forKey: "key", policy: .updateOnly) }
+        #expect(update?.name == "itemNotFound")
+        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "key") }?.name == "itemNotFound")
+        #expect(!FileManager.default.fileExists(atPath: store.directory))
+    }
+
+    /// What Lockbox will keep for itself neither shows nor disturbs.
+    @Test func reservedPrefixesAreHidden() throws {
+        let own = try ItemKey(storedPrefix: "\0migrations", key: "v2")
+        let value = try ArchivedValue(data: Data(), format: .data)
+        for backend in [store.backend(), InMemoryBackend()] as [any LockboxBackend] {
+            try backend.write(StoredItem(key: own, value: value, modified: Date()), policy: .replace)
+            #expect(try !backend.prefixes().contains("\0migrations"))
+            #expect(try backend.item(for: own, now: .distantPast)?.key == own)
+        }
     }
 
     @Test func aScopeThatWasMadeAnewWhileOpenIsFound() throws {

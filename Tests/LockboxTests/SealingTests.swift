@@ -104,7 +104,7 @@ import Testing
 
     @Test func keysOfCanonicallyEqualNamesAreEqual() throws {
         let deviceKey = try SecretKey.random()
-        let keyring = try Keybag.create(deviceKey: deviceKey).unwrap(deviceKey: deviceKey)
+        let keyring = try Keybag.create(deviceKey: deviceKey).keyring(deviceKey: deviceKey)
         let spellings = [
             ("\u{E9}", "e\u{301}"), ("\u{1EA1}\u{307}", "a\u{307}\u{323}"), ("\u{212B}", "\u{C5}"),
             ("\u{AC00}", "\u{1100}\u{1161}"),

@@ -107,8 +107,12 @@ import Testing
     }
 
     @Test("Promise 9: a newer item is refused and never rewritten") func newerItem() throws {
+        for offset in [4, 5] { try expectNeverRewritten(offset) }
+    }
+
+    private func expectNeverRewritten(_ offset: Int) throws {
         var bytes = original
-        bytes[4] = 2
+        bytes[offset] = 2
         try overwrite(path, bytes)
         let lockbox = try store.lockbox()
         #expect(
@@ -189,7 +193,7 @@ import Testing
                     switch index {
                     case 0..<4: .malformed("it does not begin as such a record does")
                     case 4: .unsupportedVersion(Int(bytes[4]))
-                    case 5: .malformed("its cipher suite \(bytes[5]) is unknown")
+                    case 5: .unsupportedVersion(Int(bytes[5]))
                     case 6, 7: .malformed("its header is not well-formed")
                     default: .notAuthentic
                     }
@@ -200,6 +204,14 @@ import Testing
 
     @Test func everyLengthOfTheKeybag() throws {
         let keybag = try readBytes(store.keybag)
+        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+        for length in keybag.indices {
+            _ = keybag[..<length].withUnsafeBytes { bytes in
+                #expect(throws: RecordFault.self, "length \(length)") {
+                    try Keybag(bytes, deviceKey: deviceKey)
+                }
+            }
+        }
         for length in stride(from: 0, to: keybag.count, by: 13) {
             try overwrite(store.keybag, Array(keybag[..<length]))
             try expectKeybagRefusal("length \(length)")

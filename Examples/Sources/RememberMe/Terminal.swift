@@ -10,16 +10,23 @@ enum Terminal {
 
     /// The same, without showing what is typed if that is at a terminal.
     static func askWithoutEcho(_ question: String) throws -> String {
-        var shown = termios()
         guard tcgetattr(STDIN_FILENO, &shown) == 0 else { return try ask(question) }
         var hidden = shown
-        // Without signals too: Control-C would leave the terminal without echo.
-        hidden.c_lflag &= ~tcflag_t(ECHO | ISIG)
+        hidden.c_lflag &= ~tcflag_t(ECHO)
+        // Control-C must not leave the terminal without echo.
+        signal(SIGINT) { _ in
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &Terminal.shown)
+            _exit(130)
+        }
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown)
+            signal(SIGINT, SIG_DFL)
             FileHandle.standardError.write(Data("\n".utf8))
         }
         return try ask(question)
     }
+
+    /// Only ever set before the handler that reads it is.
+    nonisolated(unsafe) private static var shown = termios()
 }

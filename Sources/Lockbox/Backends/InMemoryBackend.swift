@@ -40,18 +40,15 @@ public final class InMemoryBackend: LockboxBackend {
 
     /// See ``LockboxBackend/prefixes()``.
     public func prefixes() -> Set<String> {
-        items.withLock { Set($0.keys.map(\.prefix)) }
+        items.withLock { Set($0.keys.map(\.prefix).filter { !ItemKey.isReserved(prefix: $0) }) }
     }
 
-    /// See ``LockboxBackend/setAccessibility(_:for:now:)``.
-    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
-        try Self.check(accessibility)
+    /// See ``LockboxBackend/update(_:now:_:)``.
+    public func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
         try items.withLock { items in
-            guard let old = Self.live(items[key], at: now) else {
-                throw LockboxError.itemNotFound(key: key.key)
-            }
-            let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
-            items[key] = StoredItem(key: old.key, value: old.value, checked: attributes)
+            let new = try change(Self.live(items[key], at: now))
+            if let new { try Self.check(new.attributes.accessibility) }
+            items[key] = new
         }
     }
 
@@ -81,7 +78,7 @@ public final class InMemoryBackend: LockboxBackend {
 
     private static func check(_ accessibility: Accessibility) throws {
         if accessibility == .whenPasscodeSetThisDeviceOnly {
-            throw LockboxError.passcodeNotSet(accessibility)
+            throw LockboxError.passcodeNotSet
         }
     }
 }

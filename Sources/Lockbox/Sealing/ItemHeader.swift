@@ -38,4 +38,11 @@ extension ItemHeader {
             storeID: storeID
         )
     }
+
+    /// The class alone, of a record of which only the header may be there.
+    static func accessibility(_ record: UnsafeMutableRawBufferPointer) -> Accessibility? {
+        var reader = ByteReader(UnsafeRawBufferPointer(record))
+        guard (try? RecordKind.item.check(&reader)) != nil else { return nil }
+        return reader.read(UInt8.self).flatMap(Accessibility.init(number:))
+    }
 }

@@ -52,7 +52,7 @@ struct ItemMetadata {
             let prefix = reader.readText(Int(prefixLength)), let key = reader.readText(Int(keyLength)),
             let label = reader.readText(Int(labelLength)), let comment = reader.readText(Int(commentLength)),
             flags & ~(Self.hasLabel | Self.hasComment) == 0, reader.skipZeros(reader.remaining),
-            let itemKey = try? ItemKey(prefix: prefix, key: key),
+            let itemKey = try? ItemKey(storedPrefix: prefix, key: key),
             let attributes = try? ItemAttributes(
                 accessibility: accessibility,
                 created: Date(timeIntervalSinceReferenceDate: created),

@@ -19,6 +19,14 @@ enum KeyRole: Hashable, Sendable {
         }
     }
 
+    /// Whether the passcode, if there is one, guards the key.
+    var isGuarded: Bool {
+        switch self {
+        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): false
+        case .classKey: true
+        }
+    }
+
     init?(number: UInt8) {
         switch number {
         case 8: self = .metadata
@@ -50,6 +58,21 @@ extension Accessibility {
     }
 }
 
+/// What the keys of a keybag are wrapped with.
+struct WrappingKeys: Sendable {
+    let device: SecretKey
+    /// From device key and passcode; nil if there is no passcode, or it has not been entered.
+    let passcode: SecretKey?
+
+    /// What wraps the guarded keys of a store with a passcode: of no use without the device key, nor without the
+    /// passcode.
+    static func combine(_ passcodeKey: SecretKey, _ device: SecretKey) throws -> SecretKey {
+        try SecretKey { output in
+            device.withBytes { Sodium.hash($0, key: passcodeKey, personal: .passcode, into: output) }
+        }
+    }
+}
+
 /// The store's keys, each wrapped, as they stand on disk.
 struct Keybag: Sendable {
     static let maximumLength = headerLength + maximumEntries * Entry.length + macLength
@@ -57,120 +80,168 @@ struct Keybag: Sendable {
     private static let headerLength = 136
     private static let macLength = 32
     private static let maximumEntries = 256
-    private static let firstGeneration: UInt64 = 1
 
     /// Counts the keybag's rewrites.
-    var generation: UInt64
+    let generation: UInt64
     let storeID: StoreID
+    let passcode: PasscodeBlock?
     /// The epoch of the class keys that new items are sealed under.
-    var epoch: UInt32
-    var entries: [Entry]
+    let epoch: UInt32
+    private(set) var entries: [Entry]
 
     /// One wrapped key.
     struct Entry: Sendable, Equatable {
         static let length = 8 + boxLength
         static let boxLength = SealedBox.overhead + SecretKey.length
 
-        /// By the device key alone. (2, by device key and passcode, is reserved.)
-        static let wrappedByDevice: UInt8 = 1
-
-        let role: KeyRole
-        let epoch: UInt32
+        let slot: Keyring.Slot
         var box: [UInt8]
     }
 
-    /// A new store's keys, wrapped by the device key. Without a passcode there is no
-    /// `whenPasscodeSetThisDeviceOnly` key.
+    /// The keys that a store begins an epoch with: one for each class, but for `whenPasscodeSetThisDeviceOnly`
+    /// where there is no passcode, and one for metadata.
+    static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
+        let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
+        return try (classes.map(KeyRole.classKey) + [.metadata]).map { (.init($0, epoch), try .random()) }
+    }
+
+    /// A new store's keybag.
     static func create(deviceKey: SecretKey) throws -> Keybag {
         var storeID = StoreID()
         withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
-        var keybag = Keybag(generation: firstGeneration, storeID: storeID, epoch: 1, entries: [])
-        let classes = Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
-        for role in classes.map(KeyRole.classKey) + [.metadata, .names] {
-            keybag.add(try .random(), for: role, epoch: 1, wrappedBy: deviceKey)
-        }
-        return keybag
-    }
-
-    /// The keys themselves.
-    func unwrap(deviceKey: SecretKey) throws -> Keyring {
-        try Keyring(
-            keybag: self,
-            keys: entries.map { (.init($0.role, $0.epoch), try unwrap($0, deviceKey: deviceKey)) }
+        let keys = try newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
+        return Keybag(
+            generation: 1,
+            storeID: storeID,
+            passcode: nil,
+            epoch: 1,
+            keys: keys,
+            wrappedBy: WrappingKeys(device: deviceKey, passcode: nil)
         )
     }
 
-    // MARK: Wrapping
-
-    private mutating func add(
-        _ key: SecretKey,
-        for role: KeyRole,
+    /// The next version of this keybag. `keys` are all that it is to hold.
+    func next(
+        passcode: PasscodeBlock?,
         epoch: UInt32,
-        wrappedBy deviceKey: SecretKey
+        keys: [Keyring.Entry],
+        wrappedBy wrapping: WrappingKeys
+    ) -> Keybag {
+        Keybag(
+            generation: generation + 1,
+            storeID: storeID,
+            passcode: passcode,
+            epoch: epoch,
+            keys: keys,
+            wrappedBy: wrapping
+        )
+    }
+
+    /// As ``next(passcode:epoch:keys:wrappedBy:)``, wrapped as it is now.
+    func dropping(_ isDropped: (Keyring.Slot) -> Bool) -> Keybag {
+        var keybag = Keybag(
+            generation: generation + 1,
+            storeID: storeID,
+            passcode: passcode,
+            epoch: epoch,
+            entries: entries
+        )
+        keybag.entries.removeAll { isDropped($0.slot) }
+        return keybag
+    }
+
+    /// Those of the keys that can be unwrapped with what there is.
+    func unwrap(with wrapping: WrappingKeys) throws -> [Keyring.Entry] {
+        try entries.compactMap { entry in
+            guard let key = wrappingKey(for: entry.slot.role, wrapping) else { return nil }
+            return (entry.slot, try unwrap(entry, with: key))
+        }
+    }
+
+}
+
+// MARK: - Wrapping
+
+extension Keybag {
+    private init(
+        generation: UInt64,
+        storeID: StoreID,
+        passcode: PasscodeBlock?,
+        epoch: UInt32,
+        keys: [Keyring.Entry],
+        wrappedBy wrapping: WrappingKeys
     ) {
-        var entry = Entry(role: role, epoch: epoch, box: [UInt8](repeating: 0, count: Entry.boxLength))
+        self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
+        for (slot, key) in keys { entries.append(wrap(key, for: slot, wrapping)) }
+    }
+
+    private func wrappingKey(for role: KeyRole, _ wrapping: WrappingKeys) -> SecretKey? {
+        isGuarded(role) ? wrapping.passcode : wrapping.device
+    }
+
+    private func isGuarded(_ role: KeyRole) -> Bool { passcode != nil && role.isGuarded }
+
+    private func wrap(_ key: SecretKey, for slot: Keyring.Slot, _ wrapping: WrappingKeys) -> Entry {
+        guard let wrappingKey = wrappingKey(for: slot.role, wrapping) else {
+            preconditionFailure("a keybag with a passcode is only written by who has it")
+        }
+        var entry = Entry(slot: slot, box: [UInt8](repeating: 0, count: Entry.boxLength))
         let data = additionalData(for: entry)
         entry.box.withUnsafeMutableBytes { box in
             key.withBytes {
                 UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]).copyMemory(from: $0)
             }
             data.withUnsafeBytes { data in
-                withUnsafeBytes(of: storeID) { context in
-                    SealedBox.seal(
-                        box,
-                        authenticating: data,
-                        context: context,
-                        key: deviceKey,
-                        personal: .wrap
-                    )
+                withUnsafeBytes(of: storeID) {
+                    SealedBox.seal(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
                 }
             }
         }
-        entries.append(entry)
+        return entry
     }
 
-    private func unwrap(_ entry: Entry, deviceKey: SecretKey) throws -> SecretKey {
+    private func unwrap(_ entry: Entry, with wrappingKey: SecretKey) throws -> SecretKey {
         var box = entry.box
         let data = additionalData(for: entry)
         return try box.withUnsafeMutableBytes { box in
-            try data.withUnsafeBytes { data in
-                try withUnsafeBytes(of: storeID) { context in
-                    guard
-                        let key = SealedBox.open(
-                            box,
-                            authenticating: data,
-                            context: context,
-                            key: deviceKey,
-                            personal: .wrap
-                        )
-                    else { throw RecordFault.notAuthentic }
-                    defer { sodium_memzero(key.baseAddress!, key.count) }
-                    return try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(key)) }
+            let key = data.withUnsafeBytes { data in
+                withUnsafeBytes(of: storeID) {
+                    SealedBox.open(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
                 }
             }
+            guard let key else { throw RecordFault.notAuthentic }
+            defer { sodium_memzero(key.baseAddress!, key.count) }
+            return try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(key)) }
         }
     }
 
     /// Magic, version, suite, two zeros; store id; passcode block; the entry's own header.
     private func additionalData(for entry: Entry) -> [UInt8] {
-        var data = [UInt8](repeating: 0, count: 8 + 16 + Self.passcodeLength + 8)
+        var data = [UInt8](repeating: 0, count: 8 + 16 + PasscodeBlock.length + 8)
         data.withUnsafeMutableBytes { bytes in
             var writer = ByteWriter(bytes)
             RecordKind.keybag.write(to: &writer)
             writer.skip(2)
             withUnsafeBytes(of: storeID) { writer.write($0) }
-            writer.skip(Self.passcodeLength)
-            Self.writeHeader(of: entry, to: &writer)
+            writePasscode(to: &writer)
+            writeHeader(of: entry, to: &writer)
         }
         return data
     }
 
-    private static func writeHeader(of entry: Entry, to writer: inout ByteWriter) {
-        writer.write(entry.role.number)
-        writer.write(Entry.wrappedByDevice)
-        writer.skip(2)
-        writer.write(entry.epoch)
+    private func writePasscode(to writer: inout ByteWriter) {
+        if let passcode { passcode.write(to: &writer) } else { writer.skip(PasscodeBlock.length) }
     }
+
+    private func writeHeader(of entry: Entry, to writer: inout ByteWriter) {
+        writer.write(entry.slot.role.number)
+        writer.write(isGuarded(entry.slot.role) ? Self.wrappedByBoth : Self.wrappedByDevice)
+        writer.skip(2)
+        writer.write(entry.slot.epoch)
+    }
+
+    private static let wrappedByDevice: UInt8 = 1
+    private static let wrappedByBoth: UInt8 = 2
 }
 
 // MARK: - The record
@@ -178,7 +249,6 @@ struct Keybag: Sendable {
 extension Keybag {
     private static let deviceCheckLength = 32
     private static let deviceCheckOffset = 32
-    private static let passcodeLength = 64
     private static let passcodeOffset = 64
 
     /// The record, authenticated under the device key.
@@ -192,11 +262,11 @@ extension Keybag {
             writer.write(generation)
             withUnsafeBytes(of: storeID) { writer.write($0) }
             writer.skip(Self.deviceCheckLength)
-            writer.skip(Self.passcodeLength)
+            writePasscode(to: &writer)
             writer.write(epoch)
             writer.write(UInt32(entries.count))
             for entry in entries {
-                Self.writeHeader(of: entry, to: &writer)
+                writeHeader(of: entry, to: &writer)
                 entry.box.withUnsafeBytes { writer.write($0) }
             }
         }
@@ -223,21 +293,24 @@ extension Keybag {
         try Self.authenticate(record, deviceKey)
 
         _ = reader.readBytes(Self.deviceCheckLength)
-        guard reader.skipZeros(Self.passcodeLength) else { throw .unsupportedVersion(1) }
+        let passcode = try PasscodeBlock.read(&reader)
         guard let epoch = reader.read(UInt32.self), let count = reader.read(UInt32.self),
             reader.remaining == Int(count) * Entry.length + Self.macLength
         else { throw .malformed("its length does not fit its number of keys") }
-        var entries: [Entry] = []
-        for _ in 0..<count { entries.append(try Self.readEntry(&reader)) }
-        self.init(generation: generation, storeID: storeID, epoch: epoch, entries: entries)
+        self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
+        for _ in 0..<count { entries.append(try readEntry(&reader)) }
+        guard Set(entries.map(\.slot)).count == entries.count else {
+            throw .malformed("it holds two keys for one purpose")
+        }
     }
 
-    private static func readEntry(_ reader: inout ByteReader) throws(RecordFault) -> Entry {
+    private func readEntry(_ reader: inout ByteReader) throws(RecordFault) -> Entry {
         guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
-            reader.read(UInt8.self) == Entry.wrappedByDevice, reader.skipZeros(2),
-            let epoch = reader.read(UInt32.self), let box = reader.readBytes(Entry.boxLength)
+            reader.read(UInt8.self) == (isGuarded(role) ? Self.wrappedByBoth : Self.wrappedByDevice),
+            reader.skipZeros(2), let epoch = reader.read(UInt32.self),
+            let box = reader.readBytes(Entry.boxLength)
         else { throw .malformed("one of its keys is not well-formed") }
-        return Entry(role: role, epoch: epoch, box: [UInt8](box))
+        return Entry(slot: Keyring.Slot(role, epoch), box: [UInt8](box))
     }
 
     /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that

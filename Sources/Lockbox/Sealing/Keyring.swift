@@ -13,7 +13,11 @@ final class Keyring: Sendable {
 
     private let names: SecretKey
     /// Few: looking through them costs less than a hash.
-    private let keys: [(slot: Slot, key: SecretKey)]
+    private let keys: [Entry]
+    /// Those of the keybag's that are not among ``keys``.
+    private let locked: [Slot]
+
+    typealias Entry = (slot: Slot, key: SecretKey)
 
     /// What a key is for: one number, as it is compared at every access.
     struct Slot: Hashable, Sendable {
@@ -21,14 +25,13 @@ final class Keyring: Sendable {
 
         init(_ role: KeyRole, _ epoch: UInt32) { number = UInt64(epoch) << 8 | UInt64(role.number) }
 
-        var isForNames: Bool { UInt8(truncatingIfNeeded: number) == KeyRole.names.number }
+        var role: KeyRole { KeyRole(number: UInt8(truncatingIfNeeded: number))! }
+        var epoch: UInt32 { UInt32(truncatingIfNeeded: number >> 8) }
     }
 
-    init(keybag: Keybag, keys: [(slot: Slot, key: SecretKey)]) throws(RecordFault) {
-        guard Set(keys.map(\.slot)).count == keys.count else {
-            throw .malformed("it holds two keys for one purpose")
-        }
-        guard let names = keys.first(where: { $0.slot.isForNames })?.key else {
+    /// The given keys of a keybag; the others are locked.
+    init(keybag: Keybag, keys: [Entry]) throws(RecordFault) {
+        guard let names = keys.first(where: { $0.slot.role == .names })?.key else {
             throw .malformed("it holds no key for names")
         }
         self.storeID = keybag.storeID
@@ -39,13 +42,26 @@ final class Keyring: Sendable {
         }
         self.names = names
         self.keys = keys
+        self.locked = keybag.entries.map(\.slot).filter { slot in !keys.contains { $0.slot == slot } }
     }
 
-    /// - Throws: ``RecordFault/unknownKey`` if there is no such key, or not now.
+    /// - Throws: ``RecordFault/unknownKey`` if the keybag has no such key; ``RecordFault/locked(_:)`` if it has.
     func key(_ role: KeyRole, epoch: UInt32) throws(RecordFault) -> SecretKey {
         let slot = Slot(role, epoch)
-        guard let found = keys.first(where: { $0.slot == slot }) else { throw .unknownKey }
-        return found.key
+        if let found = keys.first(where: { $0.slot == slot }) { return found.key }
+        if case .classKey(let accessibility) = role, locked.contains(slot) { throw .locked(accessibility) }
+        throw .unknownKey
+    }
+
+    /// The keys that are open, but for those whose role is not wanted.
+    func keys(where isWanted: (KeyRole) -> Bool) -> [Entry] { keys.filter { isWanted($0.slot.role) } }
+
+    /// Whether every key of the keybag is open.
+    var isComplete: Bool { locked.isEmpty }
+
+    /// Whether items of the class can be read and written.
+    func isOpen(_ accessibility: Accessibility) -> Bool {
+        (try? key(.classKey(accessibility), epoch: epoch)) != nil
     }
 
     /// The name of the scope that holds a prefix's items.
@@ -53,7 +69,15 @@ final class Keyring: Sendable {
         "\(storeTag)-\(id(personal: .scope, [prefix.canonical]).name)"
     }
 
-    func isScopeName(_ name: String) -> Bool { name.hasPrefix("\(storeTag)-") }
+    /// Whether the scope is one of this store's.
+    func isScopeName(_ name: String) -> Bool {
+        name.hasPrefix("\(storeTag)-") && Self.isScopeNameOfAnyStore(name)
+    }
+
+    static func isScopeNameOfAnyStore(_ name: String) -> Bool {
+        let parts = name.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.count == 2 && parts[0].utf8.count == 8 && RecordID(name: String(parts[1])) != nil
+    }
 
     /// The id of an item's file.
     func itemID(_ key: ItemKey) -> RecordID {

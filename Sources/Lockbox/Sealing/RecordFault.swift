@@ -6,6 +6,8 @@ enum RecordFault: Error, Equatable {
     case unsupportedVersion(Int)
     /// The record names a class key that the keyring does not hold: it may be newer than the keyring.
     case unknownKey
+    /// The class key is in the keybag, and locked.
+    case locked(Accessibility)
 }
 
 /// The first six bytes of every record: four of magic, version, suite.
@@ -31,6 +33,6 @@ enum RecordKind: UInt32 {
         else { throw .malformed("it is cut short") }
         guard magic == rawValue else { throw .malformed("it does not begin as such a record does") }
         guard version == Self.version else { throw .unsupportedVersion(Int(version)) }
-        guard suite == Self.suite else { throw .malformed("its cipher suite \(suite) is unknown") }
+        guard suite == Self.suite else { throw .unsupportedVersion(Int(suite)) }
     }
 }

@@ -57,6 +57,7 @@ struct Personal {
     static let name = Personal("lockbox.name.v1")
     static let value = Personal("lockbox.value.v1")
     static let metadata = Personal("lockbox.meta.v1")
+    static let passcode = Personal("lockbox.pass.v1")
     static let wrap = Personal("lockbox.wrap.v1")
     static let keybag = Personal("lockbox.bag.v1")
     static let deviceCheck = Personal("lockbox.dev.v1")

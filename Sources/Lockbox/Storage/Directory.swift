@@ -35,7 +35,9 @@ final class Directory: Sendable {
         }
         if result == -Int(ENOENT) { return nil }
         if result == -Int(ELOOP) || result == -Int(ENOTDIR) {
-            let kind = FileIdentity.kind(of: name, at: parent, calls)
+            guard let kind = FileIdentity.kind(of: name, at: parent, calls) else {
+                throw LockboxError.storageFailure(operation: "open", path: path, errno: CInt(-result))
+            }
             throw LockboxError.unsafePermissions(path: path, reason: "it is \(kind), not a folder")
         }
         let descriptor = CInt(try check(result, "open", path))
@@ -62,13 +64,23 @@ final class Directory: Sendable {
 
     private static func make(_ name: String, at parent: CInt, path: String, calls: SystemCalls) throws {
         let result = calls.mkdir(name, at: parent, mode: 0o700)
-        if result == -Int(EEXIST) { return }
-        try check(result, "mkdir", path)
-        try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
-        // So that the new folder survives a power cut. Its parent may be reached through a symbolic link: hence
-        // the dot.
+        if result != -Int(EEXIST) {
+            try check(result, "mkdir", path)
+            try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
+        }
+        // So that the new folder survives a power cut; also if another process has just made it.
+        try synchronizeParent(of: path, at: parent, calls: calls)
+    }
+
+    /// Synchronises the folder that a path stands in. It may be reached through a symbolic link: hence the dot.
+    static func synchronizeParent(
+        of path: String,
+        at parent: CInt = SystemCalls.currentDirectory,
+        calls: SystemCalls
+    ) throws {
         let above = parent == SystemCalls.currentDirectory ? "\(parentPath(of: path))/." : "."
-        let descriptor = CInt(try check(calls.open(above, at: parent, O_RDONLY | O_DIRECTORY), "open", path))
+        let opened = calls.open(above, at: parent, O_RDONLY | O_DIRECTORY)
+        let descriptor = CInt(try check(opened, "open", parentPath(of: path)))
         defer { calls.close(descriptor) }
         try check(calls.fsync(descriptor), "fsync", parentPath(of: path))
     }
@@ -191,7 +203,7 @@ final class Directory: Sendable {
     /// The descriptor of a file just opened.
     func checkOpened(_ result: Int, _ name: String) throws -> Int {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
-            let kind = FileIdentity.kind(of: name, at: descriptor, calls)
+            let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
             throw LockboxError.unsafePermissions(
                 path: filePath(name),
                 reason: "it is \(kind), not a plain file"
@@ -222,9 +234,10 @@ struct FileIdentity: Equatable {
         inode = Int64(truncatingIfNeeded: status.st_ino)
     }
 
-    static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String {
+    /// Nil if there is nothing of that name.
+    static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String? {
         var status = stat()
-        return calls.stat(name, at: directory, &status) == 0 ? kind(status) : "something else"
+        return calls.stat(name, at: directory, &status) == 0 ? kind(status) : nil
     }
 
     static func kind(_ status: stat) -> String {

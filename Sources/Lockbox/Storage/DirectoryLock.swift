@@ -58,5 +58,9 @@ struct DirectoryLock: ~Copyable {
     /// Lets go of it. Also happens by itself; written out where it must not happen earlier.
     borrowing func release() {}
 
-    deinit { directory.calls.close(descriptor) }
+    deinit {
+        // Before it is closed, as a forked child may have the same descriptor open.
+        directory.calls.unlock(descriptor)
+        directory.calls.close(descriptor)
+    }
 }

@@ -46,29 +46,25 @@ public final class FileStorage: RecordStorage {
         _ body: (UnsafeMutableRawBufferPointer) throws -> Void
     ) throws -> Bool {
         let place = Place(scope: record.scope)
-        guard var folder = try folder(place, creating: false) else { return false }
+        guard let folder = try folder(place, creating: false) else { return false }
         if try folder.readFile(record.name, upTo: limit, maximum: maximum, body) { return true }
-        // The folder may have been removed and made anew since it was opened.
-        guard try isGone(folder) else { return false }
-        forget()
-        guard let again = try self.folder(place, creating: false) else { return false }
-        folder = again
-        return try folder.readFile(record.name, upTo: limit, maximum: maximum, body)
+        guard let current = try currentFolder(place), current !== folder else { return false }
+        return try current.readFile(record.name, upTo: limit, maximum: maximum, body)
     }
 
     /// See ``RecordStorage/names(scope:)``.
     public func names(scope: String) throws -> [String] {
-        try folder(.scope(scope), creating: false)?.names().filter { $0 != DirectoryLock.fileName } ?? []
+        try currentFolder(.scope(scope))?.names().filter { $0 != DirectoryLock.fileName } ?? []
     }
 
     /// See ``RecordStorage/scopes()``.
     public func scopes() throws -> [String] {
-        try folder(.items, creating: false)?.names() ?? []
+        try currentFolder(.items)?.names() ?? []
     }
 
     /// See ``RecordStorage/revision(of:)``.
     public func revision(of record: RecordName) throws -> RecordRevision? {
-        guard let folder = try folder(Place(scope: record.scope), creating: false) else { return nil }
+        guard let folder = try currentFolder(Place(scope: record.scope)) else { return nil }
         var status = stat()
         let result = calls.stat(record.name, at: folder.descriptor, &status)
         if result == -Int(ENOENT) { return nil }
@@ -111,24 +107,24 @@ public final class FileStorage: RecordStorage {
     public func remove(_ names: [String], scope: String?) throws {
         guard let folder = try folder(Place(scope: scope), creating: false) else { return }
         var removed = false
+        var failure: (any Error)?
         for name in names {
             let result = calls.unlink(name, at: folder.descriptor)
             if result == -Int(ENOENT) { continue }
-            try check(result, "unlink", folder.filePath(name))
+            do { try check(result, "unlink", folder.filePath(name)) } catch {
+                failure = error
+                break
+            }
             removed = true
         }
+        // What has been removed stays removed, also if more was to go.
         if removed { try folder.synchronize() }
+        if let failure { throw failure }
     }
 
     /// See ``RecordStorage/withLock(on:_:)``. Waits at most 30 seconds.
     public func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result {
-        let place = Place(scope: scope)
-        try checkNotReplaced(try existingFolder(.root))
-        var folder = try existingFolder(place)
-        if try isGone(folder) {
-            forget()
-            folder = try existingFolder(place)
-        }
+        let folder = try folderInPlace(Place(scope: scope))
         return try folder.writers.withLock {
             let lock = try DirectoryLock.acquire(folder, timeout: lockTimeout)
             defer { lock.release() }
@@ -190,7 +186,8 @@ public final class FileStorage: RecordStorage {
         let parent = Directory.parentPath(of: path)
         if parent.isEmpty { return }
         let result = calls.mkdir(parent, at: SystemCalls.currentDirectory, mode: 0o700)
-        if result >= 0 || result == -Int(EEXIST) { return }
+        if result >= 0 { return try Directory.synchronizeParent(of: parent, calls: calls) }
+        if result == -Int(EEXIST) { return }
         guard result == -Int(ENOENT) else {
             // A parent that exists may forbid making others beside it, and so answer with something else.
             var status = stat()
@@ -202,19 +199,36 @@ public final class FileStorage: RecordStorage {
         try makeParents(of: path)
     }
 
-    /// Whether the folder has been removed since it was opened.
-    private func isGone(_ folder: Directory) throws -> Bool {
+    /// The folder, for reading. One that was removed since it was opened is looked for again: it may have been made
+    /// anew.
+    private func currentFolder(_ place: Place) throws -> Directory? {
+        guard let folder = try folder(place, creating: false) else { return nil }
         var status = stat()
         try check(calls.fstat(folder.descriptor, &status), "fstat", folder.path)
-        return status.st_nlink == 0
+        if status.st_nlink > 0 { return folder }
+        forget()
+        return try self.folder(place, creating: false)
     }
 
-    /// A process must not go on writing to a store that was moved away and perhaps replaced by another.
-    private func checkNotReplaced(_ root: Directory) throws {
+    /// The folder, for writing: made if it is not there, and the one that its path leads to now.
+    private func folderInPlace(_ place: Place) throws -> Directory {
+        let root = try existingFolder(.root)
+        // A process must not go on writing to a store that was moved away and perhaps replaced by another.
+        let result = try isInPlace(root, directory, at: SystemCalls.currentDirectory)
+        try check(result ? 0 : -Int(ESTALE), "stat", directory)
+        let folder = try existingFolder(place)
+        guard case .scope(let name) = place else { return folder }
+        if try isInPlace(folder, "items/\(name)", at: root.descriptor) { return folder }
+        forget()
+        return try existingFolder(place)
+    }
+
+    private func isInPlace(_ folder: Directory, _ path: String, at directory: CInt) throws -> Bool {
         var status = stat()
-        let result = calls.stat(directory, at: SystemCalls.currentDirectory, &status)
-        if result == 0, FileIdentity(status) == root.identity { return }
-        try check(result == 0 ? -Int(ESTALE) : result, "stat", directory)
+        let result = calls.stat(path, at: directory, &status)
+        if result == -Int(ENOENT) { return false }
+        try check(result, "stat", folder.path)
+        return FileIdentity(status) == folder.identity
     }
 
     private func forget() {
@@ -236,8 +250,9 @@ public final class FileStorage: RecordStorage {
         let items = try root.directory("items", creating: false)
         for name in try temporary.names() {
             let scope = String(name.prefix { $0 != "." })
-            let folder = scope == Self.rootScope ? root : try items?.directory(scope, creating: false)
-            guard let folder, let lock = try DirectoryLock.attempt(folder) else { continue }
+            // A writer makes its scope's folder first: where there is none, there is no writer.
+            let folder = try? items?.directory(scope, creating: false) ?? root
+            guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
             _ = calls.unlink(name, at: temporary.descriptor)
             lock.release()
         }

@@ -3,8 +3,8 @@
 ///
 /// Records stand in scopes, one for each prefix, or outside any scope (the keybag). Names are short ASCII.
 ///
-/// 1. **Each call is atomic and durable.** When a change has returned, it survives a power cut; when it throws, the
-///    record is as it was.
+/// 1. **A change of a record is atomic and durable.** When it has returned, it survives a power cut; when it throws,
+///    the record is as it was, or as it was to be and not durable yet.
 /// 2. **Absent is nil or an empty list**, also where nothing was ever stored; a storage that cannot be read
 ///    throws. Only ``withLock(on:_:)`` and the changes inside it create anything.
 /// 3. **Locks exclude each other** for the same scope, between threads and between processes; readers take none.

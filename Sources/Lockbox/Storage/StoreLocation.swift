@@ -13,7 +13,7 @@ enum StoreLocation {
         #if canImport(Darwin)
             return "\(home(environment))/Library/Application Support/lockbox"
         #else
-            // The XDG specification tells to ignore a relative path.
+            // The XDG specification says to ignore a relative path.
             if let data = environment("XDG_DATA_HOME"), data.hasPrefix("/") { return "\(data)/lockbox" }
             return "\(home(environment))/.local/share/lockbox"
         #endif

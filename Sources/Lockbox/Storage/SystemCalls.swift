@@ -95,6 +95,9 @@ struct SystemCalls: Sendable {
         perform(.flock) { Int(flock(descriptor, LOCK_EX | LOCK_NB)) }
     }
 
+    /// Not among the calls that can be made to fail: nothing depends on it but who waits.
+    func unlock(_ descriptor: CInt) { _ = flock(descriptor, LOCK_UN) }
+
     /// The names in a directory but for `.` and `..`. Takes the descriptor over.
     func names(in descriptor: CInt) -> (names: [String], result: Int) {
         if case .failure(let code) = fault?(.readdir), code != EINTR {

@@ -7,7 +7,7 @@ struct DefectiveBackend: LockboxBackend {
     enum Defect: CaseIterable {
         case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
             removesEverything
-        case changesValue, neverRemoves, destroysExpired
+        case changesValue, neverRemoves, destroysExpired, updatesBlindly
     }
 
     private let wrapped = InMemoryBackend()
@@ -63,8 +63,10 @@ struct DefectiveBackend: LockboxBackend {
 
     func prefixes() -> Set<String> { wrapped.prefixes() }
 
-    func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
-        try wrapped.setAccessibility(accessibility, for: mapped(key), now: now)
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try wrapped.update(mapped(key), now: now) {
+            try defect == .updatesBlindly ? change($0) ?? $0 : change($0)
+        }
     }
 
     func remove(_ key: ItemKey) throws {

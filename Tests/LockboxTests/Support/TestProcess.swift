@@ -7,7 +7,9 @@ final class TestProcess {
     private let input = Pipe()
     private let output = Pipe()
 
-    init(_ arguments: String...) throws {
+    convenience init(_ arguments: String...) throws { try self.init(arguments) }
+
+    init(_ arguments: [String]) throws {
         let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
             .deletingLastPathComponent()
         process.executableURL = folder.appendingPathComponent("LockboxTestProcess")

@@ -103,6 +103,10 @@ extension LockboxError {
         case .duplicateItem: "duplicateItem"
         case .interactionNotAllowed: "interactionNotAllowed"
         case .passcodeNotSet: "passcodeNotSet"
+        case .passcodeAlreadySet: "passcodeAlreadySet"
+        case .wrongPasscode: "wrongPasscode"
+        case .invalidPasscode: "invalidPasscode"
+        case .notEnoughMemory: "notEnoughMemory"
         case .missingKeyPrefix: "missingKeyPrefix"
         case .invalidKey: "invalidKey"
         case .invalidAttribute: "invalidAttribute"
@@ -117,5 +121,12 @@ extension LockboxError {
         case .unsafePermissions: "unsafePermissions"
         case .storageFailure: "storageFailure"
         }
+    }
+}
+
+extension Keybag {
+    /// As much as opens without a passcode.
+    func keyring(deviceKey: SecretKey) throws -> Keyring {
+        try Keyring(keybag: self, keys: unwrap(with: WrappingKeys(device: deviceKey, passcode: nil)))
     }
 }

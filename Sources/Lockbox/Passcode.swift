@@ -1,0 +1,101 @@
+import Clibsodium
+import Foundation
+
+/// Where a passcode comes from. It is read when it is needed, and wiped after use.
+///
+/// No source waits for somebody to answer: what is not there at once, or within ``timeout``, is an error.
+///
+/// Wherever it comes from, one newline at the end (`\n` or `\r\n`) does not belong to the passcode, and text is
+/// brought into Unicode normalization form C, so that it is the same passcode whatever keyboard or editor it came
+/// from. A passcode has 1 to 1,024 bytes.
+public struct Passcode: Sendable {
+    /// The longest passcode, in bytes.
+    public static let maximumLength = 1024
+
+    /// How long a pipe may take to give the passcode.
+    public static let timeout: Duration = .seconds(10)
+
+    private let source: @Sendable () throws -> [UInt8]
+
+    private init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
+
+    /// The passcode itself. The caller's own string cannot be wiped.
+    public static func value(_ passcode: String) -> Passcode {
+        Passcode { Array(passcode.utf8) }
+    }
+
+    /// What a closure returns; for programs that have their own way to ask.
+    public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> Passcode {
+        Passcode { Array(try passcode().utf8) }
+    }
+
+    /// The contents of a file. Symbolic links are followed, as Kubernetes mounts secrets through them; who may read
+    /// the file is up to its owner.
+    public static func file(_ path: String) -> Passcode {
+        Passcode { try PasscodeReader.file(path) }
+    }
+
+    /// What can be read from an open descriptor, up to its end: a pipe or a file, not a terminal. The descriptor
+    /// stays open.
+    public static func fileDescriptor(_ descriptor: Int32) -> Passcode {
+        Passcode { try PasscodeReader.descriptor(descriptor, path: "file descriptor \(descriptor)") }
+    }
+
+    /// The file of that name in `$CREDENTIALS_DIRECTORY`, where systemd puts a service's credentials
+    /// (`LoadCredential=`, `LoadCredentialEncrypted=`).
+    public static func credential(_ name: String = "lockbox-passcode") -> Passcode {
+        Passcode {
+            guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
+                throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
+            }
+            return try PasscodeReader.file("\(directory)/\(name)")
+        }
+    }
+
+    /// An environment variable: a last resort. Other processes of the user can read it in `/proc`, children inherit
+    /// it, and it may end up in logs.
+    public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> Passcode {
+        Passcode {
+            guard let value = Environment[name] else {
+                throw LockboxError.invalidPasscode(reason: "\(name) is not set")
+            }
+            return Array(value.utf8)
+        }
+    }
+
+    /// The first of these that there is: the file named by `LOCKBOX_PASSCODE_FILE`; the credential
+    /// `lockbox-passcode`; the variable `LOCKBOX_PASSCODE`.
+    public static let standard = Passcode {
+        if let path = Environment["LOCKBOX_PASSCODE_FILE"] { return try PasscodeReader.file(path) }
+        if let directory = Environment["CREDENTIALS_DIRECTORY"],
+            access("\(directory)/lockbox-passcode", F_OK) == 0
+        {
+            return try credential().source()
+        }
+        return try environment().source()
+    }
+
+    /// Hands the passcode to `body`, and wipes it.
+    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+        var bytes = try source()
+        defer { sodium_memzero(&bytes, bytes.count) }
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        if !bytes.allSatisfy({ $0 < 0x80 }), let text = String(validating: bytes, as: UTF8.self) {
+            bytes = Array(text.canonical.utf8)
+        }
+        if bytes.isEmpty { throw LockboxError.invalidPasscode(reason: "it is empty") }
+        if bytes.count > Self.maximumLength {
+            throw LockboxError.invalidPasscode(reason: "it is longer than \(Self.maximumLength) bytes")
+        }
+        return try bytes.withUnsafeBytes(body)
+    }
+}
+
+extension Passcode: CustomStringConvertible, CustomReflectable {
+    /// Nothing of the passcode.
+    public var description: String { "Passcode" }
+
+    /// Nothing of the passcode.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,130 @@
+import Clibsodium
+import Foundation
+
+/// What the keybag says of the passcode: how it becomes a key, and a check value. 64 bytes.
+struct PasscodeBlock: Sendable, Equatable {
+    static let length = 64
+
+    let operations: UInt32
+    let memory: UInt64
+    private let salt: SIMD16<UInt8>
+    private let check: SIMD32<UInt8>
+
+    /// Argon2id 1.3. libsodium's name for its default has changed once, so it is asked for by number.
+    private static let argon2id13: UInt8 = 1
+    private static let operationsLimits = UInt32(crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE)...10
+    private static let memoryLimits = UInt64(crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE)...(1 << 30)
+
+    /// A new block, with a salt of its own, and the key.
+    static func make(
+        _ passcode: UnsafeRawBufferPointer,
+        strength: PasscodeStrength
+    ) throws -> (block: PasscodeBlock, key: SecretKey) {
+        var salt = SIMD16<UInt8>()
+        withUnsafeMutableBytes(of: &salt) { Sodium.fillRandom($0) }
+        let (operations, memory) = strength.parameters
+        let (key, check) = try derive(passcode, salt: salt, operations: operations, memory: memory)
+        return (PasscodeBlock(operations: operations, memory: memory, salt: salt, check: check), key)
+    }
+
+    /// The key, if the passcode is right.
+    func key(_ passcode: UnsafeRawBufferPointer) throws -> SecretKey {
+        let (key, check) = try Self.derive(passcode, salt: salt, operations: operations, memory: memory)
+        let isRight = withUnsafeBytes(of: check) { a in
+            withUnsafeBytes(of: self.check) { b in sodium_memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0
+            }
+        }
+        guard isRight else { throw LockboxError.wrongPasscode }
+        return key
+    }
+
+    /// One run of Argon2id: 64 bytes, of which the first half is the key and the second shows whether it is right.
+    private static func derive(
+        _ passcode: UnsafeRawBufferPointer,
+        salt: SIMD16<UInt8>,
+        operations: UInt32,
+        memory: UInt64
+    ) throws -> (SecretKey, SIMD32<UInt8>) {
+        runs.withLock { $0 += 1 }
+        var check = SIMD32<UInt8>()
+        let key = try SecretKey { key in
+            var output = [UInt8](repeating: 0, count: 64)
+            defer { sodium_memzero(&output, output.count) }
+            let result = withUnsafeBytes(of: salt) { salt in
+                crypto_pwhash(
+                    &output,
+                    UInt64(output.count),
+                    passcode.bindMemory(to: CChar.self).baseAddress!,
+                    UInt64(passcode.count),
+                    salt.bindMemory(to: UInt8.self).baseAddress!,
+                    UInt64(operations),
+                    Int(memory),
+                    crypto_pwhash_ALG_ARGON2ID13
+                )
+            }
+            guard result == 0 else { throw LockboxError.notEnoughMemory(bytes: Int(memory)) }
+            key.copyBytes(from: output[..<32])
+            withUnsafeMutableBytes(of: &check) { $0.copyBytes(from: output[32...]) }
+        }
+        return (key, check)
+    }
+
+    /// How often Argon2id has run in this process, for tests.
+    static let runs = Protected(0)
+
+    // MARK: The record
+
+    func write(to writer: inout ByteWriter) {
+        writer.write(Self.argon2id13)
+        writer.skip(3)
+        writer.write(operations)
+        writer.write(memory)
+        withUnsafeBytes(of: salt) { writer.write($0) }
+        withUnsafeBytes(of: check) { writer.write($0) }
+    }
+
+    /// Nil if there is no passcode. The parameters are checked here, and so before they can cost anything.
+    static func read(_ reader: inout ByteReader) throws(RecordFault) -> PasscodeBlock? {
+        guard let bytes = reader.readBytes(length) else { throw .malformed("it is cut short") }
+        var reader = ByteReader(bytes)
+        if sodium_is_zero(bytes.baseAddress!, bytes.count) == 1 { return nil }
+        guard reader.read(UInt8.self) == argon2id13, reader.skipZeros(3),
+            let operations = reader.read(UInt32.self), let memory = reader.read(UInt64.self),
+            let salt = reader.readBytes(16)?.loadUnaligned(as: SIMD16<UInt8>.self),
+            let check = reader.readBytes(32)?.loadUnaligned(as: SIMD32<UInt8>.self)
+        else { throw .malformed("its passcode is of an unknown kind") }
+        guard operationsLimits.contains(operations) else {
+            throw .malformed(
+                "its passcode would take \(operations) passes, and must take \(operationsLimits)"
+            )
+        }
+        guard memoryLimits.contains(memory) else {
+            throw .malformed(
+                "its passcode would take \(memory) bytes of memory, and must take \(memoryLimits)"
+            )
+        }
+        return PasscodeBlock(operations: operations, memory: memory, salt: salt, check: check)
+    }
+}
+
+extension PasscodeStrength {
+    fileprivate var parameters: (operations: UInt32, memory: UInt64) {
+        switch self {
+        case .interactive:
+            (
+                UInt32(crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE),
+                UInt64(crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE)
+            )
+        case .moderate:
+            (
+                UInt32(crypto_pwhash_argon2id_OPSLIMIT_MODERATE),
+                UInt64(crypto_pwhash_argon2id_MEMLIMIT_MODERATE)
+            )
+        case .sensitive:
+            (
+                UInt32(crypto_pwhash_argon2id_OPSLIMIT_SENSITIVE),
+                UInt64(crypto_pwhash_argon2id_MEMLIMIT_SENSITIVE)
+            )
+        }
+    }
+}

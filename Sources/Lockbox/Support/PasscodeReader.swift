@@ -1,0 +1,64 @@
+import Clibsodium
+import Foundation
+
+/// Reads a passcode from where it may be slow or endless.
+enum PasscodeReader {
+    static func file(_ path: String) throws -> [UInt8] {
+        // Without waiting for the other end of a FIFO.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            throw LockboxError.storageFailure(operation: "open", path: path, errno: errno)
+        }
+        defer { close(descriptor) }
+        return try self.descriptor(descriptor, path: path)
+    }
+
+    /// Everything up to the end, if that comes in time.
+    static func descriptor(_ descriptor: CInt, path: String) throws -> [UInt8] {
+        if isatty(descriptor) == 1 {
+            throw LockboxError.invalidPasscode(
+                reason: "\(path) is a terminal, which would have to be waited for"
+            )
+        }
+        let deadline = ContinuousClock.now + Passcode.timeout
+        // As much as is refused for its length, and a newline; never grown, which would leave copies.
+        var buffer = [UInt8](repeating: 0, count: Passcode.maximumLength + 3)
+        var count = 0
+        while count < buffer.count {
+            try wait(for: descriptor, until: deadline, path)
+            let read = buffer.withUnsafeMutableBytes {
+                Foundation.read(descriptor, $0.baseAddress! + count, $0.count - count)
+            }
+            if read == 0 { break }
+            if read < 0 {
+                if errno == EINTR || errno == EAGAIN { continue }
+                let code = errno
+                sodium_memzero(&buffer, buffer.count)
+                throw LockboxError.storageFailure(operation: "read", path: path, errno: code)
+            }
+            count += read
+        }
+        defer { sodium_memzero(&buffer, buffer.count) }
+        return Array(buffer[..<count])
+    }
+
+    private static func wait(for descriptor: CInt, until deadline: ContinuousClock.Instant, _ path: String)
+        throws
+    {
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        while true {
+            let rest = deadline - ContinuousClock.now
+            let milliseconds = Int32(
+                max(0, rest.components.seconds * 1000 + rest.components.attoseconds / 1_000_000_000_000_000)
+            )
+            let result = poll(&request, 1, milliseconds)
+            if result > 0 { return }
+            if result == 0 {
+                throw LockboxError.invalidPasscode(reason: "\(path) gave none within \(Passcode.timeout)")
+            }
+            if errno != EINTR {
+                throw LockboxError.storageFailure(operation: "poll", path: path, errno: errno)
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import Foundation
+
+@testable import Lockbox
+
+/// What a process can be killed in the middle of. The store, if it has a passcode, is unlocked first, by a backend of
+/// its own: only the operation itself is counted.
+func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBackend, _ directory: String)
+    throws
+{
+    switch (operation, arguments.count) {
+    case ("setPasscode", 1):
+        try backend.setPasscode(.value(arguments[0]), strength: .interactive)
+    case ("changePasscode", 2):
+        try backend.unlock(.value(arguments[0]))
+        try backend.changePasscode(to: .value(arguments[1]), strength: .interactive)
+    case ("removePasscode", 1):
+        try backend.unlock(.value(arguments[0]))
+        try backend.removePasscode()
+    case ("changeClass", 2):
+        try backend.setAccessibility(
+            Accessibility(rawValue: arguments[1])!,
+            for: ItemKey(prefix: prefix, key: arguments[0]),
+            now: Date()
+        )
+    default:
+        exit(64)
+    }
+}

@@ -1,0 +1,461 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Passcode, lock, unlock, and what each class is worth in each state.
+@Suite(.serialized) struct PasscodeTests {
+    private let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    private func lockbox(_ backend: EncryptedFileBackend) throws -> Lockbox {
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+    }
+
+    /// A backend that has set the passcode, and an item of every class.
+    private func prepare(_ passcode: String = "1234", _ suffixes: [String] = [""]) throws
+        -> EncryptedFileBackend
+    {
+        let backend = store.backend()
+        try backend.setPasscode(.value(passcode), strength: .interactive)
+        for accessibility in Accessibility.allCases {
+            for suffix in suffixes {
+                try lockbox(backend).archiveObject(
+                    "old",
+                    forKey: accessibility.rawValue + suffix,
+                    accessibility: accessibility
+                )
+            }
+        }
+        return backend
+    }
+
+    // MARK: The table
+
+    enum Operation: String, CaseIterable {
+        case archiveNew, replace, unarchive, contains, attributes, list, remove, changeClass, removeAll
+    }
+
+    enum Outcome: Equatable {
+        case done, absent
+        case error(String)
+    }
+
+    /// The table of the documentation, article "Classes and locking".
+    private static func expected(_ accessibility: Accessibility, _ state: LockState, _ operation: Operation)
+        -> Outcome
+    {
+        if accessibility == .whenPasscodeSetThisDeviceOnly, state == .noPasscode {
+            switch operation {
+            case .archiveNew, .replace: return .error("passcodeNotSet")
+            case .unarchive, .contains, .attributes, .list: return .absent
+            case .changeClass: return .error("itemNotFound")
+            case .remove, .removeAll: return .done
+            }
+        }
+        switch operation {
+        case .contains, .attributes, .list, .remove, .removeAll: return .done
+        case .archiveNew, .replace, .unarchive, .changeClass:
+            return isOpen(accessibility, state) ? .done : .error("interactionNotAllowed")
+        }
+    }
+
+    private static func isOpen(_ accessibility: Accessibility, _ state: LockState) -> Bool {
+        switch (accessibility, state) {
+        case (.always, _), (.alwaysThisDeviceOnly, _), (_, .unlocked): true
+        case (.whenPasscodeSetThisDeviceOnly, _), (_, .beforeFirstUnlock): false
+        case (_, .noPasscode): true
+        case (.afterFirstUnlock, .locked), (.afterFirstUnlockThisDeviceOnly, .locked): true
+        case (.whenUnlocked, .locked), (.whenUnlockedThisDeviceOnly, .locked): false
+        }
+    }
+
+    private func backend(in state: LockState, _ prepared: EncryptedFileBackend) throws -> EncryptedFileBackend
+    {
+        switch state {
+        case .noPasscode: try prepared.removePasscode()
+        case .beforeFirstUnlock: return store.backend()
+        case .unlocked: break
+        case .locked: try prepared.lock()
+        }
+        return prepared
+    }
+
+    private func perform(_ operation: Operation, _ accessibility: Accessibility, _ lockbox: Lockbox) throws
+        -> Outcome
+    {
+        let key = "\(accessibility.rawValue)\(operation)"
+        switch operation {
+        case .archiveNew: try lockbox.archiveObject("new", forKey: "new \(key)", accessibility: accessibility)
+        case .replace: try lockbox.archiveObject("new", forKey: key, accessibility: accessibility)
+        case .unarchive:
+            let value: String? = try lockbox.unarchiveObject(forKey: key)
+            if let value { #expect(value == "old") } else { return .absent }
+        case .contains: return try lockbox.containsObject(forKey: key) ? .done : .absent
+        case .attributes:
+            let attributes = try lockbox.attributes(forKey: key)
+            if let attributes { #expect(attributes.accessibility == accessibility) } else { return .absent }
+        case .list: return try lockbox.allKeys().contains(key) ? .done : .absent
+        case .remove:
+            try lockbox.removeObject(forKey: key)
+            #expect(try !lockbox.containsObject(forKey: key))
+        case .changeClass: try lockbox.setAccessibility(.always, forKey: key)
+        case .removeAll:
+            try lockbox.removeAllObjects()
+            #expect(try lockbox.allKeys().isEmpty)
+        }
+        return .done
+    }
+
+    @Test("Promise 6: every class in every state does what the table says")
+    func everyClassInEveryState() throws {
+        var cells = 0
+        for state in LockState.allCases {
+            for accessibility in Accessibility.allCases {
+                let cell = try PasscodeTests()
+                let prepared = try cell.prepare("1234", Operation.allCases.map(\.rawValue))
+                let backend = try cell.backend(in: state, prepared)
+                #expect(try backend.lockState == state)
+                let lockbox = try cell.lockbox(backend)
+                for operation in Operation.allCases {
+                    let outcome: Outcome
+                    do { outcome = try cell.perform(operation, accessibility, lockbox) } catch {
+                        outcome = .error((error as? LockboxError)?.name ?? "\(error)")
+                    }
+                    let expected = Self.expected(accessibility, state, operation)
+                    #expect(outcome == expected, "\(accessibility), \(state), \(operation)")
+                    cells += 1
+                }
+                try cell.expectNothingChangedBehindALock(accessibility, state)
+            }
+        }
+        print("cells of the table: \(cells)")
+        #expect(cells == 252)
+    }
+
+    /// A refused write or change of class left the item as it was; all else of the prefix was removed on purpose.
+    private func expectNothingChangedBehindALock(_ accessibility: Accessibility, _ state: LockState) throws {
+        #expect(try store.leftovers() == [])
+        let backend = store.backend()
+        if state != .noPasscode { try backend.unlock(.value("1234")) }
+        #expect(try lockbox(backend).allKeys().isEmpty)
+    }
+
+    @Test func whatIsLockedIsNotOverwrittenByAnotherClass() throws {
+        let backend = try prepare()
+        try backend.lock()
+        let lockbox = try lockbox(backend)
+        #expect(
+            lockboxError { try lockbox.archiveObject("new", forKey: "ak", accessibility: .always) }?.name
+                == "interactionNotAllowed"
+        )
+        #expect(
+            lockboxError { try lockbox.setAccessibility(.whenUnlocked, forKey: "dk") }?.name
+                == "interactionNotAllowed"
+        )
+        try backend.unlock(.value("1234"))
+        #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
+        #expect(try lockbox.unarchiveObject(forKey: "dk") == "old")
+    }
+
+    // MARK: Passcode
+
+    @Test func aPasscodeRewritesTheKeybagOnly() throws {
+        let lockbox = try lockbox(store.backend())
+        for index in 0..<50 { try lockbox.archiveObject(index, forKey: "\(index)") }
+        let backend = store.backend()
+        let before = try store.snapshot()
+        func changed(since before: [String: TestStore.Entry]) throws -> [String] {
+            try store.snapshot().filter { before[$0.key] != $0.value }.keys.sorted()
+        }
+        try backend.setPasscode(.value("one"), strength: .interactive)
+        #expect(try changed(since: before) == ["keybag"])
+        let set = try store.snapshot()
+        try backend.changePasscode(to: .value("two"), strength: .interactive)
+        #expect(try changed(since: set) == ["keybag"])
+        let other = store.backend()
+        #expect(lockboxError { try other.unlock(.value("one")) }?.name == "wrongPasscode")
+        try other.unlock(.value("two"))
+        #expect(try self.lockbox(other).unarchiveObject(forKey: "7") == 7)
+        try other.removePasscode()
+        #expect(try changed(since: set) == ["keybag"])
+        #expect(try self.lockbox(store.backend()).unarchiveObject(forKey: "49") == 49)
+    }
+
+    @Test func argon2RunsOncePerUnlockAndNeverElse() throws {
+        let backend = try prepare()
+        let runs = PasscodeBlock.runs.withLock { $0 }
+        func runsSince() -> Int { PasscodeBlock.runs.withLock { $0 } - runs }
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        #expect(runsSince() == 1)
+        for round in 0..<20 {
+            try lockbox(other).archiveObject(round, forKey: "ak")
+            #expect(try lockbox(other).unarchiveObject(forKey: "ak") == round)
+            _ = try lockbox(other).allKeys()
+        }
+        #expect(runsSince() == 1)
+        try backend.changePasscode(to: .value("5678"), strength: .interactive)
+        #expect(runsSince() == 2)
+        try backend.lock()
+        try backend.removePasscodeAfterUnlocking("5678")
+        #expect(runsSince() == 3)
+    }
+
+    @Test func threeErrorsForThreeFaults() throws {
+        _ = try prepare()
+        #expect(lockboxError { try store.backend().unlock(.value("12345")) }?.name == "wrongPasscode")
+        let keybag = try readBytes(store.keybag)
+        var damaged = keybag
+        damaged[100] ^= 1  // in the passcode block
+        try overwrite(store.keybag, damaged)
+        #expect(lockboxError { try store.backend().unlock(.value("1234")) }?.name == "authenticationFailed")
+        try overwrite(store.keybag, keybag)
+        let stranger = try TestStore()
+        try stranger.lockbox().archiveObject(1, forKey: "k")
+        try overwrite(store.deviceKey, readBytes(stranger.deviceKey))
+        #expect(lockboxError { try store.backend().unlock(.value("1234")) }?.name == "deviceKeyMismatch")
+        #expect(try readBytes(store.keybag) == keybag)
+    }
+
+    @Test func callsThatDoNotFitTheState() throws {
+        let backend = store.backend()
+        #expect(try backend.lockState == .noPasscode)
+        #expect(lockboxError { try backend.changePasscode(to: .value("x")) }?.name == "passcodeNotSet")
+        #expect(lockboxError { try backend.removePasscode() }?.name == "passcodeNotSet")
+        try backend.unlock(.value("anything"))
+        try backend.lock()
+        #expect(!FileManager.default.fileExists(atPath: store.directory))
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        #expect(lockboxError { try backend.setPasscode(.value("x")) }?.name == "passcodeAlreadySet")
+        #expect(lockboxError { try store.backend().setPasscode(.value("x")) }?.name == "passcodeAlreadySet")
+        try backend.lock()
+        #expect(lockboxError { try backend.changePasscode(to: .value("x")) }?.name == "interactionNotAllowed")
+        #expect(lockboxError { try backend.removePasscode() }?.name == "interactionNotAllowed")
+        try backend.unlock(.value("1234"))
+        #expect(try backend.lockState == .unlocked)
+    }
+
+    /// Refused before they cost anything, by the MAC's owner too: who has the device key could write such a keybag.
+    @Test(
+        arguments: [
+            (0, 1 << 26), (1, 1 << 26), (11, 1 << 26), (.max, 1 << 26), (2, 0), (2, (1 << 26) - 1),
+            (2, (1 << 30) + 1), (2, .max),
+        ]
+            as [(UInt32, UInt64)]
+    )
+    func parametersOutOfBounds(_ operations: UInt32, _ memory: UInt64) throws {
+        _ = try prepare()
+        var keybag = try readBytes(store.keybag)
+        keybag.withUnsafeMutableBytes {
+            $0.storeBytes(of: operations.littleEndian, toByteOffset: 68, as: UInt32.self)
+            $0.storeBytes(of: memory.littleEndian, toByteOffset: 72, as: UInt64.self)
+        }
+        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+        Keybag.authenticate(&keybag, deviceKey: deviceKey)
+        try overwrite(store.keybag, keybag)
+        let runs = PasscodeBlock.runs.withLock { $0 }
+        #expect(lockboxError { try store.backend().unlock(.value("1234")) }?.name == "corrupt")
+        #expect(PasscodeBlock.runs.withLock { $0 } == runs)
+    }
+
+    @Test func withoutTheMemoryItIsATypedError() async throws {
+        _ = try prepare()
+        await #expect(processExitsWith: .success) { [directory = store.directory as String] in
+            var limit = rlimit(rlim_cur: 600 << 20, rlim_max: 600 << 20)
+            _ = withUnsafePointer(to: &limit) { setrlimit(__rlimit_resource_t(9), $0) }  // RLIMIT_AS
+            let backend = EncryptedFileBackend(directory: directory)
+            try backend.unlock(.value("1234"))
+            do { try backend.changePasscode(to: .value("x"), strength: .sensitive) } catch LockboxError
+                .notEnoughMemory
+            {
+                try backend.changePasscode(to: .value("1234"), strength: .interactive)
+                return
+            }
+            exit(1)
+        }
+        try store.backend().unlock(.value("1234"))
+    }
+
+    @Test func removingThePasscodeDestroysItsClass() throws {
+        let backend = try prepare()
+        let path = try store.path("akpu")
+        let copy = try readBytes(path)
+        try backend.removePasscode()
+        #expect(try lockbox(backend).unarchiveObject(String.self, forKey: "akpu") == nil)
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try overwrite(path, copy)
+        #expect(
+            lockboxError { try lockbox(store.backend()).unarchiveObject(String.self, forKey: "akpu") }?.name
+                == "corrupt"
+        )
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        #expect(
+            lockboxError { try lockbox(backend).unarchiveObject(String.self, forKey: "akpu") }?.name
+                == "authenticationFailed",
+            "the class has another key now"
+        )
+        for accessibility in Accessibility.allCases.dropLast() {
+            #expect(try lockbox(backend).unarchiveObject(forKey: accessibility.rawValue) == "old")
+        }
+    }
+
+    // MARK: Other processes
+
+    /// A backend that was open before, and writes after: as another process would.
+    @Test func changesByOtherProcesses() throws {
+        let one = try prepare()
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        try one.changePasscode(to: .value("5678"), strength: .interactive)
+        for accessibility in Accessibility.allCases.dropLast() {
+            try lockbox(other).archiveObject(
+                "newer",
+                forKey: accessibility.rawValue,
+                accessibility: accessibility
+            )
+            #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "newer")
+        }
+        #expect(
+            lockboxError {
+                try lockbox(other).archiveObject(
+                    "newer",
+                    forKey: "akpu",
+                    accessibility: .whenPasscodeSetThisDeviceOnly
+                )
+            }?.name == "interactionNotAllowed"
+        )
+        try other.unlock(.value("5678"))
+        try lockbox(other).archiveObject(
+            "newer",
+            forKey: "akpu",
+            accessibility: .whenPasscodeSetThisDeviceOnly
+        )
+        #expect(try lockbox(one).unarchiveObject(forKey: "akpu") == "newer")
+
+        try one.removePasscode()
+        #expect(
+            lockboxError {
+                try lockbox(other).archiveObject(
+                    "lost?",
+                    forKey: "akpu",
+                    accessibility: .whenPasscodeSetThisDeviceOnly
+                )
+            }?.name == "passcodeNotSet"
+        )
+        try one.setPasscode(.value("9"), strength: .interactive)
+        #expect(
+            lockboxError {
+                try lockbox(other).archiveObject(
+                    "lost?",
+                    forKey: "akpu",
+                    accessibility: .whenPasscodeSetThisDeviceOnly
+                )
+            }?.name
+                == "interactionNotAllowed",
+            "not sealed with the key that was destroyed"
+        )
+        #expect(try lockbox(one).unarchiveObject(String.self, forKey: "akpu") == nil)
+    }
+
+    @Test func aLockIsNotUndoneByAChangedKeybag() throws {
+        let one = try prepare()
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        try other.lock()
+        try one.changePasscode(to: .value("5678"), strength: .interactive)
+        try lockbox(other).archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
+        #expect(try other.lockState == .locked)
+        #expect(
+            lockboxError { try lockbox(other).unarchiveObject(String.self, forKey: "ak") }?.name
+                == "interactionNotAllowed"
+        )
+    }
+
+    @Test(
+        "Promise 2: killed while the passcode is set, changed or removed, one of the two opens the store",
+        arguments: ["setPasscode", "changePasscode", "removePasscode"]
+    )
+    func killedInTheMiddle(_ operation: String) throws {
+        var number = 0
+        var status: Int32 = -SIGKILL
+        while status == -SIGKILL {
+            number += 1
+            let cell = try PasscodeTests()
+            if operation == "setPasscode" {
+                try cell.lockbox(cell.store.backend()).archiveObject("old", forKey: "ak")
+            } else {
+                _ = try cell.prepare("old")
+            }
+            let arguments =
+                operation == "setPasscode"
+                ? ["new"] : operation == "changePasscode" ? ["old", "new"] : ["old"]
+            status = try TestProcess(["die-in", cell.store.directory, "\(number)", operation] + arguments)
+                .wait()
+            #expect(try cell.passcodesThatOpen() == 1, "\(operation), call \(number)")
+            #expect(try cell.store.leftovers() == [], "\(operation), call \(number)")
+        }
+        #expect(status == 0)
+        #expect(number > 20)
+    }
+
+    /// How many of the three ways in open everything: no passcode, the old one, the new one.
+    private func passcodesThatOpen() throws -> Int {
+        var count = 0
+        if try store.backend().lockState == .noPasscode {
+            #expect(try lockbox(store.backend()).unarchiveObject(forKey: "ak") == "old")
+            count += 1
+        }
+        for passcode in ["old", "new"] where try store.backend().lockState != .noPasscode {
+            let backend = store.backend()
+            guard (try? backend.unlock(.value(passcode))) != nil else { continue }
+            #expect(try lockbox(backend).unarchiveObject(forKey: "ak") == "old")
+            count += 1
+        }
+        return count
+    }
+
+    @Test func aKilledChangeOfClassLeavesOneOfTheTwo() throws {
+        var number = 0
+        var status: Int32 = -SIGKILL
+        while status == -SIGKILL {
+            number += 1
+            let store = try TestStore()
+            let lockbox = try store.lockbox("com.example.process")
+            try lockbox.archiveObject("old", forKey: "key")
+            status = try TestProcess(["die-in", store.directory, "\(number)", "changeClass", "key", "ck"])
+                .wait()
+            let reopened = try store.lockbox("com.example.process")
+            #expect(try reopened.unarchiveObject(forKey: "key") == "old", "call \(number)")
+            let accessibility = try reopened.attributes(forKey: "key")?.accessibility
+            #expect(accessibility == .whenUnlocked || accessibility == .afterFirstUnlock, "call \(number)")
+        }
+        #expect(status == 0)
+    }
+
+    /// Reads the memory of a process of its own.
+    @Test func keysAndPasscodeAreGoneFromMemoryAfterALock() throws {
+        let backend = try prepare("a passcode of some length")
+        let keyring = try backend.keys.currentKeyring()
+        let wiped: [Accessibility] = [
+            .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
+        ]
+        let needles = try wiped.flatMap {
+            try keyring.key(.classKey($0), epoch: 1).withBytes { $0.map { ~$0 } }
+        }
+        let folder = Directory.parentPath(of: store.directory)
+        try overwrite("\(folder)/needles", needles)
+        try overwrite("\(folder)/passcode", Array("a passcode of some length\n".utf8))
+        try overwrite("\(folder)/inverted-passcode", "a passcode of some length".utf8.map { ~$0 })
+        let status = try TestProcess("memory", store.directory, folder).wait()
+        #expect(status == 0)
+    }
+}
+
+extension EncryptedFileBackend {
+    fileprivate func removePasscodeAfterUnlocking(_ passcode: String) throws {
+        try unlock(.value(passcode))
+        try removePasscode()
+    }
+}
