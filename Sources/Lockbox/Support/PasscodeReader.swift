@@ -14,13 +14,21 @@ enum PasscodeReader {
     }
 
     /// Everything up to the end, if that comes in time.
-    static func descriptor(_ descriptor: CInt, path: String) throws -> [UInt8] {
+    static func descriptor(
+        _ descriptor: CInt,
+        path: String,
+        timeout: Duration = Passcode.timeout
+    ) throws -> [UInt8] {
+        // poll(2) would wait for a descriptor that is not open.
+        guard fcntl(descriptor, F_GETFD) >= 0 else {
+            throw LockboxError.storageFailure(operation: "read", path: path, errno: errno)
+        }
         if isatty(descriptor) == 1 {
             throw LockboxError.invalidPasscode(
                 reason: "\(path) is a terminal, which would have to be waited for"
             )
         }
-        let deadline = ContinuousClock.now + Passcode.timeout
+        let deadline = ContinuousClock.now + timeout
         // As much as is refused for its length, and a newline; never grown, which would leave copies.
         var buffer = [UInt8](repeating: 0, count: Passcode.maximumLength + 3)
         var count = 0
@@ -54,7 +62,7 @@ enum PasscodeReader {
             let result = poll(&request, 1, milliseconds)
             if result > 0 { return }
             if result == 0 {
-                throw LockboxError.invalidPasscode(reason: "\(path) gave none within \(Passcode.timeout)")
+                throw LockboxError.invalidPasscode(reason: "\(path) gave none in time")
             }
             if errno != EINTR {
                 throw LockboxError.storageFailure(operation: "poll", path: path, errno: errno)

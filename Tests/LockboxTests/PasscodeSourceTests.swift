@@ -1,0 +1,138 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Where a passcode comes from. None of the sources waits for a person.
+@Suite(.timeLimit(.minutes(1))) struct PasscodeSourceTests {
+    private let folder: String
+    private let store: TestStore
+
+    init() throws {
+        store = try TestStore()
+        folder = Directory.parentPath(of: store.directory)
+    }
+
+    private func text(_ passcode: Passcode) throws -> String {
+        try passcode.withBytes { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private func file(_ contents: String, _ name: String = "passcode") throws -> String {
+        try overwrite("\(folder)/\(name)", Array(contents.utf8))
+        return "\(folder)/\(name)"
+    }
+
+    @Test func valuesAndClosures() throws {
+        #expect(try text(.value("1234")) == "1234")
+        #expect(try text(.closure { "12" + "34" }) == "1234")
+        struct Cancelled: Error {}
+        #expect(throws: Cancelled.self) { try text(.closure { throw Cancelled() }) }
+    }
+
+    @Test(arguments: [
+        ("1234", "1234"), ("1234\n", "1234"), ("1234\r\n", "1234"), ("1234\n\n", "1234\n"),
+        (" 12 34 ", " 12 34 "),
+        ("12\n34\n", "12\n34"), ("\n1234", "\n1234"), ("Cafe\u{301}\n", "Caf\u{E9}"),
+    ])
+    func oneNewlineAtTheEndIsNotPartOfIt(_ contents: String, _ passcode: String) throws {
+        #expect(Array(try text(.file(file(contents))).utf8) == Array(passcode.utf8))
+        #expect(Array(try text(.value(contents)).utf8) == Array(passcode.utf8))
+    }
+
+    @Test func whatIsNoPasscode() throws {
+        for contents in ["", "\n", "\r\n", String(repeating: "x", count: 1025)] {
+            #expect(lockboxError { try text(.value(contents)) }?.name == "invalidPasscode")
+            #expect(lockboxError { try text(.file(file(contents))) }?.name == "invalidPasscode")
+        }
+        #expect(try text(.value(String(repeating: "x", count: 1024))).count == 1024)
+        #expect(lockboxError { try text(.file(folder + "/missing")) }?.name == "storageFailure")
+        #expect(lockboxError { try text(.file(folder)) }?.name == "storageFailure")
+        #expect(lockboxError { try text(.file("/dev/zero")) }?.name == "invalidPasscode", "endless")
+    }
+
+    /// As Kubernetes mounts secrets.
+    @Test func symbolicLinksAreFollowed() throws {
+        symlink(try file("1234\n"), "\(folder)/link")
+        #expect(try text(.file("\(folder)/link")) == "1234")
+    }
+
+    @Test func descriptors() throws {
+        let pipe = Pipe()
+        pipe.fileHandleForWriting.write(Data("12".utf8))
+        pipe.fileHandleForWriting.write(Data("34\n".utf8))
+        try pipe.fileHandleForWriting.close()
+        #expect(try text(.fileDescriptor(pipe.fileHandleForReading.fileDescriptor)) == "1234")
+        #expect(lockboxError { try text(.fileDescriptor(-1)) }?.name == "storageFailure")
+    }
+
+    @Test func aTerminalIsNotWaitedFor() throws {
+        let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        defer { close(terminal) }
+        #expect(lockboxError { try text(.fileDescriptor(terminal)) }?.name == "invalidPasscode")
+    }
+
+    @Test func aPipeIsNotWaitedForForEver() throws {
+        let silent = Pipe()
+        let error = lockboxError {
+            try PasscodeReader.descriptor(
+                silent.fileHandleForReading.fileDescriptor,
+                path: "pipe",
+                timeout: .milliseconds(20)
+            )
+        }
+        #expect(error?.name == "invalidPasscode")
+        try silent.fileHandleForWriting.close()
+
+        mkfifo("\(folder)/fifo", 0o600)
+        let descriptor = open("\(folder)/fifo", O_RDONLY | O_NONBLOCK)
+        defer { close(descriptor) }
+        #expect(
+            lockboxError {
+                try PasscodeReader.descriptor(descriptor, path: "fifo", timeout: .milliseconds(20))
+            }
+                != nil
+        )
+    }
+
+    @Test func environmentInItsOrder() async throws {
+        let path = try file("from the file\n")
+        mkdir("\(folder)/credentials", 0o700)
+        try overwrite("\(folder)/credentials/lockbox-passcode", Array("from the credential".utf8))
+        let credentials = "\(folder)/credentials"
+        await #expect(processExitsWith: .success) {
+            [path = path as String, credentials = credentials as String] in
+            func read(_ passcode: Passcode) throws -> String {
+                try passcode.withBytes { String(decoding: $0, as: UTF8.self) }
+            }
+            func expect(_ found: String, _ expected: String) throws { if found != expected { exit(1) } }
+            for name in ["LOCKBOX_PASSCODE_FILE", "CREDENTIALS_DIRECTORY", "LOCKBOX_PASSCODE"] {
+                unsetenv(name)
+            }
+            for passcode in [Passcode.standard, .credential(), .environment()] {
+                do {
+                    _ = try read(passcode)
+                    exit(2)
+                } catch LockboxError.invalidPasscode {}
+            }
+            setenv("LOCKBOX_PASSCODE", "from the variable", 1)
+            try expect(read(.standard), "from the variable")
+            try expect(read(.environment()), "from the variable")
+            setenv("CREDENTIALS_DIRECTORY", "/nonexistent", 1)
+            try expect(read(.standard), "from the variable")
+            setenv("CREDENTIALS_DIRECTORY", credentials, 1)
+            try expect(read(.standard), "from the credential")
+            try expect(read(.credential()), "from the credential")
+            setenv("LOCKBOX_PASSCODE_FILE", path, 1)
+            try expect(read(.standard), "from the file")
+        }
+    }
+
+    @Test("Promise 7: a passcode source does not print its passcode") func descriptionsAreEmpty() {
+        let passcode = Passcode.value("hunter2")
+        var dumped = ""
+        dump(passcode, to: &dumped)
+        for text in ["\(passcode)", String(reflecting: passcode), dumped] {
+            #expect(!text.contains("hunter2"))
+        }
+    }
+}
