@@ -6,10 +6,6 @@ import Foundation
 /// The JSON decides which types can be read as which others: an `Int` reads as a `Double`, a `URL` as a
 /// `String`.
 public struct JSONValueCoder: ValueCoder {
-    /// The deepest nesting of arrays and objects. Foundation writes more than it can read, which is 512; deeper
-    /// values are refused before they are stored.
-    public static let maximumDepth = 512
-
     /// ``ValueFormat/json``.
     public let format = ValueFormat.json
 
@@ -18,7 +14,7 @@ public struct JSONValueCoder: ValueCoder {
 
     /// The value as JSON.
     ///
-    /// - Throws: `EncodingError`, also if the value nests deeper than ``maximumDepth``.
+    /// - Throws: `EncodingError`, also for 512 levels of nesting and more, which Foundation would not read again.
     public func encode<Value: Encodable>(_ value: Value) throws -> Data {
         let encoder = JSONEncoder()
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
@@ -26,12 +22,7 @@ public struct JSONValueCoder: ValueCoder {
             negativeInfinity: Self.negativeInfinity,
             nan: Self.nan
         )
-        let data = try encoder.encode(value)
-        guard Self.depth(of: data) <= Self.maximumDepth else {
-            let reason = "nested deeper than \(Self.maximumDepth) levels"
-            throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: reason))
-        }
-        return data
+        return try encoder.encode(value)
     }
 
     /// The value of such JSON.
@@ -51,27 +42,4 @@ public struct JSONValueCoder: ValueCoder {
     private static let infinity = "lockbox.float.+infinity"
     private static let negativeInfinity = "lockbox.float.-infinity"
     private static let nan = "lockbox.float.nan"
-
-    private static func depth(of json: Data) -> Int {
-        if json.count < 2 * maximumDepth { return 0 }  // too short to be that deep
-        var depth = 0
-        var deepest = 0
-        var bytes = json.makeIterator()
-        while let byte = bytes.next() {
-            switch byte {
-            case UInt8(ascii: "\""):
-                while let next = bytes.next(), next != UInt8(ascii: "\"") {
-                    if next == UInt8(ascii: "\\") { _ = bytes.next() }
-                }
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                depth += 1
-                deepest = max(deepest, depth)
-            case UInt8(ascii: "]"), UInt8(ascii: "}"):
-                depth -= 1
-            default:
-                break
-            }
-        }
-        return deepest
-    }
 }

@@ -18,7 +18,8 @@ let arguments = Array(CommandLine.arguments.dropFirst())
 let prefix = "com.example.process"
 
 func lockbox(_ directory: String, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
-    let storage = FileStorage(directory: directory, calls: calls)
+    // On a machine that is busy enough, twenty processes may wait longer than users should.
+    let storage = FileStorage(directory: directory, calls: calls, lockTimeout: .seconds(300))
     return try Lockbox(keyPrefix: prefix, backend: SealedBackend(storage: storage))
 }
 

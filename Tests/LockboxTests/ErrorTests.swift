@@ -135,7 +135,7 @@ import Testing
         for subject in [decoding, encoding, value, item] as [Any] {
             var dumped = ""
             dump(subject, to: &dumped)
-            let bytes = "\(Array("hunter2".utf8))".dropFirst().dropLast()
+            let bytes = Array("hunter2".utf8).map(String.init).joined(separator: " ")
             var texts = [
                 "\(subject)", String(reflecting: subject), dumped, "\([subject])",
                 "\(Optional(subject) as Any)",
@@ -146,7 +146,7 @@ import Testing
             }
             for text in texts {
                 #expect(!text.contains("hunter2"))
-                #expect(!text.contains(bytes))
+                #expect(!text.split { !$0.isNumber }.joined(separator: " ").contains(bytes))
             }
         }
     }

@@ -227,15 +227,19 @@ struct ReversedCoder: ValueCoder {
 /// Lets nobody go before `count` calls have come. Only `remove` is called.
 final class RendezvousBackend: LockboxBackend {
     private let condition = NSCondition()
+    /// A test that hangs tells nobody which it is.
+    private let deadline = Date(timeIntervalSinceNow: 30)
     private nonisolated(unsafe) var missing: Int  // guarded by the condition
 
     init(_ count: Int) { missing = count }
 
-    func remove(_ key: ItemKey) {
-        condition.withLock {
+    func remove(_ key: ItemKey) throws {
+        try condition.withLock {
             missing -= 1
             condition.broadcast()
-            while missing > 0 { condition.wait() }
+            while missing > 0 {
+                guard condition.wait(until: deadline) else { throw CancellationError() }
+            }
         }
     }
 

@@ -204,6 +204,19 @@ import Testing
         #expect(trace.withLock { $0.filter { [.unlink, .fsync].contains($0) } } == [.unlink, .fsync])
     }
 
+    @Test func aFailedWriteLeavesNoFile() throws {
+        for call in [SystemCalls.Call.chmod, .write, .fsync, .close, .rename] {
+            let store = try prepare(.replace)
+            let armed = Protected(false)
+            let calls = SystemCalls(fault: { $0 == call && armed.withLock { $0 } ? .failure(ENOSPC) : nil })
+            let lockbox = try store.lockbox(TestStore.prefix, calls)
+            try lockbox.archiveObject("old", forKey: "key")
+            armed.withLock { $0 = true }
+            #expect(lockboxError { try lockbox.archiveObject("new", forKey: "key") } != nil, "\(call)")
+            #expect(try store.leftovers() == [], "\(call)")
+        }
+    }
+
     @Test func fullDiskAndFullQuotaLeaveTheOldValue() throws {
         for call in [SystemCalls.Call.open, .write, .fsync, .close, .rename] {
             let store = try prepare(.replace)

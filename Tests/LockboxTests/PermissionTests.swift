@@ -85,7 +85,14 @@ import Testing
         switch impostor {
         case .symbolicLink: symlink(away, path)
         case .danglingLink: symlink(away + "-missing", path)
-        case .fifo: mkfifo(path, 0o600)
+        case .fifo:
+            mkfifo(path, 0o600)
+            // Frees whoever waits for a writer: a test that hangs tells nobody which it is.
+            let rescue = DispatchTime.now() + .seconds(2)
+            DispatchQueue.global().asyncAfter(deadline: rescue) {
+                let writer = open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+                if writer >= 0 { close(writer) }
+            }
         case .folder: mkdir(path, 0o700)
         case .device: try #require(mknod(path, S_IFCHR | 0o600, 0x103) == 0)  // null
         case .socket: try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)

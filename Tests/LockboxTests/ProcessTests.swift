@@ -90,6 +90,51 @@ import Testing
         #expect(try lockbox.unarchiveObject(forKey: "key") == "new")
     }
 
+    /// Put in its place between the opening of the lock file and the lock.
+    @Test func aLockFileThatIsReplacedMeanwhileIsNotReliedOn() throws {
+        let store = try TestStore()
+        try store.lockbox().archiveObject("secret", forKey: "key")
+        let path = Directory.parentPath(of: try store.path("key")) + "/lock"
+        let isReplaced = Protected(false)
+        let calls = SystemCalls(fault: { call in
+            guard call == .flock, !isReplaced.withLock({ $0 }) else { return nil }
+            isReplaced.withLock { $0 = true }
+            unlink(path)
+            close(open(path, O_RDWR | O_CREAT, 0o600))
+            return nil
+        })
+        let backend = store.backend(calls)
+        let record = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
+        try backend.storage.withLock(on: record.scope) {
+            #expect(isReplaced.withLock { $0 })
+            let other = open(path, O_RDWR)
+            defer { close(other) }
+            #expect(flock(other, LOCK_EX | LOCK_NB) == -1, "it is held on a file that others no longer find")
+        }
+    }
+
+    /// A child that was forked meanwhile has the lock's descriptor open, too; here, a duplicate of it.
+    @Test func aLockIsReleasedAlsoIfItsDescriptorIsOpenElsewhere() throws {
+        let store = try TestStore()
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("old", forKey: "key")
+        let duplicate = Protected<CInt>(-1)
+        let path = Directory.parentPath(of: try store.path("key")) + "/lock"
+        let calls = SystemCalls(fault: { call in
+            guard call == .rename, duplicate.withLock({ $0 }) < 0 else { return nil }
+            let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+            let held = descriptors.first {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+            }
+            if let held, let number = CInt(held) { duplicate.withLock { $0 = dup(number) } }
+            return nil
+        })
+        try store.lockbox(TestStore.prefix, calls).archiveObject("new", forKey: "key")
+        #expect(duplicate.withLock { $0 } >= 0)
+        try lockbox.archiveObject("newer", forKey: "key")
+        close(duplicate.withLock { $0 })
+    }
+
     /// What a live writer has in hand is no leftover.
     @Test func openingAStoreLeavesLiveWritersAlone() throws {
         let store = try TestStore()

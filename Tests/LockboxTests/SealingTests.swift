@@ -89,6 +89,35 @@ import Testing
         }
     }
 
+    /// Keys of two stores are never the same; the store id binds a record to its store even if they were.
+    @Test func itemOfAnotherStoreWithTheSameKeysDoesNotOpen() throws {
+        let roles = Accessibility.allCases.map(KeyRole.classKey) + [.metadata, .names]
+        let keys = try roles.map { (slot: Keyring.Slot($0, 1), key: try SecretKey.random()) }
+        func keyring(_ id: UInt8) throws -> Keyring {
+            let storeID = StoreID(repeating: id)
+            return try Keyring(
+                keybag: Keybag(generation: 1, storeID: storeID, passcode: nil, epoch: 1, entries: []),
+                keys: keys
+            )
+        }
+        let (own, stranger) = (try keyring(1), try keyring(2))
+        let item = try StoredItem(
+            key: ItemKey(prefix: "p", key: "k"),
+            value: ArchivedValue(data: Data([1]), format: .data),
+            modified: Date()
+        )
+        let id = own.itemID(item.key)
+        func opens(_ sealed: [UInt8], _ keyring: Keyring) throws -> Bool {
+            var record = sealed
+            return try record.withUnsafeMutableBytes {
+                try ItemEnvelope.openItem($0, id: id, keyring: keyring, now: .distantPast) != nil
+            }
+        }
+        let sealed = try ItemEnvelope.seal(item, id: id, keyring: stranger)
+        #expect(try opens(sealed, stranger), "the control")
+        #expect(throws: RecordFault.notAuthentic) { try opens(sealed, own) }
+    }
+
     @Test func secretKeysAreReadOnlyAndGuarded() async {
         await #expect(processExitsWith: .failure) {
             try SecretKey.random().withBytes { bytes in

@@ -244,6 +244,24 @@ import Testing
         try expectKeybagRefusal("no \(name)", ["corrupt"])
     }
 
+    @Test func nothingIsWrittenUnderAKeybagThatHasGone() throws {
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("old", forKey: "other")
+        try FileManager.default.removeItem(atPath: store.keybag)
+        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "corrupt")
+        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name == "corrupt")
+        #expect(try readBytes(path) == original)
+    }
+
+    @Test("Promise 4: an item does not open in another folder") func itemInAnotherFolder() throws {
+        let there = Directory.parentPath(of: try store.path("victim", prefix: "com.example.other"))
+        let name = String(path.split(separator: "/").last!)
+        try overwrite("\(there)/\(name)", original)
+        let other = try store.lockbox("com.example.other")
+        #expect(lockboxError { try other.allKeys() }?.name == "authenticationFailed")
+        #expect(try other.unarchiveObject(forKey: "victim") == "of the other prefix")
+    }
+
     @Test func keysThatGoWhileTheStoreIsOpen() throws {
         let lockbox = try store.lockbox()
         #expect(try lockbox.unarchiveObject(forKey: "victim") == "of the victim")

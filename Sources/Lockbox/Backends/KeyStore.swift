@@ -32,6 +32,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return try current().keyring
     }
 
+    var isLockedIntoMemory: Bool { opened.withLock { $0?.keyring.isLockedIntoMemory } ?? true }
+
     /// Throws if the store was there, and has gone.
     func checkIsThere() throws {
         if try storage.revision(of: Self.keybagRecord) == nil { throw keybagIsMissing }
@@ -109,6 +111,52 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         if opened.keybag.passcode == nil { throw LockboxError.passcodeNotSet }
         if !opened.keyring.isComplete { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
     }
+
+    // MARK: Rotation
+
+    /// Adds new keys for every class, under which items are sealed from now on; unless a rotation is under way, which
+    /// is to be carried on.
+    func beginRotation() throws {
+        try changes.withLock {
+            try storage.withLock(on: nil) {
+                let opened = try current()
+                if !opened.keyring.isComplete { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
+                if opened.keybag.isRotating { return }
+                let hasPasscode = opened.keybag.passcode != nil
+                // Without it, another process has changed the passcode since this one was unlocked.
+                if hasPasscode, opened.passcodeKey == nil {
+                    throw LockboxError.interactionNotAllowed(.whenUnlocked)
+                }
+                let device = try deviceKey()
+                let epoch = opened.keybag.epoch + 1
+                let keys =
+                    try opened.keyring.keys { _ in true }
+                    + Keybag.newKeys(epoch: epoch, hasPasscode: hasPasscode)
+                let keybag = opened.keybag.next(
+                    passcode: opened.keybag.passcode,
+                    epoch: epoch,
+                    keys: keys,
+                    wrappedBy: WrappingKeys(device: device, passcode: opened.passcodeKey)
+                )
+                try write(keybag, device)
+                _ = try load()
+            }
+        }
+    }
+
+    /// Drops the keys that no item is sealed under any more.
+    func finishRotation() throws {
+        try changes.withLock {
+            try storage.withLock(on: nil) {
+                let keybag = try current().keybag
+                guard keybag.isRotating else { return }
+                try write(keybag.dropping { $0.role != .names && $0.epoch != keybag.epoch }, deviceKey())
+                _ = try load()
+            }
+        }
+    }
+
+    // MARK: The passcode's keybag
 
     /// Replaces the keybag by one with another passcode: one file, whatever the number of items.
     private func rewrite(

@@ -6,6 +6,10 @@ extension SealedBackend {
         get throws { try keys.lockState }
     }
 
+    /// Whether the system keeps the keys that are open now out of swap space. Where it does not, as `ulimit -l` says how
+    /// much may be locked into RAM, they are still in guarded memory and left out of core dumps.
+    public var isLockedIntoMemory: Bool { keys.isLockedIntoMemory }
+
     /// Opens every class, for this backend in this process.
     ///
     /// Takes one run of Argon2id, of the strength that the passcode was set with; nothing after it takes another. A

@@ -136,7 +136,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     func removeItems(of accessibility: Accessibility) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for scope in try storage.scopes() where keyring.isScopeName(scope) {
-            try removeItems(scope: scope) { try self.accessibility($0) == accessibility }
+            try removeItems(scope: scope) { try seal(of: $0)?.accessibility == accessibility }
         }
     }
 
@@ -165,7 +165,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 
     /// Opens a record with `open`; once more under the keybag as it is now, if the record names a key that the
     /// keyring in hand does not hold. False if there is no such record.
-    private func read(
+    func read(
         _ place: ItemRecord,
         _ keyring: Keyring,
         upTo limit: Int,
@@ -198,7 +198,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         try storage.withLock(on: place.record.scope) { try body(place, try keys.currentKeyring()) }
     }
 
-    private func seal(_ item: StoredItem, _ id: RecordID, _ keyring: Keyring) throws -> [UInt8] {
+    func seal(_ item: StoredItem, _ id: RecordID, _ keyring: Keyring) throws -> [UInt8] {
         do { return try ItemEnvelope.seal(item, id: id, keyring: keyring) } catch .locked(let accessibility) {
             throw LockboxError.interactionNotAllowed(accessibility)
         } catch RecordFault.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
@@ -218,21 +218,26 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         }
     }
 
-    private func metadata(_ place: ItemRecord, _ keyring: Keyring) throws -> ItemMetadata? {
+    /// Nil if there is no such item.
+    func metadata(_ place: ItemRecord, _ keyring: Keyring) throws -> ItemMetadata? {
         var metadata: ItemMetadata?
         _ = try read(place, keyring, upTo: ItemEnvelope.maximumMetadataEnd) {
             metadata = try ItemEnvelope.openMetadata($0, id: $1, keyring: $2)
         }
+        // The record is bound to its name, but not to the folder that it lies in.
+        if let metadata, scope(of: metadata.key.prefix, keyring) != place.record.scope {
+            throw LockboxError.authenticationFailed(record: storage.location(of: place.record))
+        }
         return metadata
     }
 
-    /// The class that an item's header names, if it has one.
-    private func accessibility(_ place: ItemRecord) throws -> Accessibility? {
-        var accessibility: Accessibility?
+    /// The class and the epoch that an item's header names; nil if it has none.
+    func seal(of place: ItemRecord) throws -> (accessibility: Accessibility, epoch: UInt32)? {
+        var seal: (Accessibility, UInt32)?
         _ = try storage.read(place.record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
-            accessibility = ItemHeader.accessibility($0)
+            seal = ItemHeader.seal($0)
         }
-        return accessibility
+        return seal
     }
 
     /// Where an item's record is, or would be. Makes the store if there is none.
@@ -267,7 +272,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     }
 
     /// The scope's items; damaged ones too, but not files that are none of ours.
-    private func items(scope: String) throws -> [ItemRecord] {
+    func items(scope: String) throws -> [ItemRecord] {
         try storage.names(scope: scope).compactMap { name in
             RecordID(name: name).map { ItemRecord(record: RecordName(scope: scope, name: name), id: $0) }
         }
@@ -277,7 +282,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 // Not nested in the generic class: their metadata would have to be looked up at every access.
 
 /// Where an item's record is: its name, and the id that the name stands for.
-private struct ItemRecord {
+struct ItemRecord: Sendable {
     let record: RecordName
     let id: RecordID
 }

@@ -39,10 +39,13 @@ extension ItemHeader {
         )
     }
 
-    /// The class alone, of a record of which only the header may be there.
-    static func accessibility(_ record: UnsafeMutableRawBufferPointer) -> Accessibility? {
+    /// The class and the epoch alone, of a record of which only the header may be there.
+    static func seal(_ record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
         var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard (try? RecordKind.item.check(&reader)) != nil else { return nil }
-        return reader.read(UInt8.self).flatMap(Accessibility.init(number:))
+        guard (try? RecordKind.item.check(&reader)) != nil,
+            let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
+            reader.skipZeros(1), let epoch = reader.read(UInt32.self)
+        else { return nil }
+        return (accessibility, epoch)
     }
 }

@@ -150,6 +150,9 @@ struct Keybag: Sendable {
         return keybag
     }
 
+    /// Whether there are keys of an older epoch, under which items may still be sealed.
+    var isRotating: Bool { entries.contains { $0.slot.role != .names && $0.slot.epoch != epoch } }
+
     /// Those of the keys that can be unwrapped with what there is.
     func unwrap(with wrapping: WrappingKeys) throws -> [Keyring.Entry] {
         try entries.compactMap { entry in

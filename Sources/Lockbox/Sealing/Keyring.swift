@@ -56,6 +56,9 @@ final class Keyring: Sendable {
     /// The keys that are open, but for those whose role is not wanted.
     func keys(where isWanted: (KeyRole) -> Bool) -> [Entry] { keys.filter { isWanted($0.slot.role) } }
 
+    /// Whether all open keys are locked into RAM.
+    var isLockedIntoMemory: Bool { keys.allSatisfy(\.key.isLockedIntoMemory) }
+
     /// Whether every key of the keybag is open.
     var isComplete: Bool { locked.isEmpty }
 

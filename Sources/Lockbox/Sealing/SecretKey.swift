@@ -7,6 +7,9 @@ final class SecretKey: @unchecked Sendable {  // the memory is written in init o
     static let length = 32
 
     private let memory: UnsafeMutableRawPointer
+    /// Whether the system has locked the key into RAM: it refuses beyond the limit of `ulimit -l`, and
+    /// `sodium_malloc` does not say so.
+    let isLockedIntoMemory: Bool
 
     /// A key that `fill` writes in place, so that it exists nowhere else.
     ///
@@ -24,6 +27,7 @@ final class SecretKey: @unchecked Sendable {  // the memory is written in init o
             sodium_free(memory)
             throw error
         }
+        isLockedIntoMemory = sodium_mlock(memory, Self.length) == 0
         sodium_mprotect_readonly(memory)
         self.memory = memory
     }

@@ -89,6 +89,35 @@ public final class FileStorage: RecordStorage {
         "\(directory)/\(record.scope.map { "items/\($0)/" } ?? "")\(record.name)"
     }
 
+    /// See ``RecordStorage/strays()``.
+    public func strays() throws -> [VerifyReport.Finding] {
+        // Opened without a sweep: leftovers are to be found.
+        let root = try Directory.open(
+            directory,
+            at: SystemCalls.currentDirectory,
+            path: directory,
+            calls: calls,
+            creating: false
+        )
+        guard let root else { return [] }
+        var report = VerifyReport()
+        for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
+            report.add(.foreign, root.filePath(name), "it is none of the store's files")
+        }
+        let folders = ["tmp", "items"].map { try? root.directory($0, creating: false) }
+        for name in ["tmp", "items"] {
+            do { _ = try root.directory(name, creating: false) } catch let error as LockboxError {
+                report.add(error, root.filePath(name))
+            }
+        }
+        if let temporary = folders[0] {
+            for name in try temporary.names() {
+                report.add(.leftOver, temporary.filePath(name), "a writer was killed, or is at work")
+            }
+        }
+        return report.findings
+    }
+
     // MARK: Writing
 
     /// See ``RecordStorage/replace(_:_:)``.

@@ -48,8 +48,17 @@ public protocol RecordStorage: Sendable {
     /// A value that differs whenever the record was stored anew; nil if there is no such record.
     func revision(of record: RecordName) throws -> RecordRevision?
 
+    /// What is in the storage beside records and scopes, and what of its own is not safe to use. Looks, and changes
+    /// nothing. By default nothing.
+    func strays() throws -> [VerifyReport.Finding]
+
     /// What to call the record in an error: its path, or its like.
     func location(of record: RecordName) -> String
+}
+
+extension RecordStorage {
+    /// Nothing.
+    public func strays() throws -> [VerifyReport.Finding] { [] }
 }
 
 /// The name of a record.

@@ -20,7 +20,6 @@ final class TestProcess {
         }
         process.standardInput = input
         process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
         try process.run()
     }
 

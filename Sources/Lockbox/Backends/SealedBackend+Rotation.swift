@@ -1,0 +1,56 @@
+import Foundation
+
+extension SealedBackend {
+    /// Gives every class a new key, seals every item anew, and drops the old keys: after a passcode or a device key may
+    /// have become known.
+    ///
+    /// Other processes may go on reading and writing. An interrupted rotation is carried on by the next call; until then
+    /// every item is readable, under its old key or its new one. Items whose names are known to somebody keep their
+    /// file names.
+    ///
+    /// - Parameter progress: Is called after each item.
+    /// - Returns: What was done. An item that cannot be read keeps the old keys alive.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, also if another process has changed the
+    ///   passcode since it was unlocked. Whatever stops it half way, it can be called again.
+    @discardableResult
+    public func rotateKeys(progress: (Progress) -> Void = { _ in }) throws -> RotationReport {
+        guard try keys.keyring(creating: false) != nil else { return RotationReport() }
+        try keys.beginRotation()
+        let keyring = try keys.currentKeyring()
+        var report = RotationReport()
+        let items = try allItems(keyring)
+        for (index, item) in items.enumerated() {
+            do {
+                if try reseal(item) { report.resealed += 1 }
+            } catch let error as LockboxError {
+                report.unreadable[storage.location(of: item.record)] = error
+            }
+            progress(Progress(completed: index + 1, total: items.count))
+        }
+        if report.isComplete { try keys.finishRotation() }
+        return report
+    }
+
+    /// Every item of the store. A writer that began with the old keys has finished when its scope's lock is had; one that
+    /// begins later has the new ones. So no item under old keys is missing here.
+    private func allItems(_ keyring: Keyring) throws -> [ItemRecord] {
+        try storage.scopes().filter(keyring.isScopeName).flatMap { scope in
+            try storage.withLock(on: scope) { try items(scope: scope) }
+        }
+    }
+
+    /// False if there is nothing to be done.
+    private func reseal(_ place: ItemRecord) throws -> Bool {
+        try storage.withLock(on: place.record.scope) {
+            let keyring = try keys.currentKeyring()
+            if try seal(of: place)?.epoch == keyring.epoch { return false }
+            var item: StoredItem?
+            let isThere = try read(place, keyring, upTo: .max) {
+                item = try ItemEnvelope.openItem($0, id: $1, keyring: $2, now: .distantPast)
+            }
+            guard isThere, let item else { return false }
+            try storage.replace(place.record, seal(item, place.id, keyring))
+            return true
+        }
+    }
+}

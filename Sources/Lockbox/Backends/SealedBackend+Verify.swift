@@ -1,0 +1,79 @@
+import Foundation
+
+extension SealedBackend {
+    /// Looks at everything in the store, and changes nothing.
+    ///
+    /// The values of classes that are locked are not opened; their number is in the report.
+    ///
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all. What is wrong with its contents is in the report.
+    public func verify() throws -> VerifyReport {
+        var report = VerifyReport()
+        report.findings = try storage.strays()
+        let keyring: Keyring?
+        do { keyring = try keys.keyring(creating: false) } catch let error as LockboxError {
+            report.add(error, try keybagLocation(error))
+            return report
+        }
+        guard let keyring else { return report }
+        for scope in try storage.scopes() {
+            if keyring.isScopeName(scope) {
+                do { try verify(scope: scope, keyring, &report) } catch let error as LockboxError {
+                    report.add(error, scope)
+                }
+            } else {
+                report.add(.foreign, scope, "it is no folder of this store")
+            }
+        }
+        return report
+    }
+
+    private func verify(scope: String, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        for name in try storage.names(scope: scope) {
+            let record = RecordName(scope: scope, name: name)
+            guard let id = RecordID(name: name) else {
+                report.add(.foreign, storage.location(of: record), "it is no item")
+                continue
+            }
+            do { try verify(ItemRecord(record: record, id: id), keyring, &report) } catch let error
+                as LockboxError
+            {
+                report.add(error, storage.location(of: record))
+            }
+        }
+    }
+
+    private func verify(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        guard try metadata(place, keyring) != nil else { return }  // removed meanwhile
+        do {
+            _ = try read(place, keyring, upTo: .max) {
+                _ = try ItemEnvelope.openValue($0, id: $1, keyring: $2, now: .distantPast)
+            }
+        } catch LockboxError.interactionNotAllowed {
+            report.locked += 1
+        }
+        report.intact += 1
+    }
+
+    private func keybagLocation(_ error: LockboxError) throws -> String {
+        switch error {
+        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _):
+            record
+        case .deviceKeyMismatch(let path), .unsafePermissions(let path, _): path
+        default: throw error
+        }
+    }
+}
+
+extension VerifyReport {
+    mutating func add(_ kind: Kind, _ location: String, _ reason: String) {
+        findings.append(Finding(kind: kind, location: location, reason: reason))
+    }
+
+    mutating func add(_ error: LockboxError, _ location: String) {
+        switch error {
+        case .unsafePermissions(let path, let reason): add(.unsafePermissions, path, reason)
+        case .deviceKeyMismatch(let path): add(.foreign, path, error.description)
+        default: add(.damaged, location, error.description)
+        }
+    }
+}

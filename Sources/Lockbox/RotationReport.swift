@@ -1,0 +1,21 @@
+/// What ``SealedBackend/rotateKeys(progress:)`` did.
+public struct RotationReport: Sendable {
+    /// How many items were sealed under the new keys.
+    public internal(set) var resealed = 0
+
+    /// The items that could not be read, by their records, each with the reason. As long as there are any, the old keys
+    /// are kept.
+    public internal(set) var unreadable: [String: LockboxError] = [:]
+
+    /// Whether the old keys are gone.
+    public var isComplete: Bool { unreadable.isEmpty }
+}
+
+/// How far a long call has come.
+public struct Progress: Sendable, Hashable {
+    /// The items that are done.
+    public let completed: Int
+
+    /// All items, as far as is known.
+    public let total: Int
+}
