@@ -74,6 +74,9 @@ public struct ItemAttributes: Sendable, Hashable {
         self.format = format
     }
 
+    /// A date before every expiry there can be: a call that is given this as `now` sees every item.
+    public static let beforeAnyExpiry = Date(timeIntervalSinceReferenceDate: -.infinity)
+
     /// Whether the item reads as absent at `now`.
     public func isExpired(at now: Date) -> Bool {
         expires.map { $0 <= now } ?? false

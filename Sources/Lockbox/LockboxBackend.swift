@@ -12,7 +12,7 @@ import Foundation
 /// 3. **A read changes nothing**, whether it succeeds or fails.
 /// 4. **An item that is expired at `now` is absent** for every call that takes a date, and for the policy of a
 ///    write, whose date is the new item's ``ItemAttributes/modified``. Its data goes when it is overwritten or
-///    removed, or with ``removeExpired(prefix:now:)``, never by itself. `Date.distantPast` sees every item.
+///    removed, or with ``removeExpired(prefix:now:)``, never by itself. ``ItemAttributes/beforeAnyExpiry`` sees every item.
 /// 5. **Keys are equal as ``ItemKey`` says**, and prefixes are strangers to each other.
 /// 6. **A replace keeps the item's ``ItemAttributes/created``** date, unless the item it replaces is absent or
 ///    cannot be read.

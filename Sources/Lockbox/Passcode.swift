@@ -32,13 +32,19 @@ public struct Passcode: Sendable {
     /// The contents of a file. Symbolic links are followed, as Kubernetes mounts secrets through them; who may read
     /// the file is up to its owner.
     public static func file(_ path: String) -> Passcode {
-        Passcode { try PasscodeReader.file(path) }
+        Passcode { try SecretReader.file(path, maximum: maximumLength + 2) }
     }
 
     /// What can be read from an open descriptor, up to its end: a pipe or a file, not a terminal. The descriptor
     /// stays open.
     public static func fileDescriptor(_ descriptor: Int32) -> Passcode {
-        Passcode { try PasscodeReader.descriptor(descriptor, path: "file descriptor \(descriptor)") }
+        Passcode {
+            try SecretReader.descriptor(
+                descriptor,
+                path: "file descriptor \(descriptor)",
+                maximum: maximumLength + 2
+            )
+        }
     }
 
     /// The file of that name in `$CREDENTIALS_DIRECTORY`, where systemd puts a service's credentials
@@ -48,7 +54,7 @@ public struct Passcode: Sendable {
             guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
                 throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
             }
-            return try PasscodeReader.file("\(directory)/\(name)")
+            return try SecretReader.file("\(directory)/\(name)", maximum: maximumLength + 2)
         }
     }
 
@@ -66,7 +72,9 @@ public struct Passcode: Sendable {
     /// The first of these that there is: the file named by `LOCKBOX_PASSCODE_FILE`; the credential
     /// `lockbox-passcode`; the variable `LOCKBOX_PASSCODE`.
     public static let standard = Passcode {
-        if let path = Environment["LOCKBOX_PASSCODE_FILE"] { return try PasscodeReader.file(path) }
+        if let path = Environment["LOCKBOX_PASSCODE_FILE"] {
+            return try SecretReader.file(path, maximum: maximumLength + 2)
+        }
         if let directory = Environment["CREDENTIALS_DIRECTORY"],
             access("\(directory)/lockbox-passcode", F_OK) == 0
         {

@@ -10,12 +10,3 @@ public struct RotationReport: Sendable {
     /// Whether the old keys are gone.
     public var isComplete: Bool { unreadable.isEmpty }
 }
-
-/// How far a long call has come.
-public struct Progress: Sendable, Hashable {
-    /// The items that are done.
-    public let completed: Int
-
-    /// All items, as far as is known.
-    public let total: Int
-}

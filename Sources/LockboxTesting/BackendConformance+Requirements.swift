@@ -150,6 +150,12 @@ extension BackendConformance {
         _ = try backend.keys(at: .distantFuture)
         _ = try backend.backend.attributes(for: key, now: .distantFuture)
         try backend.expect(backend.text(key) == "value", "the item has gone")
+        let ancient = try backend.key("ancient")
+        try backend.write(backend.item(ancient, expires: .distantPast))
+        try backend.expect(
+            backend.text(ancient, at: ItemAttributes.beforeAnyExpiry) == "value",
+            "not every item is seen"
+        )
         try backend.expect(backend.backend.prefixes() == [Subject.prefix], "its prefix has gone")
     }
 

@@ -22,6 +22,8 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
             for: ItemKey(prefix: prefix, key: arguments[0]),
             now: Date()
         )
+    case ("rotate", 0):
+        try backend.rotateKeys()
     default:
         exit(64)
     }

@@ -6,6 +6,7 @@
 //     LockboxTestProcess remove DIRECTORY KEY
 //     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th system call
 //     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
+//     LockboxTestProcess die DIRECTORY KEY N           the same for a removal
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
@@ -65,6 +66,9 @@ case "die" where arguments.count == 5:
         arguments[3],
         forKey: arguments[2]
     )
+
+case "die" where arguments.count == 4:
+    try lockbox(arguments[1], dying(before: Int(arguments[3])!)).removeObject(forKey: arguments[2])
 
 case "die-in" where arguments.count >= 4:
     let last = Int(arguments[2])!

@@ -202,6 +202,25 @@ import Testing
         trace.withLock { $0 = [] }
         try lockbox.removeObject(forKey: "key")
         #expect(trace.withLock { $0.filter { [.unlink, .fsync].contains($0) } } == [.unlink, .fsync])
+
+        // Whoever removed it may have been killed before its synchronisation.
+        let removals: [(Lockbox) throws -> Void] = [
+            { try $0.removeObject(forKey: "key") },
+            { try $0.removeAllObjects() },
+            { try $0.removeAllObjects() },
+            { try $0.removeExpired() },
+            {
+                try $0.backend.update(ItemKey(prefix: TestStore.prefix, key: "key"), now: Date()) { _ in nil }
+            },
+        ]
+        for (number, remove) in removals.enumerated() {
+            trace.withLock { $0 = [] }
+            try remove(lockbox)
+            #expect(
+                trace.withLock { $0.last { [.unlink, .fsync].contains($0) } } == .fsync,
+                "removal \(number)"
+            )
+        }
     }
 
     @Test func aFailedWriteLeavesNoFile() throws {

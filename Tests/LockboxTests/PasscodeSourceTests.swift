@@ -74,9 +74,10 @@ import Testing
     @Test func aPipeIsNotWaitedForForEver() throws {
         let silent = Pipe()
         let error = lockboxError {
-            try PasscodeReader.descriptor(
+            try SecretReader.descriptor(
                 silent.fileHandleForReading.fileDescriptor,
                 path: "pipe",
+                maximum: 10,
                 timeout: .milliseconds(20)
             )
         }
@@ -88,7 +89,7 @@ import Testing
         defer { close(descriptor) }
         #expect(
             lockboxError {
-                try PasscodeReader.descriptor(descriptor, path: "fifo", timeout: .milliseconds(20))
+                try SecretReader.descriptor(descriptor, path: "fifo", maximum: 10, timeout: .milliseconds(20))
             }
                 != nil
         )

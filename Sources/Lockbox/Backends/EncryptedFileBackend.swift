@@ -10,9 +10,11 @@ extension SealedBackend where Storage == FileStorage {
     /// The store in a folder. Nothing is read or written yet; the first write makes the folder (0700) and its
     /// keys, if there is none.
     ///
-    /// - Parameter directory: An absolute path, or one from the current directory.
-    public convenience init(directory: String) {
-        self.init(storage: FileStorage(directory: directory))
+    /// - Parameters:
+    ///   - directory: An absolute path, or one from the current directory.
+    ///   - deviceKey: Where the device key comes from; always the same for one store. By default it is in the folder.
+    public convenience init(directory: String, deviceKey: DeviceKey = .stored) {
+        self.init(storage: FileStorage(directory: directory), deviceKey: deviceKey)
     }
 
     /// This user's store, one for all programs, as a login keychain is.

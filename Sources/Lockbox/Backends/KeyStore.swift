@@ -6,11 +6,15 @@ import Foundation
 /// Locks are taken in this order: a scope's lock of the storage; ``changes``; the storage's lock of the root.
 final class KeyStore<Storage: RecordStorage>: Sendable {
     private let storage: Storage
+    private let source: DeviceKey.Source
     private let opened = Protected<OpenedKeybag?>(nil)
     /// Held while ``opened`` is replaced, so that a keybag being read does not undo a `lock()`.
     private let changes = NSRecursiveLock()
 
-    init(storage: Storage) { self.storage = storage }
+    init(storage: Storage, deviceKey: DeviceKey) {
+        self.storage = storage
+        source = deviceKey.source
+    }
 
     /// The store's keys; nil if there is no store and none is to be made.
     func keyring(creating: Bool) throws -> Keyring? {
@@ -245,7 +249,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             try storage.withLock(on: nil) {
                 if let opened = try load() { return opened }
                 if try hasItems() { throw keybagIsMissing }
-                let device = try storedDeviceKey() ?? createDeviceKey()
+                let device = try existingDeviceKey() ?? createDeviceKey()
                 try write(Keybag.create(deviceKey: device), device)
                 guard let opened = try load() else { throw keybagIsMissing }
                 return opened
@@ -258,15 +262,17 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     }
 
     private func deviceKey() throws -> SecretKey {
-        if let key = try storedDeviceKey() { return key }
+        if let key = try existingDeviceKey() { return key }
         throw LockboxError.corrupt(
             record: storage.location(of: Self.deviceKeyRecord),
             reason: "it is missing"
         )
     }
 
-    private func storedDeviceKey() throws -> SecretKey? {
-        try read(Self.deviceKeyRecord, maximum: DeviceKeyRecord.length) { record in
+    /// Nil if it is to be in the store, and is not.
+    private func existingDeviceKey() throws -> SecretKey? {
+        if case .given(let name, let read) = source { return try DeviceKey.key(name, read) }
+        return try read(Self.deviceKeyRecord, maximum: DeviceKeyRecord.length) { record in
             defer { sodium_memzero(record.baseAddress!, record.count) }
             return try DeviceKeyRecord.decode(UnsafeRawBufferPointer(record))
         }
@@ -315,6 +321,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     private func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch RecordFault.wrongDeviceKey {
+            if case .given(let name, _) = source { throw LockboxError.deviceKeyMismatch(path: name) }
             throw LockboxError.deviceKeyMismatch(path: storage.location(of: Self.deviceKeyRecord))
         } catch let fault as RecordFault {
             throw fault.error(storage.location(of: record))

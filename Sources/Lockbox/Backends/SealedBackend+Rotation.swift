@@ -13,7 +13,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, also if another process has changed the
     ///   passcode since it was unlocked. Whatever stops it half way, it can be called again.
     @discardableResult
-    public func rotateKeys(progress: (Progress) -> Void = { _ in }) throws -> RotationReport {
+    public func rotateKeys(progress: (StoreProgress) -> Void = { _ in }) throws -> RotationReport {
         guard try keys.keyring(creating: false) != nil else { return RotationReport() }
         try keys.beginRotation()
         let keyring = try keys.currentKeyring()
@@ -25,7 +25,13 @@ extension SealedBackend {
             } catch let error as LockboxError {
                 report.unreadable[storage.location(of: item.record)] = error
             }
-            progress(Progress(completed: index + 1, total: items.count))
+            progress(StoreProgress(completed: index + 1, total: items.count))
+        }
+        // Looked at once more: a key that is dropped too early is the loss of an item.
+        let left = try allItems(keyring).filter { try seal(of: $0)?.epoch != keyring.epoch }
+        for item in left where report.unreadable[storage.location(of: item.record)] == nil {
+            let location = storage.location(of: item.record)
+            report.unreadable[location] = .corrupt(record: location, reason: "it is not under the new keys")
         }
         if report.isComplete { try keys.finishRotation() }
         return report
@@ -46,7 +52,7 @@ extension SealedBackend {
             if try seal(of: place)?.epoch == keyring.epoch { return false }
             var item: StoredItem?
             let isThere = try read(place, keyring, upTo: .max) {
-                item = try ItemEnvelope.openItem($0, id: $1, keyring: $2, now: .distantPast)
+                item = try ItemEnvelope.openItem($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
             }
             guard isThere, let item else { return false }
             try storage.replace(place.record, seal(item, place.id, keyring))

@@ -46,7 +46,7 @@ extension SealedBackend {
         guard try metadata(place, keyring) != nil else { return }  // removed meanwhile
         do {
             _ = try read(place, keyring, upTo: .max) {
-                _ = try ItemEnvelope.openValue($0, id: $1, keyring: $2, now: .distantPast)
+                _ = try ItemEnvelope.openValue($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
             }
         } catch LockboxError.interactionNotAllowed {
             report.locked += 1

@@ -16,9 +16,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     private let scopes = Protected<[String: String]>([:])
 
     /// Nothing is opened yet.
-    public init(storage: Storage) {
+    ///
+    /// - Parameters:
+    ///   - storage: Where the records are.
+    ///   - deviceKey: What wraps the keybag. Always the same for one store.
+    public init(storage: Storage, deviceKey: DeviceKey = .stored) {
         self.storage = storage
-        keys = KeyStore(storage: storage)
+        keys = KeyStore(storage: storage, deviceKey: deviceKey)
     }
 
     // MARK: Reading
@@ -99,7 +103,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
             let old = try item(for: key, now: now)
             if let new = try change(old) {
                 try storage.replace(place.record, seal(new, place.id, keyring))
-            } else if old != nil {
+            } else {
                 try storage.remove([place.record.name], scope: place.record.scope)
             }
         }
@@ -109,8 +113,11 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     public func remove(_ key: ItemKey) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let record = place(of: key, keyring).record
-        // Where there is nothing, there may be no folder for a lock either, and need not be.
-        guard try storage.revision(of: record) != nil else { return try keys.checkIsThere() }
+        if try storage.revision(of: record) == nil {
+            // There may be no folder for a lock either, and need not be.
+            try storage.remove([], scope: record.scope)
+            return try keys.checkIsThere()
+        }
         try storage.withLock(on: record.scope) { try storage.remove([record.name], scope: record.scope) }
     }
 
@@ -142,7 +149,10 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 
     @discardableResult
     private func removeItems(scope: String, where isChosen: (ItemRecord) throws -> Bool) throws -> Int {
-        if try existingItems(scope: scope).isEmpty { return 0 }
+        if try existingItems(scope: scope).isEmpty {
+            try storage.remove([], scope: scope)
+            return 0
+        }
         return try storage.withLock(on: scope) {
             let names = try items(scope: scope).filter(isChosen).map(\.record.name)
             try storage.remove(names, scope: scope)

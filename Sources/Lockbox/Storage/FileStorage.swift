@@ -104,16 +104,12 @@ public final class FileStorage: RecordStorage {
         for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
             report.add(.foreign, root.filePath(name), "it is none of the store's files")
         }
-        let folders = ["tmp", "items"].map { try? root.directory($0, creating: false) }
-        for name in ["tmp", "items"] {
-            do { _ = try root.directory(name, creating: false) } catch let error as LockboxError {
-                report.add(error, root.filePath(name))
+        do {
+            for name in try root.directory("tmp", creating: false)?.names() ?? [] {
+                report.add(.leftOver, root.filePath("tmp/\(name)"), "a writer was killed, or is at work")
             }
-        }
-        if let temporary = folders[0] {
-            for name in try temporary.names() {
-                report.add(.leftOver, temporary.filePath(name), "a writer was killed, or is at work")
-            }
+        } catch let error as LockboxError {
+            report.add(error, root.filePath("tmp"))
         }
         return report.findings
     }
@@ -135,7 +131,6 @@ public final class FileStorage: RecordStorage {
     /// See ``RecordStorage/remove(_:scope:)``.
     public func remove(_ names: [String], scope: String?) throws {
         guard let folder = try folder(Place(scope: scope), creating: false) else { return }
-        var removed = false
         var failure: (any Error)?
         for name in names {
             let result = calls.unlink(name, at: folder.descriptor)
@@ -144,10 +139,10 @@ public final class FileStorage: RecordStorage {
                 failure = error
                 break
             }
-            removed = true
         }
-        // What has been removed stays removed, also if more was to go.
-        if removed { try folder.synchronize() }
+        // Also if nothing was there: who removed it may have been killed before it could synchronise. And what has
+        // been removed stays removed, also if more was to go.
+        try folder.synchronize()
         if let failure { throw failure }
     }
 

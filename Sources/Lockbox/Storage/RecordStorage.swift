@@ -29,7 +29,8 @@ public protocol RecordStorage: Sendable {
     /// Stores a record, in place of the one of that name, if there is one.
     func replace(_ record: RecordName, _ bytes: [UInt8]) throws
 
-    /// Removes those of the named records that are there.
+    /// Removes those of the named records that are there. When it has returned, none of them comes back, also if it was
+    /// another process that removed it.
     func remove(_ names: [String], scope: String?) throws
 
     /// The names of the scope's records.

@@ -1,22 +1,23 @@
 import Clibsodium
 import Foundation
 
-/// Reads a passcode from where it may be slow or endless.
-enum PasscodeReader {
-    static func file(_ path: String) throws -> [UInt8] {
+/// Reads a secret from where it may be slow or endless.
+enum SecretReader {
+    static func file(_ path: String, maximum: Int) throws -> [UInt8] {
         // Without waiting for the other end of a FIFO.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw LockboxError.storageFailure(operation: "open", path: path, errno: errno)
         }
         defer { close(descriptor) }
-        return try self.descriptor(descriptor, path: path)
+        return try self.descriptor(descriptor, path: path, maximum: maximum)
     }
 
     /// Everything up to the end, if that comes in time.
     static func descriptor(
         _ descriptor: CInt,
         path: String,
+        maximum: Int,
         timeout: Duration = Passcode.timeout
     ) throws -> [UInt8] {
         // poll(2) would wait for a descriptor that is not open.
@@ -29,8 +30,8 @@ enum PasscodeReader {
             )
         }
         let deadline = ContinuousClock.now + timeout
-        // As much as is refused for its length, and a newline; never grown, which would leave copies.
-        var buffer = [UInt8](repeating: 0, count: Passcode.maximumLength + 3)
+        // One byte more than it may have, by which it is refused; never grown, which would leave copies.
+        var buffer = [UInt8](repeating: 0, count: maximum + 1)
         var count = 0
         while count < buffer.count {
             try wait(for: descriptor, until: deadline, path)
@@ -47,6 +48,9 @@ enum PasscodeReader {
             count += read
         }
         defer { sodium_memzero(&buffer, buffer.count) }
+        guard count <= maximum else {
+            throw LockboxError.invalidPasscode(reason: "\(path) has more than \(maximum) bytes")
+        }
         return Array(buffer[..<count])
     }
 

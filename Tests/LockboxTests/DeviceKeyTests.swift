@@ -1,0 +1,108 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Device keys that are not in the store's folder.
+@Suite struct DeviceKeyTests {
+    private let store: TestStore
+    private let folder: String
+    private let key = [UInt8](0..<40)
+
+    init() throws {
+        store = try TestStore()
+        folder = Directory.parentPath(of: store.directory)
+    }
+
+    private func lockbox(_ deviceKey: DeviceKey) throws -> Lockbox {
+        let backend = EncryptedFileBackend(directory: store.directory, deviceKey: deviceKey)
+        return try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+    }
+
+    @Test func aGivenKeyIsNotStored() throws {
+        try lockbox(.bytes(key)).archiveObject("secret", forKey: "key")
+        #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
+        try overwrite("\(folder)/key", key)
+        #expect(try lockbox(.file("\(folder)/key")).unarchiveObject(forKey: "key") == "secret")
+        for entry in try store.snapshot().values {
+            #expect(entry.bytes.flatMap { Data($0).range(of: Data(key)) } == nil)
+        }
+    }
+
+    @Test func anotherKeyIsRefusedAndChangesNothing() throws {
+        try lockbox(.bytes(key)).archiveObject("secret", forKey: "key")
+        let before = try store.snapshot()
+        for wrong in [DeviceKey.bytes(key.reversed()), .bytes(key + [0]), .bytes(Array(key.dropLast()))] {
+            let lockbox = try lockbox(wrong)
+            #expect(
+                lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name
+                    == "deviceKeyMismatch"
+            )
+            #expect(
+                lockboxError { try lockbox.archiveObject("new", forKey: "key") }?.name == "deviceKeyMismatch"
+            )
+        }
+        #expect(
+            lockboxError { try lockbox(.stored).unarchiveObject(String.self, forKey: "key") }?.name
+                == "corrupt"
+        )
+        #expect(lockboxError { try lockbox(.stored).archiveObject("new", forKey: "key") }?.name == "corrupt")
+        #expect(try store.snapshot() == before)
+        #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
+    }
+
+    @Test func aStoredKeyIsNotReplacedByAGivenOne() throws {
+        try lockbox(.stored).archiveObject("secret", forKey: "key")
+        let before = try store.snapshot()
+        #expect(
+            lockboxError { try lockbox(.bytes(key)).archiveObject("new", forKey: "key") }?.name
+                == "deviceKeyMismatch"
+        )
+        #expect(try store.snapshot() == before)
+    }
+
+    @Test func keysThatCannotBeHad() throws {
+        #expect(
+            lockboxError { try lockbox(.bytes(Array(key.prefix(31)))).archiveObject(1, forKey: "k") }?.name
+                == "corrupt"
+        )
+        #expect(
+            lockboxError { try lockbox(.file("\(folder)/missing")).archiveObject(1, forKey: "k") }?.name
+                == "storageFailure"
+        )
+        #expect(lockboxError { try lockbox(.file("/dev/zero")).archiveObject(1, forKey: "k") } != nil)
+        #expect(try store.backend().lockState == .noPasscode)
+    }
+
+    @Test func aCredentialOfSystemd() async throws {
+        try overwrite("\(folder)/lockbox-device-key", key)
+        await #expect(processExitsWith: .success) { [folder = folder as String] in
+            unsetenv("CREDENTIALS_DIRECTORY")
+            if (try? DeviceKeyTests.use(folder)) != nil { exit(1) }
+            setenv("CREDENTIALS_DIRECTORY", folder, 1)
+            try DeviceKeyTests.use(folder)
+        }
+        try expectSecret()
+    }
+
+    private func expectSecret() throws {
+        #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
+    }
+
+    private static func use(_ folder: String) throws {
+        let backend = EncryptedFileBackend(directory: "\(folder)/store", deviceKey: .credential())
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject("secret", forKey: "key")
+    }
+
+    @Test func withAPasscode() throws {
+        let backend = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(key))
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject("secret", forKey: "key")
+        let other = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(key))
+        try other.unlock(.value("1234"))
+        #expect(
+            try Lockbox(keyPrefix: TestStore.prefix, backend: other).unarchiveObject(forKey: "key")
+                == "secret"
+        )
+    }
+}

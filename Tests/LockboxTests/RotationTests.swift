@@ -1,0 +1,178 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// New keys for every class, while others read and write.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct RotationTests {
+    private let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    private static let prefixes = ["com.example.process", "com.example.other"]
+
+    /// Five items in each of two prefixes, one of them expired.
+    private func prepare(passcode: String? = nil) throws -> EncryptedFileBackend {
+        let backend = store.backend()
+        if let passcode { try backend.setPasscode(.value(passcode), strength: .interactive) }
+        for prefix in Self.prefixes {
+            let lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
+            for (index, accessibility) in Accessibility.allCases.dropLast(2).enumerated() {
+                try lockbox.archiveObject(
+                    "of \(index)",
+                    forKey: "\(index)",
+                    accessibility: accessibility,
+                    expires: index == 4 ? .distantPast : nil,
+                    label: "L"
+                )
+            }
+        }
+        return backend
+    }
+
+    private func items(_ backend: EncryptedFileBackend) throws -> [ItemKey: StoredItem] {
+        var items: [ItemKey: StoredItem] = [:]
+        for prefix in try backend.prefixes() {
+            for key in try backend.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).keys {
+                items[key] = try backend.item(for: key, now: ItemAttributes.beforeAnyExpiry)
+            }
+        }
+        return items
+    }
+
+    private func epochs() throws -> Set<UInt32> {
+        Set(
+            try store.snapshot().filter { $0.key.hasPrefix("items/") && !$0.key.hasSuffix("lock") }
+                .compactMap { $0.value.bytes }
+                .map { UInt32($0[8]) }
+        )
+    }
+
+    private func keybag() throws -> Keybag {
+        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+        return try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
+    }
+
+    @Test(arguments: [nil, "1234"]) func everyItemGetsNewKeys(_ passcode: String?) throws {
+        let backend = try prepare(passcode: passcode)
+        let before = try items(backend)
+        let oldKeys = try backend.keys.currentKeyring()
+        var progress: [StoreProgress] = []
+        let report = try backend.rotateKeys { progress.append($0) }
+        #expect(report.resealed == 10)
+        #expect(report.isComplete)
+        #expect(progress == (1...10).map { StoreProgress(completed: $0, total: 10) })
+        #expect(try epochs() == [2])
+        #expect(try items(backend) == before)
+        let other = store.backend()
+        if let passcode { try other.unlock(.value(passcode)) }
+        #expect(try items(other) == before)
+        #expect(try !keybag().isRotating)
+
+        let newKeys = try backend.keys.currentKeyring()
+        for accessibility in Accessibility.allCases.dropLast() {
+            let old = try oldKeys.key(.classKey(accessibility), epoch: 1).withBytes { Array($0) }
+            let new = try newKeys.key(.classKey(accessibility), epoch: 2).withBytes { Array($0) }
+            #expect(old != new)
+            #expect(throws: RecordFault.unknownKey) { try newKeys.key(.classKey(accessibility), epoch: 1) }
+        }
+        #expect(try backend.rotateKeys().resealed == 10, "again")
+        #expect(try epochs() == [3])
+    }
+
+    @Test func aLockedStoreIsNotRotated() throws {
+        let backend = try prepare(passcode: "1234")
+        try backend.lock()
+        let before = try store.snapshot()
+        #expect(lockboxError { try backend.rotateKeys() }?.name == "interactionNotAllowed")
+        #expect(try store.snapshot() == before)
+        #expect(try store.backend().lockState == .beforeFirstUnlock)
+    }
+
+    @Test func anUnreadableItemKeepsTheOldKeysAlive() throws {
+        let backend = try prepare()
+        let path = try store.path("2", prefix: "com.example.other")
+        let intact = try readBytes(path)
+        try overwrite(path, intact.dropLast() + [intact.last! ^ 1])
+        let report = try backend.rotateKeys()
+        #expect(report.resealed == 9)
+        #expect(report.unreadable.keys.sorted() == [path])
+        #expect(report.unreadable[path]?.name == "authenticationFailed")
+        #expect(!report.isComplete)
+        #expect(try keybag().isRotating)
+
+        try overwrite(path, intact)
+        let other = try Lockbox(keyPrefix: "com.example.other", backend: store.backend())
+        #expect(try other.unarchiveObject(forKey: "2") == "of 2", "restored, it opens under its old key")
+        let carriedOn = try backend.rotateKeys()
+        #expect(carriedOn.resealed == 1)
+        #expect(carriedOn.isComplete)
+        #expect(try epochs() == [2])
+        #expect(try other.unarchiveObject(forKey: "2") == "of 2")
+    }
+
+    /// A backend that was open before, as another process would be.
+    @Test func whoWasOpenBeforeLosesNothing() throws {
+        let backend = try prepare(passcode: "1234")
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        let lockbox = try Lockbox(keyPrefix: Self.prefixes[0], backend: other)
+        #expect(try lockbox.unarchiveObject(forKey: "0") == "of 0")
+        try backend.rotateKeys()
+        try lockbox.archiveObject("new", forKey: "new")
+        #expect(try lockbox.unarchiveObject(forKey: "0") == "of 0")
+        #expect(try epochs() == [2])
+        #expect(try backend.item(for: ItemKey(prefix: Self.prefixes[0], key: "new"), now: Date()) != nil)
+
+        try other.lock()
+        try backend.rotateKeys()
+        let error = lockboxError { try lockbox.unarchiveObject(String.self, forKey: "1") }
+        #expect(error?.name == "interactionNotAllowed", "its new key has to be unlocked")
+        #expect(
+            lockboxError { try lockbox.archiveObject("x", forKey: "1", accessibility: .afterFirstUnlock) }?
+                .name == "interactionNotAllowed"
+        )
+        try other.unlock(.value("1234"))
+        #expect(try lockbox.unarchiveObject(forKey: "1") == "of 1")
+    }
+
+    @Test func othersWriteMeanwhile() throws {
+        let backend = try prepare()
+        let writer = try Lockbox(keyPrefix: Self.prefixes[0], backend: store.backend())
+        var round = 0
+        try backend.rotateKeys { _ in
+            round += 1
+            let written = lockboxError {
+                try writer.archiveObject(round, forKey: "counter")
+                try writer.archiveObject(round, forKey: "new \(round)")
+            }
+            #expect(written == nil)
+        }
+        let reopened = try Lockbox(keyPrefix: Self.prefixes[0], backend: store.backend())
+        #expect(try reopened.unarchiveObject(forKey: "counter") == round)
+        for number in 1...round { #expect(try reopened.unarchiveObject(forKey: "new \(number)") == number) }
+        #expect(try epochs() == [2])
+    }
+
+    /// Killed before its N-th system call, and then once more while it is carried on.
+    @Test("Promise 2: a killed rotation loses nothing, and is carried on")
+    func killedInTheMiddle() throws {
+        var number = 0
+        var status: Int32 = -SIGKILL
+        while status == -SIGKILL {
+            number += 3  // every third call, and every third of the next: the whole matrix takes a minute
+            let cell = try RotationTests()
+            let before = try cell.items(cell.prepare())
+            status = try TestProcess("die-in", cell.store.directory, "\(number)", "rotate").wait()
+            #expect(try cell.items(cell.store.backend()) == before, "call \(number)")
+            _ = try TestProcess("die-in", cell.store.directory, "\(number / 2)", "rotate").wait()
+            #expect(try cell.items(cell.store.backend()) == before, "call \(number), then \(number / 2)")
+            #expect(try cell.store.backend().rotateKeys().isComplete)
+            #expect(try cell.items(cell.store.backend()) == before)
+            #expect(try cell.epochs().count == 1)
+            #expect(try !cell.keybag().isRotating)
+        }
+        #expect(status == 0)
+        #expect(number > 100)
+    }
+}

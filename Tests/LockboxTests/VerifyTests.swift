@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// What `verify()` finds, and that it changes nothing.
+@Suite struct VerifyTests {
+    private let store: TestStore
+    private let scope: String
+
+    init() throws {
+        store = try TestStore()
+        for index in 0..<3 { try store.lockbox().archiveObject(index, forKey: "\(index)") }
+        try store.lockbox("com.example.other").archiveObject("x", forKey: "0")
+        scope = Directory.parentPath(of: try store.path("0"))
+    }
+
+    private func verify(_ backend: EncryptedFileBackend? = nil) throws -> VerifyReport {
+        let before = try store.snapshot()
+        let report = try (backend ?? store.backend()).verify()
+        #expect(try store.snapshot() == before)
+        return report
+    }
+
+    private func found(_ report: VerifyReport) -> [String: VerifyReport.Kind] {
+        Dictionary(report.findings.map { ($0.location, $0.kind) }) { $1 }
+    }
+
+    @Test func aStoreThatIsAsItShouldBe() throws {
+        let report = try verify()
+        #expect(report.intact == 4)
+        #expect(report.locked == 0)
+        #expect(report.findings.isEmpty, "\(report.findings)")
+        let empty = try TestStore().backend().verify()
+        #expect(empty.intact == 0 && empty.findings.isEmpty)
+    }
+
+    @Test func everyKindOfFinding() throws {
+        let (damaged, cut, open, link) = (
+            try store.path("0"), try store.path("1"), try store.path("2"), try store.path("x")
+        )
+        let bytes = try readBytes(damaged)
+        try overwrite(damaged, bytes.dropLast() + [bytes.last! ^ 1])
+        try overwrite(cut, [])
+        chmod(open, 0o644)
+        symlink(open, link)
+        try overwrite("\(scope)/notes.txt", [1])
+        try overwrite("\(store.directory)/notes.txt", [1])
+        try overwrite("\(store.directory)/items/notes.txt", [1])
+        // Of a writer that holds its lock: opening the store leaves it.
+        let other = Directory.parentPath(of: try store.path("0", prefix: "com.example.other"))
+        let lock = Foundation.open("\(other)/lock", O_RDWR)
+        flock(lock, LOCK_EX)
+        defer { close(lock) }
+        let leftOver = "\(store.directory)/tmp/\(other.split(separator: "/").last!).1"
+        try overwrite(leftOver, [1])
+
+        let report = try verify()
+        #expect(report.intact == 1)
+        #expect(
+            found(report) == [
+                damaged: .damaged, cut: .damaged, open: .unsafePermissions, link: .unsafePermissions,
+                "\(scope)/notes.txt": .foreign, "\(store.directory)/notes.txt": .foreign,
+                "notes.txt": .foreign,
+                leftOver: .leftOver,
+            ]
+        )
+        #expect(report.findings.allSatisfy { !$0.reason.isEmpty })
+    }
+
+    @Test func lockedItemsAreCounted() throws {
+        let backend = store.backend()
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        try store.lockbox().archiveObject("x", forKey: "always", accessibility: .always)
+        let report = try verify()
+        #expect(report.intact == 5)
+        #expect(report.locked == 4)
+        #expect(report.findings.isEmpty)
+        #expect(try verify(backend).locked == 0)
+    }
+
+    @Test func damagedKeysAreAFinding() throws {
+        let keybag = try readBytes(store.keybag)
+        try overwrite(store.keybag, Array(keybag.dropLast()))
+        #expect(found(try verify()) == [store.keybag: .damaged])
+        try overwrite(store.keybag, keybag)
+        try FileManager.default.removeItem(atPath: store.deviceKey)
+        #expect(found(try verify()) == [store.deviceKey: .damaged])
+    }
+
+    @Test func foldersThatOthersCanWriteTo() throws {
+        chmod(scope, 0o777)
+        #expect(found(try verify()) == [scope: .unsafePermissions])
+        chmod(scope, 0o700)
+        chmod("\(store.directory)/tmp", 0o777)
+        #expect(found(try verify()) == ["\(store.directory)/tmp": .unsafePermissions])
+    }
+}
