@@ -24,6 +24,12 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         )
     case ("rotate", 0):
         try backend.rotateKeys()
+    case ("export", 2):
+        let calls = dying(before: Int(arguments[1])!)
+        _ = try EncryptedFileBackend(directory: directory)
+            .export(to: arguments[0], .value("passphrase"), nil, .interactive, calls) { _ in }
+    case ("import", 1):
+        try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .fail)
     default:
         exit(64)
     }

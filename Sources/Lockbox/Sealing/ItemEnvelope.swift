@@ -9,13 +9,7 @@ enum ItemEnvelope {
     /// As far as a reader of metadata needs to read.
     static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound
 
-    static let maximumLength =
-        maximumMetadataEnd + SealedBox.overhead
-        + Padding.bucket(valueHeaderLength + ArchivedValue.maximumSize)
-
-    /// Format, three zeros, length, expiry: then the value, then zeros. The expiry stands here too so that
-    /// reading a value opens only the value.
-    private static let valueHeaderLength = 16
+    static let maximumLength = maximumMetadataEnd + SealedBox.overhead + ItemValue.maximumLength
 
     // MARK: Sealing
 
@@ -32,8 +26,7 @@ enum ItemEnvelope {
             storeID: keyring.storeID
         )
         let metadataEnd = ItemHeader.length + metadata.boxLength
-        let length =
-            metadataEnd + SealedBox.overhead + Padding.bucket(valueHeaderLength + item.value.data.count)
+        let length = metadataEnd + SealedBox.overhead + ItemValue.length(item.value)
 
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             let record = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
@@ -46,18 +39,10 @@ enum ItemEnvelope {
 
             writer = ByteWriter(record)
             writer.skip(metadataEnd + SealedBox.prefixLength)
-            write(item, to: &writer)
+            ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
             seal(record, from: metadataEnd, to: length, header, id, valueKey, .value)
             count = length
         }
-    }
-
-    private static func write(_ item: StoredItem, to writer: inout ByteWriter) {
-        writer.write(item.value.format.rawValue)
-        writer.skip(3)
-        writer.write(UInt32(item.value.data.count))
-        writer.write(item.attributes.expires?.timeIntervalSinceReferenceDate ?? .infinity)
-        item.value.data.withUnsafeBytes { writer.write($0) }
     }
 
     /// Seals the box between two offsets under all that stands before it.
@@ -101,17 +86,7 @@ enum ItemEnvelope {
             .value
         )
         defer { sodium_memzero(plaintext.baseAddress!, plaintext.count) }
-        var reader = ByteReader(UnsafeRawBufferPointer(plaintext))
-        guard let format = reader.read(UInt8.self), reader.skipZeros(3),
-            let length = reader.read(UInt32.self), let expires = reader.readDouble(),
-            let data = reader.readBytes(Int(length)),
-            plaintext.count == Padding.bucket(valueHeaderLength + Int(length))
-        else { throw RecordFault.malformed("its value is not well-formed") }
-        if expires <= now.timeIntervalSinceReferenceDate { return nil }
-        return try ArchivedValue(
-            data: data.isEmpty ? Data() : Data(bytes: data.baseAddress!, count: data.count),
-            format: ValueFormat(rawValue: format)
-        )
+        return try ItemValue.read(UnsafeRawBufferPointer(plaintext), now: now)
     }
 
     /// Opens the metadata, in place, after which the value can no longer be opened. `record` may end anywhere

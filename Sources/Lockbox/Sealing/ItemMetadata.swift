@@ -14,18 +14,18 @@ struct ItemMetadata {
     private static let fixedLength = 38
     private static let hasLabel: UInt8 = 1
     private static let hasComment: UInt8 = 2
-    /// Stands for an expiry that never comes.
-    private static let never = Double.infinity
 
-    var boxLength: Int {
+    var boxLength: Int { SealedBox.overhead + plaintextLength }
+
+    var plaintextLength: Int {
         let texts = [key.prefix, key.key, attributes.label ?? "", attributes.comment ?? ""]
-        return SealedBox.overhead + Padding.block(texts.reduce(Self.fixedLength) { $0 + $1.utf8.count })
+        return Padding.block(texts.reduce(Self.fixedLength) { $0 + $1.utf8.count })
     }
 
     func write(to writer: inout ByteWriter) {
         writer.write(attributes.created.timeIntervalSinceReferenceDate)
         writer.write(attributes.modified.timeIntervalSinceReferenceDate)
-        writer.write(attributes.expires?.timeIntervalSinceReferenceDate ?? Self.never)
+        writer.write(attributes.expires?.timeIntervalSinceReferenceDate ?? ItemValue.never)
         writer.write(UInt32(attributes.size))
         writer.write(attributes.format.rawValue)
         writer.write(
@@ -57,7 +57,7 @@ struct ItemMetadata {
                 accessibility: accessibility,
                 created: Date(timeIntervalSinceReferenceDate: created),
                 modified: Date(timeIntervalSinceReferenceDate: modified),
-                expires: expires == Self.never ? nil : Date(timeIntervalSinceReferenceDate: expires),
+                expires: expires == ItemValue.never ? nil : Date(timeIntervalSinceReferenceDate: expires),
                 label: flags & Self.hasLabel == 0 ? nil : label,
                 comment: flags & Self.hasComment == 0 ? nil : comment,
                 size: Int(size),

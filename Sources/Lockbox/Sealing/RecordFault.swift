@@ -16,6 +16,7 @@ enum RecordKind: UInt32 {
     case item = 0x4958_424C  // "LBXI"
     case keybag = 0x4B58_424C  // "LBXK"
     case deviceKey = 0x4458_424C  // "LBXD"
+    case backup = 0x4558_424C  // "LBXE"
 
     private static let version: UInt8 = 1
     /// XChaCha20-Poly1305-IETF with keyed BLAKE2b, as ``SealedBox`` has it.

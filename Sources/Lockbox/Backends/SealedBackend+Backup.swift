@@ -1,0 +1,151 @@
+import Foundation
+
+extension SealedBackend {
+    /// Writes every item that may leave this device into one file, sealed with a passphrase, and with nothing else of this
+    /// store: it can be read into any other.
+    ///
+    /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out, and named in the
+    /// report. Expired items are in. The file (0600) is there when it is whole, in place of one of that name.
+    ///
+    /// - Parameters:
+    ///   - path: The file to write.
+    ///   - passphrase: What the backup is opened with, 1 to 1,024 bytes. Who has the file can guess at it for ever.
+    ///   - prefix: Only this prefix's items; nil, all.
+    ///   - strength: What each guess at the passphrase costs.
+    ///   - progress: Is called after each item.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read.
+    ///   Then there is no file.
+    @discardableResult
+    public func export(
+        to path: String,
+        passphrase: Passcode,
+        prefix: String? = nil,
+        strength: PasscodeStrength = .moderate,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> ExportReport {
+        try export(to: path, passphrase, prefix, strength, SystemCalls(), progress)
+    }
+
+    func export(
+        to path: String,
+        _ passphrase: Passcode,
+        _ prefix: String?,
+        _ strength: PasscodeStrength,
+        _ calls: SystemCalls,
+        _ progress: (StoreProgress) -> Void
+    ) throws -> ExportReport {
+        let (block, key) = try passphrase.withBytes { try PasscodeBlock.make($0, strength: strength) }
+        let header = BackupRecord.header(block)
+        var writer = try BackupWriter(path, calls)
+        try writer.write(header)
+        var report = ExportReport()
+        let places = try keys.keyring(creating: false).map { keyring in
+            try storage.scopes().filter(keyring.isScopeName).flatMap { try items(scope: $0) }
+        }
+        for (number, place) in (places ?? []).enumerated() {
+            try export(place, prefix, &report) { item, index in
+                try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
+            }
+            progress(StoreProgress(completed: number + 1, total: places?.count ?? 0))
+        }
+        let count = UInt64(report.exported)
+        try writer.write(BackupRecord.seal(.end(count: count), index: count, header: header, key: key))
+        try writer.finish()
+        return report
+    }
+
+    private func export(
+        _ place: ItemRecord,
+        _ prefix: String?,
+        _ report: inout ExportReport,
+        _ write: (StoredItem, UInt64) throws -> Void
+    ) throws {
+        let keyring = try keys.currentKeyring()
+        guard let metadata = try metadata(place, keyring) else { return }  // removed meanwhile
+        if let prefix, metadata.key.prefix != prefix { return }
+        if metadata.attributes.accessibility.isThisDeviceOnly {
+            report.leftOut.append(metadata.key)
+            return
+        }
+        guard let item = try item(for: metadata.key, now: ItemAttributes.beforeAnyExpiry) else { return }
+        try write(item, UInt64(report.exported))
+        report.exported += 1
+    }
+
+    /// Reads a backup into this store. Before anything is written, all of the file has been authenticated, and every class
+    /// in it is open.
+    ///
+    /// An import that was interrupted can be run again, under any policy: items that are there exactly as they are in the
+    /// backup do not count as existing.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - passphrase: The one that it was written with.
+    ///   - existing: What is to be done with items that are there, and are others.
+    ///   - progress: Is called after each item.
+    /// - Throws: ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)``,
+    ///   ``LockboxError/authenticationFailed(record:)``, ``LockboxError/interactionNotAllowed(_:)``,
+    ///   ``LockboxError/duplicateItem(key:)``: nothing has changed then.
+    @discardableResult
+    public func importBackup(
+        from path: String,
+        passphrase: Passcode,
+        existing: ImportPolicy = .keep,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> ImportReport {
+        let reader = try BackupReader(path, SystemCalls())
+        let header = try reader.header()
+        let key = try reader.key(header, passphrase)
+        var total = 0
+        let keyring = try keys.keyring(creating: false)
+        try reader.read(key, header) { item in
+            total += 1
+            let accessibility = item.attributes.accessibility
+            if let keyring, !keyring.isOpen(accessibility) {
+                throw LockboxError.interactionNotAllowed(accessibility)
+            }
+            let old = try self.item(for: item.key, now: ItemAttributes.beforeAnyExpiry)
+            if existing == .fail, let old, old != item { throw LockboxError.duplicateItem(key: item.key.key) }
+        }
+        var report = ImportReport()
+        var completed = 0
+        try reader.read(key, header) { item in
+            try restore(item, existing, &report)
+            completed += 1
+            progress(StoreProgress(completed: completed, total: total))
+        }
+        return report
+    }
+
+    private func restore(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport) throws {
+        let now = ItemAttributes.beforeAnyExpiry
+        let old = try self.item(for: item.key, now: now)
+        if old == item {
+            report.unchanged += 1
+        } else if old != nil, policy == .keep {
+            report.kept.append(item.key)
+        } else {
+            var isKept = false
+            try update(item.key, now: now) { current in
+                // What another process has written since then is there already, too.
+                guard let current, current != old, current != item, policy != .replace else { return item }
+                if policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
+                isKept = true
+                return current
+            }
+            if isKept { report.kept.append(item.key) } else { report.imported += 1 }
+        }
+    }
+}
+
+extension Accessibility {
+    /// Whether items of the class stay out of backups.
+    var isThisDeviceOnly: Bool {
+        switch self {
+        case .whenUnlocked, .afterFirstUnlock, .always: false
+        case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
+            .whenPasscodeSetThisDeviceOnly:
+            true
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+
+/// Writes a backup beside its destination, and puts it there when it is whole.
+struct BackupWriter: ~Copyable {
+    private let destination: String
+    private let temporary: String
+    private let file: CInt
+    private let calls: SystemCalls
+    private var isFinished = false
+
+    init(_ path: String, _ calls: SystemCalls) throws {
+        destination = StoreLocation.absolute(path)
+        temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        self.calls = calls
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let result = calls.open(temporary, at: SystemCalls.currentDirectory, flags, mode: 0o600)
+        file = CInt(try check(result, "open", temporary))
+    }
+
+    func write(_ bytes: [UInt8]) throws {
+        try bytes.withUnsafeBytes { bytes in
+            var offset = 0
+            while offset < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+                offset += try check(calls.write(file, rest), "write", temporary)
+            }
+        }
+    }
+
+    mutating func finish() throws {
+        try check(calls.fsync(file), "fsync", temporary)
+        let current = SystemCalls.currentDirectory
+        try check(calls.rename(temporary, at: current, to: destination, at: current), "rename", destination)
+        isFinished = true
+        try Directory.synchronizeParent(of: destination, calls: calls)
+    }
+
+    deinit {
+        calls.close(file)
+        if !isFinished { _ = calls.unlink(temporary, at: SystemCalls.currentDirectory) }
+    }
+}
+
+/// Reads a backup from its beginning, as often as wanted.
+struct BackupReader: ~Copyable {
+    private let path: String
+    private let file: CInt
+    private let calls: SystemCalls
+
+    init(_ path: String, _ calls: SystemCalls) throws {
+        self.path = StoreLocation.absolute(path)
+        self.calls = calls
+        // Symbolic links are followed: the file is not the store's, and is believed nothing before it authenticates.
+        let descriptor = Foundation.open(self.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        file = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", self.path))
+    }
+
+    deinit { calls.close(file) }
+
+    /// The contents of every box, in order, after the last of which there must be nothing.
+    ///
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/corrupt(record:reason:)`` and its like.
+    func read(_ key: SecretKey, _ header: [UInt8], _ body: (StoredItem) throws -> Void) throws {
+        try seek(header.count)
+        var index: UInt64 = 0
+        while true {
+            var box = try next()
+            let content = try faults { try BackupRecord.open(&box, index: index, header: header, key: key) }
+            switch content {
+            case .item(let item): try body(item)
+            case .end(let count):
+                guard count == index, try read(1).isEmpty else {
+                    throw malformed("it does not end where it should")
+                }
+                return
+            }
+            index += 1
+        }
+    }
+
+    func header() throws -> [UInt8] {
+        try seek(0)
+        return try read(BackupRecord.headerLength)
+    }
+
+    func key(_ header: [UInt8], _ passphrase: Passcode) throws -> SecretKey {
+        let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
+        return try passphrase.withBytes { try block.key($0) }
+    }
+
+    private func seek(_ offset: Int) throws {
+        let result = lseek(file, off_t(offset), SEEK_SET)
+        try check(result < 0 ? -Int(errno) : 0, "lseek", path)
+    }
+
+    private func next() throws -> [UInt8] {
+        let prefix = try read(4)
+        guard prefix.count == 4 else { throw malformed("it is cut short") }
+        let length = prefix.withUnsafeBytes { Int(UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self))) }
+        guard length <= BackupRecord.maximumBoxLength else {
+            throw malformed("one of its lengths is impossible")
+        }
+        let box = try read(length)
+        guard box.count == length else { throw malformed("it is cut short") }
+        return box
+    }
+
+    /// As many bytes, or fewer at the end of the file.
+    private func read(_ count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            let buffer = UnsafeMutableRawBufferPointer(buffer)
+            while filled < count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<count])
+                let read = try check(calls.read(file, into: rest), "read", path)
+                if read == 0 { break }
+                filled += read
+            }
+        }
+    }
+
+    private func malformed(_ reason: String) -> LockboxError { .corrupt(record: path, reason: reason) }
+
+    private func faults<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let fault as RecordFault { throw fault.error(path) }
+    }
+}

@@ -1,0 +1,31 @@
+/// What ``SealedBackend/export(to:passphrase:prefix:strength:progress:)`` wrote.
+public struct ExportReport: Sendable {
+    /// How many items are in the backup.
+    public internal(set) var exported = 0
+
+    /// The items of the `ThisDeviceOnly` classes, which are not.
+    public internal(set) var leftOut: [ItemKey] = []
+}
+
+/// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` does with an item that is there already, and is
+/// not the same as the backup's.
+public enum ImportPolicy: Sendable, Hashable, CaseIterable {
+    /// Keeps the store's item.
+    case keep
+    /// Takes the backup's item.
+    case replace
+    /// Imports nothing at all: ``LockboxError/duplicateItem(key:)``.
+    case fail
+}
+
+/// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` did.
+public struct ImportReport: Sendable {
+    /// How many items were written.
+    public internal(set) var imported = 0
+
+    /// How many were there already, exactly as they are in the backup.
+    public internal(set) var unchanged = 0
+
+    /// The items of the store that were kept against the backup's.
+    public internal(set) var kept: [ItemKey] = []
+}

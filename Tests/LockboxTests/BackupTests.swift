@@ -1,0 +1,259 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Two machines are played by two folders.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct BackupTests {
+    private let source: TestStore
+    private let target: TestStore
+    private let path: String
+    private let now = Date(timeIntervalSinceReferenceDate: 800_000_000.5)
+
+    init() throws {
+        source = try TestStore()
+        target = try TestStore()
+        path = Directory.parentPath(of: source.directory) + "/backup"
+    }
+
+    private func item(
+        _ key: String,
+        _ prefix: String = "a",
+        _ accessibility: Accessibility = .whenUnlocked,
+        text: String? = nil
+    ) throws -> StoredItem {
+        try StoredItem(
+            key: ItemKey(prefix: prefix, key: key),
+            value: ArchivedValue(data: Data((text ?? "of \(key)").utf8), format: ValueFormat(rawValue: 130)),
+            accessibility: accessibility,
+            modified: now,
+            created: now - 100,
+            expires: key == "expired" ? .distantPast : nil,
+            label: "L",
+            comment: "C"
+        )
+    }
+
+    private func migratable() throws -> [StoredItem] {
+        try [
+            item("1"), item("2", "a", .afterFirstUnlock), item("3", "b", .always), item("expired"),
+            item("Café 🔑", "b"), item("large", "a", text: String(repeating: "x", count: 70_000)),
+            item("empty", "b", text: ""),
+        ]
+    }
+
+    private func prepare() throws -> EncryptedFileBackend {
+        let backend = source.backend()
+        for item in try migratable() { try backend.write(item, policy: .addOnly) }
+        for accessibility in [
+            Accessibility.whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
+        ] {
+            try backend.write(item(accessibility.rawValue, "b", accessibility), policy: .addOnly)
+        }
+        return backend
+    }
+
+    private func items(_ backend: EncryptedFileBackend) throws -> Set<StoredItem> {
+        var items: Set<StoredItem> = []
+        for prefix in try backend.prefixes() {
+            for key in try backend.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).keys {
+                items.insert(try #require(try backend.item(for: key, now: ItemAttributes.beforeAnyExpiry)))
+            }
+        }
+        return items
+    }
+
+    @discardableResult
+    private func export(_ backend: EncryptedFileBackend, prefix: String? = nil) throws -> ExportReport {
+        try backend.export(to: path, passphrase: .value("passphrase"), prefix: prefix, strength: .interactive)
+    }
+
+    private func restore(_ backend: EncryptedFileBackend, _ policy: ImportPolicy = .keep) throws
+        -> ImportReport
+    {
+        try backend.importBackup(from: path, passphrase: .value("passphrase"), existing: policy)
+    }
+
+    @Test func everyMigratableItemArrivesAndTheOthersAreNamed() throws {
+        let report = try export(prepare())
+        #expect(report.exported == 7)
+        #expect(Set(report.leftOut.map(\.key)) == ["aku", "cku", "dku"])
+        #expect(try TestStore.Entry(path).mode == S_IFREG | 0o600)
+        let backend = target.backend()
+        #expect(try restore(backend).imported == 7)
+        #expect(try items(target.backend()) == Set(migratable()))
+        #expect(try items(backend) == Set(migratable()))
+    }
+
+    @Test func onePrefixAlone() throws {
+        #expect(try export(prepare(), prefix: "b").exported == 3)
+        _ = try restore(target.backend())
+        #expect(try target.backend().prefixes() == ["b"])
+    }
+
+    @Test func anEmptyStore() throws {
+        #expect(try export(source.backend()).exported == 0)
+        #expect(try restore(target.backend()).imported == 0)
+        #expect(!FileManager.default.fileExists(atPath: target.directory))
+        #expect(!FileManager.default.fileExists(atPath: source.directory))
+    }
+
+    @Test func existingItems() throws {
+        try export(prepare())
+        let own = try item("1", "a", .always, text: "the target's own")
+        for (policy, imported, kept) in [(ImportPolicy.keep, 6, ["1"]), (.replace, 7, []), (.fail, 0, [])] {
+            let target = try TestStore()
+            let backend = target.backend()
+            try backend.write(own, policy: .addOnly)
+            let before = try target.snapshot()
+            let found = lockboxError {
+                let report = try restore(backend, policy)
+                #expect(report.imported == imported)
+                #expect(report.kept.map(\.key) == kept)
+            }
+            #expect(found?.name == (policy == .fail ? "duplicateItem" : nil))
+            if policy == .fail { #expect(try target.snapshot() == before) }
+            let expected = policy == .replace ? try item("1") : own
+            #expect(try backend.item(for: own.key, now: now) == expected)
+            if policy != .fail {
+                let again = try restore(backend, policy == .keep ? .keep : .fail)
+                #expect(again.imported == 0 && again.unchanged + again.kept.count == 7)
+            }
+        }
+    }
+
+    @Test func lockedItems() throws {
+        let backend = try prepare()
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let locked = source.backend()
+        #expect(lockboxError { try export(locked) }?.name == "interactionNotAllowed")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: Directory.parentPath(of: path)) == ["store"]
+        )
+        try export(backend)
+
+        let receiver = target.backend()
+        try receiver.setPasscode(.value("5678"), strength: .interactive)
+        try receiver.lock()
+        let before = try target.snapshot()
+        #expect(lockboxError { try restore(receiver) }?.name == "interactionNotAllowed")
+        #expect(try target.snapshot() == before)
+        try receiver.unlock(.value("5678"))
+        #expect(try restore(receiver).imported == 7)
+    }
+
+    @Test func anItemThatCannotBeReadStopsTheExport() throws {
+        let backend = try prepare()
+        try export(backend)
+        let before = try readBytes(path)
+        try overwrite(source.path("2", prefix: "a"), [])
+        #expect(lockboxError { try export(backend) }?.name == "corrupt")
+        #expect(try readBytes(path) == before, "the earlier backup is still there")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: Directory.parentPath(of: path)).sorted() == [
+                "backup", "store",
+            ]
+        )
+    }
+
+    @Test func aWrongPassphraseOrADamagedFileChangesNothing() throws {
+        let backend = source.backend()
+        try backend.write(item("1"), policy: .addOnly)
+        try backend.write(item("2"), policy: .addOnly)
+        try export(backend)
+        let original = try readBytes(path)
+        let receiver = target.backend()
+        try receiver.write(item("own"), policy: .addOnly)
+        let before = try target.snapshot()
+        #expect(
+            lockboxError { try receiver.importBackup(from: path, passphrase: .value("x")) }?.name
+                == "wrongPasscode"
+        )
+        #expect(
+            lockboxError { try receiver.importBackup(from: path + "-missing", passphrase: .value("x")) }?.name
+                == "storageFailure"
+        )
+
+        // With the key in hand: Argon2id for each would take minutes. What the header says is tried below.
+        let reader = try BackupReader(path, SystemCalls())
+        let header = try reader.header()
+        let key = try reader.key(header, .value("passphrase"))
+        func expectRefusal(_ bytes: [UInt8], _ what: String) throws {
+            try overwrite(path, bytes)
+            let found = lockboxError { try BackupReader(path, SystemCalls()).read(key, header) { _ in } }
+            #expect(
+                ["corrupt", "authenticationFailed"].contains(found?.name),
+                "\(what): \(String(describing: found))"
+            )
+        }
+        for index in header.count..<original.count {
+            var bytes = original
+            bytes[index] ^= 1 << (index % 8)
+            try expectRefusal(bytes, "byte \(index)")
+        }
+        for length in header.count..<original.count {
+            try expectRefusal(Array(original[..<length]), "length \(length)")
+        }
+        try expectRefusal(original + [0], "a byte more")
+        let box = 4 + Int(original[72]) + Int(original[73]) << 8
+        let (first, second) = (original[72..<72 + box], original[72 + box..<72 + 2 * box])
+        try expectRefusal(
+            Array(original[..<72] + second + first + original[(72 + 2 * box)...]),
+            "two items exchanged"
+        )
+        try expectRefusal(Array(original[..<72] + first + original[(72 + 2 * box)...]), "an item left out")
+
+        for index in 0..<header.count where index % 5 == 0 || index < 12 {
+            var bytes = original
+            bytes[index] ^= 0x80
+            try overwrite(path, bytes)
+            let found = lockboxError { try restore(receiver) }
+            #expect(
+                ["corrupt", "unsupportedVersion", "wrongPasscode", "authenticationFailed"].contains(
+                    found?.name
+                ),
+                "byte \(index): \(String(describing: found))"
+            )
+        }
+        #expect(try target.snapshot() == before)
+        try overwrite(path, original)
+        #expect(try restore(receiver).imported == 2, "the control")
+    }
+
+    @Test("Promise 2: a killed export leaves the old file or the new one")
+    func killedExport() throws {
+        _ = try prepare()
+        var number = 0
+        var status: Int32 = -SIGKILL
+        while status == -SIGKILL {
+            number += 1
+            try overwrite(path, [1, 2, 3])
+            status = try TestProcess("die-in", source.directory, "0", "export", path, "\(number)").wait()
+            if try readBytes(path) == [1, 2, 3] { continue }
+            #expect(try restore(TestStore().backend()).imported == 7, "call \(number)")
+        }
+        #expect(status == 0)
+        #expect(number > 10)
+    }
+
+    @Test("Promise 2: a killed import loses nothing, and can be run again")
+    func killedImport() throws {
+        try export(prepare())
+        var number = 0
+        var status: Int32 = -SIGKILL
+        while status == -SIGKILL {
+            number += 4
+            let target = try TestStore()
+            let own = try item("own", "c")
+            try target.backend().write(own, policy: .addOnly)
+            status = try TestProcess("die-in", target.directory, "\(number)", "import", path).wait()
+            let expected = Set(try migratable() + [own])
+            #expect(try items(target.backend()).isSubset(of: expected), "call \(number)")
+            let report = try restore(target.backend(), .fail)
+            #expect(report.imported + report.unchanged == 7, "call \(number)")
+            #expect(try items(target.backend()) == expected, "call \(number)")
+        }
+        #expect(status == 0)
+        #expect(number > 100)
+    }
+}
