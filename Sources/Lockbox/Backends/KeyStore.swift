@@ -60,7 +60,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         while true {
             guard try keyring(creating: false) != nil else { return }
             guard let block = try current().keybag.passcode else { return }
-            let key = try passcode.withBytes { try block.key($0) }
+            let key = try derive(passcode) { try block.key($0) }
             let isDone = try changes.withLock {
                 // Another process may have changed the passcode meanwhile.
                 guard try current().keybag.passcode == block else { return false }
@@ -83,7 +83,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     func setPasscode(_ passcode: Passcode, strength: PasscodeStrength) throws {
         _ = try keyring(creating: true)
         guard try current().keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
-        let (block, key) = try passcode.withBytes { try PasscodeBlock.make($0, strength: strength) }
+        let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
         try rewrite { opened in
             guard opened.keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
             let slot = Keyring.Slot(.classKey(.whenPasscodeSetThisDeviceOnly), opened.keybag.epoch)
@@ -95,7 +95,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Only what is unlocked can be wrapped anew: who can do this has every key already.
     func changePasscode(to passcode: Passcode, strength: PasscodeStrength) throws {
         try checkIsUnlocked()
-        let (block, key) = try passcode.withBytes { try PasscodeBlock.make($0, strength: strength) }
+        let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
         try rewrite { (block, $0.keyring.keys { _ in true }, key) }
     }
 
@@ -104,6 +104,17 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         try rewrite { opened in
             (nil, opened.keyring.keys { $0 != .classKey(.whenPasscodeSetThisDeviceOnly) }, nil)
         }
+    }
+
+    /// How often Argon2id has run for this store, for tests.
+    let derivations = Protected(0)
+
+    private func derive<Result>(
+        _ passcode: Passcode,
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        derivations.withLock { $0 += 1 }
+        return try passcode.withBytes(body)
     }
 
     private func checkIsUnlocked() throws {
