@@ -118,6 +118,41 @@ import Testing
         #expect(try readBytes(target) == bytes, "the target is untouched")
     }
 
+    @Test(arguments: Impostor.possible.filter { $0 != .hardLink })
+    func impostorsAreNotRemoved(_ impostor: Impostor) throws {
+        let path = try path(of: "item")
+        let target = Directory.parentPath(of: store.directory) + "/target"
+        let bytes = try readBytes(path)
+        let reason = try put(impostor, at: path)
+        let lockbox = try store.lockbox()
+        let before = try store.snapshot()
+        for remove in [{ try lockbox.removeObject(forKey: "key") }, { try lockbox.removeAllObjects() }] {
+            guard case .unsafePermissions(path, let found) = lockboxError(remove) else {
+                Issue.record("it was not refused")
+                continue
+            }
+            #expect(found.contains(reason))
+        }
+        #expect(try store.snapshot() == before)
+        #expect(try readBytes(target) == bytes)
+    }
+
+    /// The root's lock is taken when the keybag is made or rewritten.
+    @Test(arguments: Impostor.possible)
+    func impostorsOfTheRootsLock(_ impostor: Impostor) throws {
+        let path = try path(of: "lock")
+        let reason = try put(impostor, at: path)
+        let before = try store.snapshot()
+        let error = lockboxError { try store.backend().setPasscode(.value("1234"), strength: .interactive) }
+        guard case .unsafePermissions(path, let found) = error else {
+            Issue.record("it was not refused: \(String(describing: error))")
+            return
+        }
+        #expect(found.contains(reason))
+        #expect(try store.snapshot() == before)
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "secret", "readers need no lock")
+    }
+
     @Test(arguments: Impostor.possible)
     func impostorsOfTheLock(_ impostor: Impostor) throws {
         let path = try path(of: "scope") + "/lock"

@@ -166,6 +166,18 @@ final class Directory: Sendable {
         }
     }
 
+    /// Removes a plain file, if it is there.
+    func removeFile(_ name: String) throws {
+        if let kind = FileIdentity.kind(of: name, at: descriptor, calls), kind != FileIdentity.plainFile {
+            throw LockboxError.unsafePermissions(
+                path: filePath(name),
+                reason: "it is \(kind), not a plain file"
+            )
+        }
+        let result = calls.unlink(name, at: descriptor)
+        if result != -Int(ENOENT) { try check(result, "unlink", filePath(name)) }
+    }
+
     /// Makes what was created, renamed or removed in this folder survive a power cut.
     func synchronize() throws {
         try check(calls.fsync(descriptor), "fsync", path)
@@ -234,6 +246,8 @@ struct FileIdentity: Equatable {
         inode = Int64(truncatingIfNeeded: status.st_ino)
     }
 
+    static let plainFile = "a plain file"
+
     /// Nil if there is nothing of that name.
     static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String? {
         var status = stat()
@@ -242,7 +256,7 @@ struct FileIdentity: Equatable {
 
     static func kind(_ status: stat) -> String {
         switch status.st_mode & S_IFMT {
-        case S_IFREG: "a plain file"
+        case S_IFREG: plainFile
         case S_IFDIR: "a folder"
         case S_IFLNK: "a symbolic link"
         case S_IFIFO: "a FIFO"

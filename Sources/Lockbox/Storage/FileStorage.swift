@@ -133,9 +133,7 @@ public final class FileStorage: RecordStorage {
         guard let folder = try folder(Place(scope: scope), creating: false) else { return }
         var failure: (any Error)?
         for name in names {
-            let result = calls.unlink(name, at: folder.descriptor)
-            if result == -Int(ENOENT) { continue }
-            do { try check(result, "unlink", folder.filePath(name)) } catch {
+            do { try folder.removeFile(name) } catch {
                 failure = error
                 break
             }
