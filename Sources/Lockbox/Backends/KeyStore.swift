@@ -47,11 +47,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     var lockState: LockState {
         get throws {
-            guard let keyring = try keyring(creating: false) else { return .noPasscode }
+            guard try keyring(creating: false) != nil else { return .noPasscode }
             let opened = try current()
             if opened.keybag.passcode == nil { return .noPasscode }
-            if keyring.isOpen(.whenUnlocked) { return .unlocked }
-            return keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
+            if opened.keyring.isOpen(.whenUnlocked) { return .unlocked }
+            return opened.keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
         }
     }
 
@@ -170,8 +170,6 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             }
         }
     }
-
-    // MARK: The passcode's keybag
 
     /// Replaces the keybag by one with another passcode: one file, whatever the number of items.
     private func rewrite(

@@ -5,8 +5,8 @@ extension SealedBackend {
     /// have become known.
     ///
     /// Other processes may go on reading and writing. An interrupted rotation is carried on by the next call; until then
-    /// every item is readable, under its old key or its new one. Items whose names are known to somebody keep their
-    /// file names.
+    /// every item is readable, under its old key or its new one. File names stay as they are, and with them the key that
+    /// they are made with.
     ///
     /// - Parameter progress: Is called after each item.
     /// - Returns: What was done. An item that cannot be read keeps the old keys alive.
@@ -28,7 +28,10 @@ extension SealedBackend {
             progress(StoreProgress(completed: index + 1, total: items.count))
         }
         // Looked at once more: a key that is dropped too early is the loss of an item.
-        let left = try allItems(keyring).filter { try seal(of: $0)?.epoch != keyring.epoch }
+        let left = try allItems(keyring).filter { item in
+            // None: it was removed since it was listed.
+            try seal(of: item).map { $0.epoch != keyring.epoch } ?? false
+        }
         for item in left where report.unreadable[storage.location(of: item.record)] == nil {
             let location = storage.location(of: item.record)
             report.unreadable[location] = .corrupt(record: location, reason: "it is not under the new keys")

@@ -8,7 +8,8 @@ final class Directory: Sendable {
     let descriptor: CInt
     let calls: SystemCalls
     let identity: FileIdentity
-    /// Lets one thread at a time ask for the folder's lock file, which tells only processes apart fairly.
+    /// Held around the folder's lock file, so that the threads of one process wait for each other here, and only the first
+    /// of them polls.
     let writers = NSLock()
 
     private init(path: String, descriptor: CInt, calls: SystemCalls, identity: FileIdentity) {
