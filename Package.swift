@@ -21,7 +21,8 @@ let package = Package(
             pkgConfig: "libsodium",
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]
         ),
-        .target(name: "Lockbox", dependencies: ["Clibsodium"], swiftSettings: settings),
+        .systemLibrary(name: "CLinux"),
+        .target(name: "Lockbox", dependencies: ["Clibsodium", "CLinux"], swiftSettings: settings),
         .target(name: "LockboxTesting", dependencies: ["Lockbox"], swiftSettings: settings),
         .executableTarget(
             name: "LockboxTestProcess",

@@ -21,18 +21,24 @@ public struct DeviceKey: Sendable {
     public static let stored = DeviceKey(source: .stored)
 
     /// Given by the app: at least 32 secret bytes that are hard to guess, as from a random generator; not a passcode.
+    ///
+    /// - Parameter bytes: The key. The caller's own copy is not wiped.
     public static func bytes(_ bytes: [UInt8]) -> DeviceKey {
         DeviceKey(source: .given(name: "given by the app") { bytes })
     }
 
     /// The contents, every byte of them, of a file elsewhere: on another disk, or in memory. At least 32 and at most
     /// 4,096 bytes.
+    ///
+    /// - Parameter path: The file, which is read whenever the keybag is. Symbolic links are followed.
     public static func file(_ path: String) -> DeviceKey {
         DeviceKey(source: .given(name: path) { try SecretReader.file(path, maximum: 4096) })
     }
 
     /// The file of that name in `$CREDENTIALS_DIRECTORY`, where systemd puts a service's credentials, perhaps unsealed by
-    /// the machine's TPM.
+    /// the machine's TPM. At least 32 and at most 4,096 bytes.
+    ///
+    /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-device-key") -> DeviceKey {
         DeviceKey(
             source: .given(name: "credential \(name)") {

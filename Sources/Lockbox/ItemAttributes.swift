@@ -77,7 +77,9 @@ public struct ItemAttributes: Sendable, Hashable {
     /// A date before every expiry there can be: a call that is given this as `now` sees every item.
     public static let beforeAnyExpiry = Date(timeIntervalSinceReferenceDate: -.infinity)
 
-    /// Whether the item reads as absent at `now`.
+    /// Whether the item reads as absent at `now`: from ``expires`` on, that instant included.
+    ///
+    /// - Parameter now: The date to go by.
     public func isExpired(at now: Date) -> Bool {
         expires.map { $0 <= now } ?? false
     }

@@ -11,7 +11,14 @@ import Foundation
 /// Every method exists as a static one too, on the process-wide ``default``. A `Lockbox` is a small value: make
 /// as many as there are prefixes, and share the backend.
 ///
-/// Every method throws ``LockboxError``, and whatever else a backend of the app's own throws.
+/// Every method throws ``LockboxError``, and whatever else a backend of the app's own throws. These any call on the
+/// encrypted store can throw, and the methods below name only what comes on top:
+///
+/// - ``LockboxError/invalidKey(reason:)`` for a key that ``ItemKey`` refuses;
+/// - ``LockboxError/storageFailure(operation:path:errno:)`` if a system call failed;
+/// - ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` or
+///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item that has to be read cannot be opened;
+/// - ``LockboxError/deviceKeyMismatch(path:)`` and ``LockboxError/unsafePermissions(path:reason:)``.
 public struct Lockbox: Sendable {
     /// What this program's keys are kept apart by; by default its bundle identifier.
     public let keyPrefix: String
@@ -58,7 +65,11 @@ public struct Lockbox: Sendable {
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
     ///   - policy: What to do if the key is taken, or is not.
-    /// - Throws: ``LockboxError``. The item is then as it was before.
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, as the policy says;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if this class, or the class of the item that is there, is locked;
+    ///   ``LockboxError/passcodeNotSet`` if the class needs a passcode;
+    ///   ``LockboxError/encodingFailed(key:underlying:)``; ``LockboxError/valueTooLarge(size:limit:)`` over
+    ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``. The item is then as it was before.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -86,7 +97,10 @@ public struct Lockbox: Sendable {
     /// - Parameters:
     ///   - type: The type that was archived; may be left out where it can be inferred.
     ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    /// - Throws: ``LockboxError``, also if the item holds another type. The item stays as it is.
+    /// - Returns: The value; nil if there is no such item, or if it has expired.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked;
+    ///   ``LockboxError/decodingFailed(key:type:underlying:)`` or ``LockboxError/typeMismatch(key:stored:type:)`` if the item
+    ///   holds another type. The item stays as it is.
     public func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -97,23 +111,39 @@ public struct Lockbox: Sendable {
     // MARK: One item
 
     /// Removes the item, if there is one; also one that is locked or damaged.
+    ///
+    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Throws: ``LockboxError``. The item may then be there still.
     public func removeObject(forKey key: String) throws {
         try backend.remove(itemKey(key))
     }
 
     /// Whether there is such an item. Does not open its value.
+    ///
+    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Returns: true also for an item that is locked; false for one that has expired.
+    /// - Throws: ``LockboxError``, also if the item is damaged.
     public func containsObject(forKey key: String) throws -> Bool {
         try attributes(forKey: key) != nil
     }
 
     /// What is known of the item besides its value, or nil if there is no such item.
+    ///
+    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Returns: The attributes, also of an item that is locked; nil for one that has expired.
+    /// - Throws: ``LockboxError``, also if the item is damaged.
     public func attributes(forKey key: String) throws -> ItemAttributes? {
         try backend.attributes(for: itemKey(key), now: now())
     }
 
     /// Moves the item to another class. At no instant is it absent, or under both.
     ///
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item.
+    /// - Parameters:
+    ///   - accessibility: The class that it is to have.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if one of the two classes is locked; ``LockboxError/passcodeNotSet`` if the
+    ///   new one needs a passcode. The item stays as it is.
     public func setAccessibility(_ accessibility: Accessibility, forKey key: String) throws {
         try backend.setAccessibility(accessibility, for: itemKey(key), now: now())
     }
@@ -121,24 +151,34 @@ public struct Lockbox: Sendable {
     // MARK: All items of this prefix
 
     /// The keys of this prefix, in no order.
+    ///
+    /// - Returns: The keys of the items that have not expired, locked ones too.
+    /// - Throws: ``LockboxError``, also if one of the items is damaged.
     public func allKeys() throws -> Set<String> {
         Set(try backend.attributes(prefix: keyPrefix, now: now()).keys.map(\.key))
     }
 
     /// The attributes of every item of this prefix, by key.
+    ///
+    /// - Returns: Those of the items that have not expired, locked ones too.
+    /// - Throws: ``LockboxError``, also if one of the items is damaged.
     public func allAttributes() throws -> [String: ItemAttributes] {
         let all = try backend.attributes(prefix: keyPrefix, now: now())
         return Dictionary(all.map { ($0.key.key, $0.value) }) { first, _ in first }
     }
 
-    /// Removes every item of this prefix, and of no other.
+    /// Removes every item of this prefix, and of no other; also those that are locked, damaged or expired.
+    ///
+    /// - Throws: ``LockboxError``. Some of the items may then have been removed.
     public func removeAllObjects() throws {
         try backend.removeAll(prefix: keyPrefix)
     }
 
-    /// Removes the items of this prefix that have expired, which read as absent already.
+    /// Removes the items of this prefix that have expired, which read as absent already. Damaged ones stay: when they
+    /// expire is not known.
     ///
     /// - Returns: How many those were.
+    /// - Throws: ``LockboxError``. Some of the items may then have been removed.
     @discardableResult
     public func removeExpired() throws -> Int {
         try backend.removeExpired(prefix: keyPrefix, now: now())

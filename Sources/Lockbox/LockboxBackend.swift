@@ -24,23 +24,50 @@ import Foundation
 public protocol LockboxBackend: Sendable {
     /// Stores `item`.
     ///
+    /// - Parameters:
+    ///   - item: Key, value and attributes. Its ``ItemAttributes/modified`` is the date of the write.
+    ///   - policy: What to do if the key is taken, or is not.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)`` as `policy` says;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
     func write(_ item: StoredItem, policy: WritePolicy) throws
 
     /// The whole item, value and attributes of one and the same write; or nil if it is absent at `now`.
+    ///
+    /// - Parameters:
+    ///   - key: Which item.
+    ///   - now: An item that is expired then is absent.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
+    ///   read.
     func item(for key: ItemKey, now: Date) throws -> StoredItem?
 
     /// The value alone; or nil if the item is absent at `now`. By default, ``item(for:now:)``'s.
+    ///
+    /// - Parameters:
+    ///   - key: Which item.
+    ///   - now: An item that is expired then is absent.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
+    ///   read.
     func value(for key: ItemKey, now: Date) throws -> ArchivedValue?
 
     /// The attributes alone, without opening the value; or nil if the item is absent at `now`.
+    ///
+    /// - Parameters:
+    ///   - key: Which item. It may be locked.
+    ///   - now: An item that is expired then is absent.
+    /// - Throws: ``LockboxError`` if they cannot be read.
     func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes?
 
     /// The attributes of every item of `prefix` that is there at `now`.
+    ///
+    /// - Parameters:
+    ///   - prefix: Whose items.
+    ///   - now: Items that are expired then are absent.
+    /// - Throws: ``LockboxError`` if those of one item cannot be read.
     func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes]
 
     /// Every prefix that has items, expired ones included. Not those that begin with a NUL: they are Lockbox's own.
+    ///
+    /// - Throws: ``LockboxError`` if they cannot be read.
     func prefixes() throws -> Set<String>
 
     /// Replaces, removes or makes an item in one step that no other call on the key can come between.
@@ -49,30 +76,52 @@ public protocol LockboxBackend: Sendable {
     ///   - key: Which item.
     ///   - now: An item that is expired then is absent.
     ///   - change: Gets the item, or nil if it is absent, and returns what is to be there instead, nil for nothing, with
-    ///     its dates as they are to be. It must not call the backend. What it throws is thrown on, and nothing changes.
+    ///     its dates as they are to be. Where nothing has been stored yet it may be called twice. It may
+    ///     use the backend for items of other prefixes, but not of this one. What it throws is thrown on, and the item does
+    ///     not change.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked.
     func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws
 
     /// Removes an item, if it is there.
+    ///
+    /// - Parameter key: Which item. It may be locked, expired or damaged.
+    /// - Throws: ``LockboxError`` if it cannot be removed.
     func remove(_ key: ItemKey) throws
 
     /// Removes every item of `prefix`, expired and damaged ones too.
+    ///
+    /// - Parameter prefix: Whose items.
+    /// - Throws: ``LockboxError`` if not all could be removed.
     func removeAll(prefix: String) throws
 
     /// Removes the items of `prefix` that are expired at `now`, and returns how many those were.
+    ///
+    /// - Parameters:
+    ///   - prefix: Whose items.
+    ///   - now: The date to go by.
+    /// - Throws: ``LockboxError`` if not all could be removed.
     @discardableResult
     func removeExpired(prefix: String, now: Date) throws -> Int
 }
 
 extension LockboxBackend {
-    /// The value of ``item(for:now:)``.
+    /// The value of ``item(for:now:)``: the whole item is read for it.
+    ///
+    /// - Parameters:
+    ///   - key: Which item.
+    ///   - now: An item that is expired then is absent.
+    /// - Throws: What ``item(for:now:)`` throws.
     public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
         try item(for: key, now: now)?.value
     }
 
-    /// Moves an item to another class. `now` becomes its ``ItemAttributes/modified``.
+    /// Moves an item to another class.
     ///
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if it is absent at `now`.
+    /// - Parameters:
+    ///   - accessibility: The class that it is to have.
+    ///   - key: Which item.
+    ///   - now: Becomes its ``ItemAttributes/modified``. An item that is expired then is absent.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if it is absent; what ``update(_:now:_:)`` throws.
     public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
         try update(key, now: now) { old in
             guard let old else { throw LockboxError.itemNotFound(key: key.key) }

@@ -19,24 +19,33 @@ public struct Passcode: Sendable {
 
     private init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
 
-    /// The passcode itself. The caller's own string cannot be wiped.
+    /// The passcode itself.
+    ///
+    /// - Parameter passcode: 1 to 1,024 bytes of UTF-8. The caller's own string cannot be wiped.
     public static func value(_ passcode: String) -> Passcode {
         Passcode { Array(passcode.utf8) }
     }
 
     /// What a closure returns; for programs that have their own way to ask.
+    ///
+    /// - Parameter passcode: Is called whenever the passcode is needed. What it throws is thrown on.
     public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> Passcode {
         Passcode { Array(try passcode().utf8) }
     }
 
     /// The contents of a file. Symbolic links are followed, as Kubernetes mounts secrets through them; who may read
     /// the file is up to its owner.
+    ///
+    /// - Parameter path: The file. Where it cannot be opened, the call that needs the passcode throws
+    ///   ``LockboxError/storageFailure(operation:path:errno:)``.
     public static func file(_ path: String) -> Passcode {
         Passcode { try SecretReader.file(path, maximum: maximumLength + 2) }
     }
 
     /// What can be read from an open descriptor, up to its end: a pipe or a file, not a terminal. The descriptor
     /// stays open.
+    ///
+    /// - Parameter descriptor: Its number. What has been read from a pipe is gone: for one use only.
     public static func fileDescriptor(_ descriptor: Int32) -> Passcode {
         Passcode {
             try SecretReader.descriptor(
@@ -49,6 +58,8 @@ public struct Passcode: Sendable {
 
     /// The file of that name in `$CREDENTIALS_DIRECTORY`, where systemd puts a service's credentials
     /// (`LoadCredential=`, `LoadCredentialEncrypted=`).
+    ///
+    /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-passcode") -> Passcode {
         Passcode {
             guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
@@ -60,6 +71,8 @@ public struct Passcode: Sendable {
 
     /// An environment variable: a last resort. Other processes of the user can read it in `/proc`, children inherit
     /// it, and it may end up in logs.
+    ///
+    /// - Parameter name: The variable. An empty one counts as not set.
     public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> Passcode {
         Passcode {
             guard let value = Environment[name] else {

@@ -8,11 +8,17 @@ public protocol ValueCoder: Sendable {
     /// a coder never sees bytes that another one wrote. An app's own coder takes a number from 128 on.
     var format: ValueFormat { get }
 
-    /// The bytes of a value. What it throws becomes the `underlying` error of
-    /// ``LockboxError/encodingFailed(key:underlying:)``.
+    /// The bytes of a value.
+    ///
+    /// - Parameter value: What is to be archived.
+    /// - Throws: Any error. It becomes the `underlying` one of ``LockboxError/encodingFailed(key:underlying:)``.
     func encode<Value: Encodable>(_ value: Value) throws -> Data
 
-    /// The value of bytes that ``encode(_:)`` made. What it throws becomes the `underlying` error of
-    /// ``LockboxError/decodingFailed(key:type:underlying:)``.
+    /// The value of bytes that ``encode(_:)`` made.
+    ///
+    /// - Parameters:
+    ///   - type: The type that is asked for, which need not be the one that was archived.
+    ///   - data: The bytes.
+    /// - Throws: Any error. It becomes the `underlying` one of ``LockboxError/decodingFailed(key:type:underlying:)``.
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value
 }

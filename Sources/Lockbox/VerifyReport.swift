@@ -1,4 +1,4 @@
-/// What ``SealedBackend/verify()`` found.
+/// What ``SealedBackend/verify(progress:)`` found.
 public struct VerifyReport: Sendable {
     /// How many items are whole.
     public internal(set) var intact = 0

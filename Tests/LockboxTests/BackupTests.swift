@@ -156,6 +156,19 @@ import Testing
         )
     }
 
+    /// Without it, some file systems leave out what is replaced while the names are read: tmpfs and btrfs do.
+    @Test func theItemsAreListedWhileNobodyWrites() throws {
+        _ = try prepare()
+        let trace = Protected<[SystemCalls.Call]>([])
+        let calls = SystemCalls(fault: { call in
+            trace.withLock { if [.flock, .readdir].contains(call) { $0.append(call) } }
+            return nil
+        })
+        try export(source.backend(calls))
+        // The folder of the prefixes, then each of the two.
+        #expect(trace.withLock { $0.suffix(5) } == [.readdir, .flock, .readdir, .flock, .readdir])
+    }
+
     @Test func aWrongPassphraseOrADamagedFileChangesNothing() throws {
         let backend = source.backend()
         try backend.write(item("1"), policy: .addOnly)

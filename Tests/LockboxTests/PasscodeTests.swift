@@ -309,6 +309,52 @@ import Testing
         }
     }
 
+    /// As a kill does, a failure between the new keybag and the removal leaves items that nothing opens.
+    @Test func anInterruptedRemovalOfThePasscodeIsCarriedOn() throws {
+        _ = try prepare()
+        let backend = store.backend(SystemCalls(fault: { $0 == .unlink ? .failure(EIO) : nil }))
+        try backend.unlock(.value("1234"))
+        #expect(lockboxError { try backend.removePasscode() }?.name == "storageFailure")
+        let path = try store.path("akpu")
+        #expect(FileManager.default.fileExists(atPath: path))
+        #expect(lockboxError { try store.backend().removePasscode() }?.name == "passcodeNotSet")
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(try lockbox(store.backend()).allKeys().count == Accessibility.allCases.count - 1)
+    }
+
+    @Test func whatAnotherProcessWritesUnderTheNextPasscodeStays() throws {
+        _ = try prepare()
+        let other = store.backend()
+        let renames = Protected(0)
+        let backend = store.backend(
+            SystemCalls(fault: { call in
+                // The keybag is written, and its lock let go: next is the lock of the items that are to go.
+                guard
+                    renames.withLock({
+                        $0 += call == .rename ? 1 : 0; return $0 == 1 && call == .flock
+                    })
+                else {
+                    return nil
+                }
+                renames.withLock { $0 += 1 }
+                let written = lockboxError {
+                    try other.setPasscode(.value("5678"), strength: .interactive)
+                    try Lockbox(keyPrefix: TestStore.prefix, backend: other).archiveObject(
+                        "new",
+                        forKey: "akpu",
+                        accessibility: .whenPasscodeSetThisDeviceOnly
+                    )
+                }
+                #expect(written == nil)
+                return nil
+            })
+        )
+        try backend.unlock(.value("1234"))
+        try backend.removePasscode()
+        #expect(renames.withLock { $0 } == 2)
+        #expect(try lockbox(other).unarchiveObject(forKey: "akpu") == "new")
+    }
+
     // MARK: Other processes
 
     /// A backend that was open before, and writes after: as another process would.

@@ -35,6 +35,12 @@ import Testing
         #expect(empty.intact == 0 && empty.findings.isEmpty)
     }
 
+    @Test func itTellsHowFarItHasCome() throws {
+        var told: [StoreProgress] = []
+        _ = try store.backend().verify { told.append($0) }
+        #expect(told == (1...4).map { StoreProgress(completed: $0, total: 4) })
+    }
+
     @Test func everyKindOfFinding() throws {
         let (damaged, cut, open, link) = (
             try store.path("0"), try store.path("1"), try store.path("2"), try store.path("x")

@@ -24,6 +24,7 @@ struct Session: Codable {
         print("Lockbox beside C with libsodium, 256-byte values, in \(place)\n")
         print("| operation | Lockbox, median | C, median | ratio |\n|---|---:|---:|---:|")
         try Benchmarks(directory).run()
+        try unlocked("\(directory)-passcode")
     }
 
     private let small: Lockbox
@@ -40,6 +41,30 @@ struct Session: Codable {
         try small.archiveObject(session, forKey: "session")
         try large.archiveObject(data, forKey: "key0")
         floor = Floor(directory)
+    }
+
+    /// What looking into the kernel's keyring costs each call.
+    private static func unlocked(_ directory: String) throws {
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let (own, shared) = (
+            EncryptedFileBackend(directory: directory), EncryptedFileBackend(directory: directory)
+        )
+        try own.setPasscode(.value("passcode"), strength: .interactive)
+        guard try shared.unlock(.value("passcode"), scope: .user) == .user else {
+            print("| read Data, unlocked for the user | the kernel refuses | | |")
+            return
+        }
+        defer { try? shared.lock(includingAfterFirstUnlock: true) }
+        let lockbox = try (
+            own: Lockbox(keyPrefix: "p", backend: own), shared: Lockbox(keyPrefix: "p", backend: shared)
+        )
+        try lockbox.own.archiveObject(Data(count: 256), forKey: "key")
+        compare(
+            "read Data, unlocked for the user, against unlocked for the process",
+            20_000,
+            { _ = try lockbox.shared.unarchiveObject(Data.self, forKey: "key") },
+            { _ = try lockbox.own.unarchiveObject(Data.self, forKey: "key") }
+        )
     }
 
     private func run() throws {

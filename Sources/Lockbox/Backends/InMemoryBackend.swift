@@ -5,6 +5,8 @@ import Foundation
 /// It behaves as a new store without a passcode does, with nothing on disk and nothing encrypted.
 public final class InMemoryBackend: LockboxBackend {
     private let items = Protected<[ItemKey: StoredItem]>([:])
+    /// Held by every change; recursive, as an update's closure may change items of other prefixes.
+    private let changes = NSRecursiveLock()
 
     /// An empty backend.
     public init() {}
@@ -12,7 +14,7 @@ public final class InMemoryBackend: LockboxBackend {
     /// See ``LockboxBackend/write(_:policy:)``.
     public func write(_ item: StoredItem, policy: WritePolicy) throws {
         try Self.check(item.attributes.accessibility)
-        try items.withLock { items in
+        try change { items in
             let old = Self.live(items[item.key], at: item.attributes.modified)
             try policy.check(key: item.key.key, exists: old != nil)
             let attributes = try item.attributes.changing(created: old?.attributes.created)
@@ -45,31 +47,35 @@ public final class InMemoryBackend: LockboxBackend {
 
     /// See ``LockboxBackend/update(_:now:_:)``.
     public func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        try items.withLock { items in
-            let new = try change(Self.live(items[key], at: now))
+        try changes.withLock {
+            let new = try change(item(for: key, now: now))
             if let new { try Self.check(new.attributes.accessibility) }
-            items[key] = new
+            items.withLock { $0[key] = new }
         }
     }
 
     /// See ``LockboxBackend/remove(_:)``.
     public func remove(_ key: ItemKey) {
-        items.withLock { $0[key] = nil }
+        change { $0[key] = nil }
     }
 
     /// See ``LockboxBackend/removeAll(prefix:)``.
     public func removeAll(prefix: String) {
-        items.withLock { items in items = items.filter { $0.key.prefix != prefix } }
+        change { items in items = items.filter { $0.key.prefix != prefix } }
     }
 
     /// See ``LockboxBackend/removeExpired(prefix:now:)``.
     @discardableResult
     public func removeExpired(prefix: String, now: Date) -> Int {
-        items.withLock { items in
+        change { items in
             let all = items.count
             items = items.filter { $0.key.prefix != prefix || !$0.value.attributes.isExpired(at: now) }
             return all - items.count
         }
+    }
+
+    private func change<Result>(_ body: (inout [ItemKey: StoredItem]) throws -> Result) rethrows -> Result {
+        try changes.withLock { try items.withLock(body) }
     }
 
     private static func live(_ item: StoredItem?, at now: Date) -> StoredItem? {

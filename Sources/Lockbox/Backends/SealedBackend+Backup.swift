@@ -13,6 +13,7 @@ extension SealedBackend {
     ///   - prefix: Only this prefix's items; nil, all.
     ///   - strength: What each guess at the passphrase costs.
     ///   - progress: Is called after each item.
+    /// - Returns: How many items are in the backup, and which are not.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read.
     ///   Then there is no file.
     @discardableResult
@@ -36,12 +37,10 @@ extension SealedBackend {
     ) throws -> ExportReport {
         let (block, key) = try passphrase.withBytes { try PasscodeBlock.make($0, strength: strength) }
         let header = BackupRecord.header(block)
-        var writer = try BackupWriter(path, calls)
+        var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let places = try keys.keyring(creating: false).map { keyring in
-            try storage.scopes().filter(keyring.isScopeName).flatMap { try items(scope: $0) }
-        }
+        let places = try keys.keyring(creating: false).map(allItems)
         for (number, place) in (places ?? []).enumerated() {
             try export(place, prefix, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
@@ -63,6 +62,7 @@ extension SealedBackend {
         let keyring = try keys.currentKeyring()
         guard let metadata = try metadata(place, keyring) else { return }  // removed meanwhile
         if let prefix, metadata.key.prefix != prefix { return }
+        if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
         if metadata.attributes.accessibility.isThisDeviceOnly {
             report.leftOut.append(metadata.key)
             return
@@ -83,6 +83,7 @@ extension SealedBackend {
     ///   - passphrase: The one that it was written with.
     ///   - existing: What is to be done with items that are there, and are others.
     ///   - progress: Is called after each item.
+    /// - Returns: How many items were written, and which were kept.
     /// - Throws: ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)``,
     ///   ``LockboxError/authenticationFailed(record:)``, ``LockboxError/interactionNotAllowed(_:)``,
     ///   ``LockboxError/duplicateItem(key:)``: nothing has changed then.

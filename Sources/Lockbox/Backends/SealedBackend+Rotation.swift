@@ -40,9 +40,10 @@ extension SealedBackend {
         return report
     }
 
-    /// Every item of the store. A writer that began with the old keys has finished when its scope's lock is had; one that
-    /// begins later has the new ones. So no item under old keys is missing here.
-    private func allItems(_ keyring: Keyring) throws -> [ItemRecord] {
+    /// Every item of the store, listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
+    /// A writer that began with the old keys of a rotation has finished when its scope's lock is had; one that begins later
+    /// has the new ones. So no item under old keys is missing here.
+    func allItems(_ keyring: Keyring) throws -> [ItemRecord] {
         try storage.scopes().filter(keyring.isScopeName).flatMap { scope in
             try storage.withLock(on: scope) { try items(scope: scope) }
         }

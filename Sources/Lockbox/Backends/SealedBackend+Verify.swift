@@ -5,8 +5,10 @@ extension SealedBackend {
     ///
     /// The values of classes that are locked are not opened; their number is in the report.
     ///
+    /// - Parameter progress: Is called after each record.
+    /// - Returns: How many items are whole, and whatever is not as it should be.
     /// - Throws: ``LockboxError`` if the storage cannot be read at all. What is wrong with its contents is in the report.
-    public func verify() throws -> VerifyReport {
+    public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
         report.findings = try storage.strays()
         let keyring: Keyring?
@@ -15,30 +17,38 @@ extension SealedBackend {
             return report
         }
         guard let keyring else { return report }
-        for scope in try storage.scopes() {
-            if keyring.isScopeName(scope) {
-                do { try verify(scope: scope, keyring, &report) } catch let error as LockboxError {
-                    report.add(error, scope)
-                }
-            } else {
-                report.add(.foreign, scope, "it is no folder of this store")
+        let records = try records(keyring, &report)
+        for (number, record) in records.enumerated() {
+            do { try verify(record, keyring, &report) } catch let error as LockboxError {
+                report.add(error, storage.location(of: record))
             }
+            progress(StoreProgress(completed: number + 1, total: records.count))
         }
         return report
     }
 
-    private func verify(scope: String, _ keyring: Keyring, _ report: inout VerifyReport) throws {
-        for name in try storage.names(scope: scope) {
-            let record = RecordName(scope: scope, name: name)
-            guard let id = RecordID(name: name) else {
-                report.add(.foreign, storage.location(of: record), "it is no item")
+    /// Every record of the store, whatever it is.
+    private func records(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [RecordName] {
+        var records: [RecordName] = []
+        for scope in try storage.scopes() {
+            guard keyring.isScopeName(scope) else {
+                report.add(.foreign, scope, "it is no folder of this store")
                 continue
             }
-            do { try verify(ItemRecord(record: record, id: id), keyring, &report) } catch let error
-                as LockboxError
-            {
-                report.add(error, storage.location(of: record))
+            do {
+                records += try storage.names(scope: scope).map { RecordName(scope: scope, name: $0) }
+            } catch let error as LockboxError {
+                report.add(error, scope)
             }
+        }
+        return records
+    }
+
+    private func verify(_ record: RecordName, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        if let id = RecordID(name: record.name) {
+            try verify(ItemRecord(record: record, id: id), keyring, &report)
+        } else {
+            report.add(.foreign, storage.location(of: record), "it is no item")
         }
     }
 

@@ -20,9 +20,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     /// - Parameters:
     ///   - storage: Where the records are.
     ///   - deviceKey: What wraps the keybag. Always the same for one store.
-    public init(storage: Storage, deviceKey: DeviceKey = .stored) {
+    public convenience init(storage: Storage, deviceKey: DeviceKey = .stored) {
+        self.init(storage: storage, deviceKey: deviceKey, kernel: KernelKeyring())
+    }
+
+    init(storage: Storage, deviceKey: DeviceKey, kernel: KernelKeyring) {
         self.storage = storage
-        keys = KeyStore(storage: storage, deviceKey: deviceKey)
+        keys = KeyStore(storage: storage, deviceKey: deviceKey, kernel: kernel)
     }
 
     // MARK: Reading
@@ -139,11 +143,15 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         }
     }
 
-    /// Removes every item of a class, of whatever prefix.
-    func removeItems(of accessibility: Accessibility) throws {
+    /// Removes every item of a class that was sealed with a key that the store has no more, of whatever prefix.
+    func removeUnopenableItems(of accessibility: Accessibility) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for scope in try storage.scopes() where keyring.isScopeName(scope) {
-            try removeItems(scope: scope) { try seal(of: $0)?.accessibility == accessibility }
+            try removeItems(scope: scope) { item in
+                guard let seal = try seal(of: item), seal.accessibility == accessibility else { return false }
+                // Looked at under the scope's lock: another process may have made a key again, and used it.
+                return try !keys.currentKeyring().holds(.classKey(accessibility), epoch: seal.epoch)
+            }
         }
     }
 
@@ -276,9 +284,25 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 
     /// The scope's items. If there are none, that must not be because the whole store has gone.
     private func existingItems(scope: String) throws -> [ItemRecord] {
-        let items = try items(scope: scope)
+        let items = try completeItems(scope: scope)
         if items.isEmpty { try keys.checkIsThere() }
         return items
+    }
+
+    /// A folder that is read in several pieces may leave out files that are replaced meanwhile, as seen on tmpfs and btrfs,
+    /// where the first piece has some 370 names. So a larger one is read once more while nobody writes.
+    private func completeItems(scope: String) throws -> [ItemRecord] {
+        let items = try items(scope: scope)
+        if items.count <= 256 { return items }
+        do { return try storage.withLock(on: scope) { try self.items(scope: scope) } } catch let error
+            as LockboxError
+        {
+            // Who may not lock finds what there is.
+            guard case .storageFailure(_, _, let code) = error, [EROFS, EACCES, EPERM].contains(code) else {
+                throw error
+            }
+            return items
+        }
     }
 
     /// The scope's items; damaged ones too, but not files that are none of ours.

@@ -1,46 +1,5 @@
 import Foundation
 
-/// Writes a backup beside its destination, and puts it there when it is whole.
-struct BackupWriter: ~Copyable {
-    private let destination: String
-    private let temporary: String
-    private let file: CInt
-    private let calls: SystemCalls
-    private var isFinished = false
-
-    init(_ path: String, _ calls: SystemCalls) throws {
-        destination = StoreLocation.absolute(path)
-        temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
-        self.calls = calls
-        let flags = O_WRONLY | O_CREAT | O_EXCL
-        let result = calls.open(temporary, at: SystemCalls.currentDirectory, flags, mode: 0o600)
-        file = CInt(try check(result, "open", temporary))
-    }
-
-    func write(_ bytes: [UInt8]) throws {
-        try bytes.withUnsafeBytes { bytes in
-            var offset = 0
-            while offset < bytes.count {
-                let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-                offset += try check(calls.write(file, rest), "write", temporary)
-            }
-        }
-    }
-
-    mutating func finish() throws {
-        try check(calls.fsync(file), "fsync", temporary)
-        let current = SystemCalls.currentDirectory
-        try check(calls.rename(temporary, at: current, to: destination, at: current), "rename", destination)
-        isFinished = true
-        try Directory.synchronizeParent(of: destination, calls: calls)
-    }
-
-    deinit {
-        calls.close(file)
-        if !isFinished { _ = calls.unlink(temporary, at: SystemCalls.currentDirectory) }
-    }
-}
-
 /// Reads a backup from its beginning, as often as wanted.
 struct BackupReader: ~Copyable {
     private let path: String
@@ -108,13 +67,8 @@ struct BackupReader: ~Copyable {
     /// As many bytes, or fewer at the end of the file.
     private func read(_ count: Int) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            let buffer = UnsafeMutableRawBufferPointer(buffer)
-            while filled < count {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<count])
-                let read = try check(calls.read(file, into: rest), "read", path)
-                if read == 0 { break }
-                filled += read
-            }
+            let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<count]))
+            filled = try calls.readAll(file, into: buffer, path: path)
         }
     }
 

@@ -11,6 +11,7 @@ final class Keyring: Sendable {
     /// whether a store's items and its keybag belong together.
     let storeTag: String
 
+    private let unlockNames: [String]
     private let names: SecretKey
     /// Few: looking through them costs less than a hash.
     private let keys: [Entry]
@@ -40,6 +41,7 @@ final class Keyring: Sendable {
         self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
             String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
         }
+        self.unlockNames = SharedUnlock.Level.allCases.map { SharedUnlock.name($0, keybag.storeID) }
         self.names = names
         self.keys = keys
         self.locked = keybag.entries.map(\.slot).filter { slot in !keys.contains { $0.slot == slot } }
@@ -51,6 +53,12 @@ final class Keyring: Sendable {
         if let found = keys.first(where: { $0.slot == slot }) { return found.key }
         if case .classKey(let accessibility) = role, locked.contains(slot) { throw .locked(accessibility) }
         throw .unknownKey
+    }
+
+    /// Whether the keybag has such a key, open or locked.
+    func holds(_ role: KeyRole, epoch: UInt32) -> Bool {
+        let slot = Slot(role, epoch)
+        return keys.contains { $0.slot == slot } || locked.contains(slot)
     }
 
     /// The keys that are open, but for those whose role is not wanted.
@@ -66,6 +74,9 @@ final class Keyring: Sendable {
     func isOpen(_ accessibility: Accessibility) -> Bool {
         (try? key(.classKey(accessibility), epoch: epoch)) != nil
     }
+
+    /// The kernel's name for the store's record of a level; made once, as it is asked for at every access.
+    func unlockName(_ level: SharedUnlock.Level) -> String { unlockNames[Int(level.rawValue) - 1] }
 
     /// The name of the scope that holds a prefix's items.
     func scopeName(prefix: String) -> String {

@@ -17,6 +17,7 @@ enum RecordKind: UInt32 {
     case keybag = 0x4B58_424C  // "LBXK"
     case deviceKey = 0x4458_424C  // "LBXD"
     case backup = 0x4558_424C  // "LBXE"
+    case sharedUnlock = 0x5558_424C  // "LBXU"
 
     private static let version: UInt8 = 1
     /// XChaCha20-Poly1305-IETF with keyed BLAKE2b, as ``SealedBox`` has it.

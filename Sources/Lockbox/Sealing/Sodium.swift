@@ -61,5 +61,6 @@ struct Personal {
     static let wrap = Personal("lockbox.wrap.v1")
     static let keybag = Personal("lockbox.bag.v1")
     static let backup = Personal("lockbox.export.1")
+    static let sharedUnlock = Personal("lockbox.unlock.1")
     static let deviceCheck = Personal("lockbox.dev.v1")
 }

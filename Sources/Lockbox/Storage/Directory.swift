@@ -122,14 +122,8 @@ final class Directory: Sendable {
         }
         let count = min(size, limit)
         try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
-            var offset = 0
-            while offset < count {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<count])
-                let read = try check(calls.read(file, into: rest), "read", filePath(name))
-                if read == 0 {
-                    throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
-                }
-                offset += read
+            if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
+                throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
             }
             try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
         }
@@ -145,7 +139,7 @@ final class Directory: Sendable {
         do {
             do {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
-                try bytes.withUnsafeBytes { try write($0, to: file, name) }
+                try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
                 // Never asked twice: the second answer may hide the first one's failure.
                 try check(calls.fsync(file), "fsync", filePath(name))
             } catch {
@@ -156,14 +150,6 @@ final class Directory: Sendable {
         } catch {
             _ = calls.unlink(name, at: descriptor)
             throw error
-        }
-    }
-
-    private func write(_ bytes: UnsafeRawBufferPointer, to file: CInt, _ name: String) throws {
-        var offset = 0
-        while offset < bytes.count {
-            let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-            offset += try check(calls.write(file, rest), "write", filePath(name))
         }
     }
 

@@ -19,6 +19,7 @@ public protocol RecordStorage: Sendable {
     ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
     ///   - body: Gets the bytes, for as long as it runs. What it throws is thrown on.
     /// - Returns: false, without calling `body`, if there is no such record.
+    /// - Throws: ``LockboxError`` if the record cannot be read.
     func read(
         _ record: RecordName,
         upTo limit: Int,
@@ -27,33 +28,57 @@ public protocol RecordStorage: Sendable {
     ) throws -> Bool
 
     /// Stores a record, in place of the one of that name, if there is one.
+    ///
+    /// - Parameters:
+    ///   - record: Which one.
+    ///   - bytes: What it is to hold.
+    /// - Throws: ``LockboxError``; the old record is there still, or the new one is not durable yet.
     func replace(_ record: RecordName, _ bytes: [UInt8]) throws
 
     /// Removes those of the named records that are there. When it has returned, none of them comes back, also if it was
     /// another process that removed it.
+    ///
+    /// - Parameters:
+    ///   - names: The names of the records. If there are none, earlier removals are made durable.
+    ///   - scope: The scope that they stand in; nil for records outside any.
+    /// - Throws: ``LockboxError``; some may have been removed.
     func remove(_ names: [String], scope: String?) throws
 
     /// The names of the scope's records.
+    ///
+    /// - Parameter scope: Need not be there.
+    /// - Throws: ``LockboxError`` if it cannot be read.
     func names(scope: String) throws -> [String]
 
     /// Every scope that was ever written to.
+    ///
+    /// - Throws: ``LockboxError`` if they cannot be read.
     func scopes() throws -> [String]
 
     /// Runs `body` while nobody else holds this lock.
     ///
     /// - Parameters:
     ///   - scope: The scope to lock; nil locks the records outside any.
-    ///   - body: What is to be done meanwhile.
+    ///   - body: What is to be done meanwhile. It may take the lock of the records outside any scope as well.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws; ``LockboxError`` if the lock cannot be had.
     func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result
 
     /// A value that differs whenever the record was stored anew; nil if there is no such record.
+    ///
+    /// - Parameter record: Which one.
+    /// - Throws: ``LockboxError`` if that cannot be found out.
     func revision(of record: RecordName) throws -> RecordRevision?
 
     /// What is in the storage beside records and scopes, and what of its own is not safe to use. Looks, and changes
     /// nothing. By default nothing.
+    ///
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
     func strays() throws -> [VerifyReport.Finding]
 
     /// What to call the record in an error: its path, or its like.
+    ///
+    /// - Parameter record: Which one. It need not be there.
     func location(of record: RecordName) -> String
 }
 
@@ -71,6 +96,10 @@ public struct RecordName: Sendable, Hashable {
     public let name: String
 
     /// Any name.
+    ///
+    /// - Parameters:
+    ///   - scope: The scope that the record stands in; nil, none.
+    ///   - name: Its name there: short ASCII.
     public init(scope: String? = nil, name: String) {
         self.scope = scope
         self.name = name
@@ -82,5 +111,7 @@ public struct RecordRevision: Sendable, Hashable {
     private let parts: [Int64]
 
     /// Of whatever numbers change together with the record.
+    ///
+    /// - Parameter parts: Two revisions with the same numbers are one.
     public init(_ parts: Int64...) { self.parts = parts }
 }

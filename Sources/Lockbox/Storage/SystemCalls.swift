@@ -143,3 +143,28 @@ struct SystemCalls: Sendable {
         }
     }
 }
+
+extension SystemCalls {
+    /// Fills the buffer, or as much of it as the file has; returns how much that is.
+    func readAll(_ file: CInt, into buffer: UnsafeMutableRawBufferPointer, path: @autoclosure () -> String)
+        throws
+        -> Int
+    {
+        var offset = 0
+        while offset < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[offset...])
+            let count = try check(read(file, into: rest), "read", path())
+            if count == 0 { break }
+            offset += count
+        }
+        return offset
+    }
+
+    func writeAll(_ bytes: UnsafeRawBufferPointer, to file: CInt, path: @autoclosure () -> String) throws {
+        var offset = 0
+        while offset < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+            offset += try check(write(file, rest), "write", path())
+        }
+    }
+}

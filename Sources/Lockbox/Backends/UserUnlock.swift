@@ -1,0 +1,157 @@
+import Foundation
+
+/// The unlock of a store for every process of the user, in the kernel's keyring.
+///
+/// Two records: one opens everything, and goes with the lock; the other keeps the `afterFirstUnlock` classes open.
+struct UserUnlock: Sendable {
+    let kernel: KernelKeyring
+
+    /// A record that is there. As long as it is the same, so is what it opens.
+    struct Found: Equatable {
+        let level: SharedUnlock.Level
+        let key: KernelKeyring.Serial
+    }
+
+    /// Those that can add to the keys that are open already, the one that opens most first. One or two calls of the
+    /// kernel, as it is asked at every access.
+    func find(for keyring: Keyring) -> some Sequence<Found> {
+        SharedUnlock.Level.allCases.lazy
+            .filter { $0 == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
+            .compactMap { level in
+                kernel.serial(of: keyring.unlockName(level)).map { Found(level: level, key: $0) }
+            }
+    }
+
+    /// The keybag with the keys that the record opens besides those that are open already. Nil if it is one of
+    /// another passcode, or damaged.
+    func open(_ opened: OpenedKeybag, _ found: Found, device: SecretKey) throws -> OpenedKeybag? {
+        let keybag = opened.keybag
+        guard let record = try read(found.key, found.level, keybag, device) else { return nil }
+        switch found.level {
+        case .unlocked:
+            guard let key = record.keys.first?.key,
+                let keys = try? keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
+            else { return nil }
+            return try opened.with(keys, passcodeKey: key)
+        case .afterFirstUnlock:
+            let slots = Set(keybag.entries.map(\.slot))
+            let keys = opened.keyring.keys { _ in true }
+            let added = record.keys.filter { entry in
+                entry.slot.role.isOfAfterFirstUnlock && slots.contains(entry.slot)
+                    && !keys.contains { $0.slot == entry.slot }
+            }
+            return try opened.with(keys + added, passcodeKey: nil)
+        }
+    }
+
+    /// Puts the records of an unlocked keybag into the kernel, in place of older ones.
+    ///
+    /// - Parameters:
+    ///   - keys: All keys of the keybag.
+    ///   - deadline: As in ``SharedUnlock``.
+    /// - Returns: false if the kernel refuses; then it holds none.
+    func publish(
+        _ keybag: Keybag,
+        _ keys: [Keyring.Entry],
+        passcodeKey: SecretKey,
+        deadline: UInt64,
+        device: SecretKey
+    ) throws -> Bool {
+        let records = SharedUnlock.Level.allCases.map { record($0, keys, passcodeKey, deadline) }
+        for record in records where !add(record, keybag, device) {
+            try remove(keybag.storeID)
+            return false
+        }
+        return true
+    }
+
+    /// What is in the kernel for a keybag as it is now, for ``republish(_:_:_:passcodeKey:device:)`` once it is another.
+    func records(of keybag: Keybag, device: SecretKey) throws -> [SharedUnlock] {
+        guard keybag.passcode != nil else { return [] }
+        return try SharedUnlock.Level.allCases.compactMap { level in
+            try kernel.serial(of: SharedUnlock.name(level, keybag.storeID)).flatMap {
+                try read($0, level, keybag, device)
+            }
+        }
+    }
+
+    /// Replaces the records of a keybag that has been rewritten, each up to the time that it had before; wipes what is
+    /// none of them.
+    func republish(
+        _ old: [SharedUnlock],
+        for keybag: Keybag,
+        _ keys: [Keyring.Entry],
+        passcodeKey: SecretKey?,
+        device: SecretKey
+    ) throws {
+        for level in SharedUnlock.Level.allCases {
+            if let record = old.first(where: { $0.level == level }), let passcodeKey,
+                add(self.record(level, keys, passcodeKey, record.deadline), keybag, device)
+            {
+                continue
+            }
+            // Also if the kernel refuses now: then this is locked for who has not unlocked it for itself.
+            try remove(keybag.storeID, [level])
+        }
+    }
+
+    private func record(
+        _ level: SharedUnlock.Level,
+        _ keys: [Keyring.Entry],
+        _ passcodeKey: SecretKey,
+        _ deadline: UInt64
+    ) -> SharedUnlock {
+        switch level {
+        case .unlocked:
+            SharedUnlock(level: level, deadline: deadline, keys: [(SharedUnlock.passcodeSlot, passcodeKey)])
+        case .afterFirstUnlock:
+            SharedUnlock(level: level, deadline: 0, keys: keys.filter(\.slot.role.isOfAfterFirstUnlock))
+        }
+    }
+
+    /// Wipes records; if one of them stays, the others all the same.
+    ///
+    /// - Returns: whether there were any.
+    @discardableResult
+    func remove(_ store: StoreID, _ levels: [SharedUnlock.Level] = SharedUnlock.Level.allCases) throws
+        -> Bool
+    {
+        let results = levels.map { level in Result { try kernel.remove(SharedUnlock.name(level, store)) } }
+        return try results.map { try $0.get() }.contains(true)
+    }
+
+    /// In seconds since 1970, as the kernel itself counts.
+    static func deadline(after timeout: Duration?) -> UInt64 {
+        timeout.map { now + UInt64(max(1, $0.components.seconds)) } ?? 0
+    }
+
+    private static var now: UInt64 { UInt64(max(0, time(nil))) }
+
+    private func add(_ record: SharedUnlock, _ keybag: Keybag, _ device: SecretKey) -> Bool {
+        var seconds: UInt32?
+        if record.deadline > 0 {
+            if record.deadline <= Self.now { return false }
+            seconds = UInt32(clamping: record.deadline - Self.now)
+        }
+        return record.withRecord(keybag, device) {
+            kernel.add(SharedUnlock.name(record.level, keybag.storeID), $0, seconds: seconds)
+        }
+    }
+
+    private func read(
+        _ key: KernelKeyring.Serial,
+        _ level: SharedUnlock.Level,
+        _ keybag: Keybag,
+        _ device: SecretKey
+    ) throws -> SharedUnlock? {
+        try kernel.read(key, maximum: SharedUnlock.maximumLength) {
+            try SharedUnlock($0, level, keybag, device)
+        }
+    }
+}
+
+extension KeyRole {
+    fileprivate var isOfAfterFirstUnlock: Bool {
+        self == .classKey(.afterFirstUnlock) || self == .classKey(.afterFirstUnlockThisDeviceOnly)
+    }
+}
