@@ -20,7 +20,14 @@ extension Lockbox {
     }
 
     /// Sets the ``default``. To be called at the start of the program, before any static method; the last call
-    /// counts. The parameters are those of ``init(keyPrefix:backend:coder:now:)``.
+    /// counts.
+    ///
+    /// - Parameters:
+    ///   - keyPrefix: If nil, the bundle identifier on Apple's systems, else the environment's `LOCKBOX_KEY_PREFIX`.
+    ///   - backend: If nil, this user's store, ``SealedBackend/default``.
+    ///   - coder: How values other than `Data` become bytes.
+    ///   - now: The clock that expiry and dates go by.
+    /// - Throws: As ``init(keyPrefix:backend:coder:now:)``. The ``default`` is then as it was.
     public static func configure(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
@@ -32,6 +39,8 @@ extension Lockbox {
     }
 
     /// ``archiveObject(_:forKey:accessibility:expires:label:comment:policy:)-(Value?,_,_,_,_,_,_)`` on the ``default``.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -53,6 +62,8 @@ extension Lockbox {
     }
 
     /// The value of `key` in the ``default``, or nil if there is no such item.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -61,41 +72,57 @@ extension Lockbox {
     }
 
     /// Removes an item of the ``default``, if there is one.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func removeObject(forKey key: String) throws {
         try `default`.removeObject(forKey: key)
     }
 
     /// Whether the ``default`` has such an item.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func containsObject(forKey key: String) throws -> Bool {
         try `default`.containsObject(forKey: key)
     }
 
     /// What is known of an item of the ``default`` besides its value, or nil if there is no such item.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func attributes(forKey key: String) throws -> ItemAttributes? {
         try `default`.attributes(forKey: key)
     }
 
     /// Moves an item of the ``default`` to another class.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func setAccessibility(_ accessibility: Accessibility, forKey key: String) throws {
         try `default`.setAccessibility(accessibility, forKey: key)
     }
 
     /// The keys of the ``default``, in no order.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func allKeys() throws -> Set<String> {
         try `default`.allKeys()
     }
 
     /// The attributes of every item of the ``default``, by key.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func allAttributes() throws -> [String: ItemAttributes] {
         try `default`.allAttributes()
     }
 
     /// Removes every item of the ``default``'s prefix, and of no other.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     public static func removeAllObjects() throws {
         try `default`.removeAllObjects()
     }
 
     /// Removes the items of the ``default`` that have expired, and returns how many those were.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
     @discardableResult
     public static func removeExpired() throws -> Int {
         try `default`.removeExpired()

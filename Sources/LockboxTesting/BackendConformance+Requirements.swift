@@ -9,7 +9,7 @@ extension BackendConformance {
         expiry,
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
-        classes, changeOfClass, update, manyThreads,
+        classes, changeOfClass, update, updateAcrossPrefixes, manyThreads,
     ]
 
     private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") {
@@ -308,6 +308,24 @@ extension BackendConformance {
         ) {
             if case .itemNotFound(key: "missing") = $0 { true } else { false }
         }
+    }
+
+    private static let updateAcrossPrefixes = BackendConformance(
+        "an update may change items of other prefixes"
+    ) { backend in
+        let key = try backend.key("key")
+        let other = try backend.key("key", prefix: "\(Subject.prefix).other")
+        try backend.write(backend.item(key, "old"))
+        try backend.backend.update(key, now: Subject.now) { old in
+            try backend.write(backend.item(other, "written meanwhile"))
+            try backend.expect(backend.text(other) == "written meanwhile", "not written")
+            try backend.backend.update(other, now: Subject.now) { _ in
+                try backend.item(other, "updated meanwhile")
+            }
+            return try backend.item(key, "new")
+        }
+        try backend.expect(backend.text(key) == "new", "the update is lost")
+        try backend.expect(backend.text(other) == "updated meanwhile", "what was written meanwhile is lost")
     }
 
     private static let update = BackendConformance("an update replaces, removes or makes an item in one step")

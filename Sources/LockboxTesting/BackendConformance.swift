@@ -34,6 +34,10 @@ public struct BackendConformance: Sendable, CustomStringConvertible {
     }
 
     /// Checks every requirement, each on a backend of its own.
+    ///
+    /// - Parameter makeBackend: Gives a backend without any items, each time it is called.
+    /// - Throws: ``ConformanceFailure`` of the first requirement that is not met, or what the backend throws where it must
+    ///   not.
     public static func checkAll(_ makeBackend: () throws -> any LockboxBackend) throws {
         for requirement in all { try requirement.check(makeBackend) }
     }

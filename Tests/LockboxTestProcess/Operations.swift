@@ -16,21 +16,26 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
     case ("removePasscode", 1):
         try backend.unlock(.value(arguments[0]))
         try backend.removePasscode()
-    case ("changeClass", 2):
+    case ("changeClass", 2...3):
+        if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
         try backend.setAccessibility(
             Accessibility(rawValue: arguments[1])!,
             for: ItemKey(prefix: prefix, key: arguments[0]),
             now: Date()
         )
-    case ("rotate", 0):
+    case ("rotate", 0...1):
+        if let passcode = arguments.first { try backend.unlock(.value(passcode)) }
         try backend.rotateKeys()
-    case ("export", 2):
+    case ("export", 2...3):
         let calls = dying(before: Int(arguments[1])!)
-        _ = try EncryptedFileBackend(directory: directory)
-            .export(to: arguments[0], .value("passphrase"), nil, .interactive, calls) { _ in }
+        let backend = EncryptedFileBackend(directory: directory)
+        if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
+        _ = try backend.export(to: arguments[0], .value("passphrase"), nil, .interactive, calls) { _ in }
     case ("import", 1):
         try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .fail)
+    case ("importKeeping", 1):
+        try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .keep)
     default:
-        exit(64)
+        try runMigration(operation, arguments, backend)
     }
 }

@@ -10,6 +10,8 @@
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
+//     LockboxTestProcess kill …                        for Tests/KillMatrix/run: see KillMatrix.swift
+//     LockboxTestProcess load …                        for Tests/Rotation/run: see RotationLoad.swift
 
 import Foundation
 
@@ -86,6 +88,12 @@ case "hold" where arguments.count == 3:
         fflush(nil)
         waitForEndOfInput()
     }
+
+case "kill":
+    try kill(Array(arguments.dropFirst()))
+
+case "load":
+    try load(Array(arguments.dropFirst()))
 
 case "vectors" where arguments.count == 2:
     try printVectors(arguments[1])

@@ -1,0 +1,69 @@
+import Foundation
+
+/// Entries of `UserDefaults`.
+struct DefaultsItems: LegacyItems {
+    let defaults: UserDefaults
+
+    func keys() -> [String] { defaults.dictionaryRepresentation().keys.sorted() }
+
+    func item(forKey key: String) throws -> LegacyItem? {
+        guard let object = defaults.object(forKey: key) else { return nil }
+        return LegacyItem(.property(try PropertyValue(object: object, depth: 0)))
+    }
+
+    func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+        var changed: Set<String> = []
+        for (key, item) in items {
+            if isUnchanged(item, key) { defaults.removeObject(forKey: key) } else { changed.insert(key) }
+        }
+        guard defaults.synchronize() else {
+            throw LockboxError.storageFailure(operation: "synchronize", path: "UserDefaults", errno: EIO)
+        }
+        return changed
+    }
+
+    private func isUnchanged(_ item: LegacyItem, _ key: String) -> Bool {
+        // What cannot be read now is something else now.
+        do { return try self.item(forKey: key).map { $0.value == item.value } ?? true } catch { return false }
+    }
+}
+
+extension PropertyValue {
+    /// Of an object as property lists have them.
+    init(object: Any, depth: Int) throws(LegacyFault) {
+        guard depth < Self.maximumDepth else { throw .tooDeep }
+        switch object {
+        case let value as String: self = .string(value)
+        case let value as Data: self = .data(value)
+        case let value as Date: self = .date(value)
+        case let value as URL: self = .url(value)
+        case let value as NSNumber: self = .init(number: value)
+        case let value as [Any]:
+            var elements: [PropertyValue] = []
+            for element in value { elements.append(try PropertyValue(object: element, depth: depth + 1)) }
+            self = .array(elements)
+        case let value as [String: Any]:
+            var values: [PropertyValue] = []
+            for element in value.values {
+                values.append(try PropertyValue(object: element, depth: depth + 1))
+            }
+            self = try .dictionary(keys: value.keys.map(PropertyValue.string), values: values)
+        default: throw .unknownClass(named: "\(type(of: object))")
+        }
+    }
+
+    /// `NSNumber` does not keep a boolean apart from the numbers 0 and 1 on every system.
+    private init(number: NSNumber) {
+        if number == 0 || number == 1 {
+            self = .booleanOrNumber(number.boolValue)
+        } else if number.doubleValue != Double(number.int64Value),
+            number.doubleValue != Double(number.uint64Value)
+        {
+            self = .real(number.doubleValue)
+        } else if number.doubleValue < 0 || number.uint64Value <= UInt64(Int64.max) {
+            self = .integer(number.int64Value)
+        } else {
+            self = .unsigned(number.uint64Value)
+        }
+    }
+}

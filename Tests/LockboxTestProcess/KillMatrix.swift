@@ -1,0 +1,233 @@
+import Foundation
+
+@testable import Lockbox
+
+/// An operation that Tests/KillMatrix/run kills at every system call. It has a folder of its own, with the store in it.
+struct KillableOperation: Sendable {
+    enum State: String { case old, between, new }
+
+    let name: String
+    let prepare: @Sendable (Folder) throws -> Void
+    /// The mode in Operations.swift, and its arguments.
+    let mode: @Sendable (Folder) -> [String]
+    /// In which of its states the operation was killed. Throws if it is none of them, or if anything is lost.
+    let inspect: @Sendable (Folder) throws -> State
+    /// What whoever finds it undone or half done does. Afterwards it is done.
+    let complete: @Sendable (KillableOperation, Folder, State) throws -> Void
+
+    init(
+        _ name: String,
+        prepare: @escaping @Sendable (Folder) throws -> Void,
+        mode: @escaping @Sendable (Folder) -> [String],
+        inspect: @escaping @Sendable (Folder) throws -> State,
+        complete: @escaping @Sendable (KillableOperation, Folder, State) throws -> Void = {
+            operation,
+            folder,
+            _ in
+            try operation.perform(in: folder)
+        }
+    ) {
+        self.name = name
+        self.prepare = prepare
+        self.mode = mode
+        self.inspect = inspect
+        self.complete = complete
+    }
+
+    func perform(in folder: Folder) throws {
+        let mode = mode(folder)
+        try run(mode[0], Array(mode.dropFirst()), folder.backend(), folder.store)
+    }
+
+    /// The state it was left in, after everything that is promised has been looked at.
+    ///
+    /// - Parameter isDone: whether the operation had returned.
+    func check(_ folder: Folder, isDone: Bool) throws -> State {
+        let state = try inspect(folder)
+        try require(!isDone || state == .new, "it had returned, and is not done")
+        try folder.requireCleanAfterNextWrite()
+        if state != .new { try complete(self, folder, state) }
+        try require(inspect(folder) == .new, "it cannot be completed")
+        return state
+    }
+}
+
+struct Violation: Error, CustomStringConvertible {
+    let description: String
+}
+
+func require(_ condition: Bool, _ description: @autoclosure () -> String) throws {
+    if !condition { throw Violation(description: description()) }
+}
+
+/// What an operation has to itself.
+struct Folder {
+    let path: String
+
+    var store: String { "\(path)/store" }
+    var backup: String { "\(path)/backup" }
+
+    /// As a process that has just started.
+    func backend() -> EncryptedFileBackend { EncryptedFileBackend(directory: store) }
+
+    /// The store, opened by the only one of `passcodes` that opens it; nil stands for a store without one.
+    func open(_ passcodes: [String?]) throws -> (backend: EncryptedFileBackend, passcode: String?) {
+        let locked = backend()
+        if try locked.lockState == .noPasscode {
+            try require(passcodes.contains(nil), "there is no passcode")
+            return (locked, nil)
+        }
+        let opened = try passcodes.compactMap(\.self).compactMap { passcode in
+            let backend = backend()
+            do { try backend.unlock(.value(passcode)) } catch LockboxError.wrongPasscode {
+                return (backend: EncryptedFileBackend, passcode: String?)?.none
+            }
+            return (backend, passcode)
+        }
+        try require(opened.count == 1, "\(opened.count) passcodes open the store")
+        return opened[0]
+    }
+
+    /// What a killed writer leaves in the store is gone after the next write.
+    func requireCleanAfterNextWrite() throws {
+        let item = try fixture("next", prefixes[0], .always)
+        try backend().write(item, policy: .addOnly)
+        let left = try FileManager.default.contentsOfDirectory(atPath: "\(store)/tmp")
+        try require(left.isEmpty, "after the next write there is \(left) in tmp")
+        try backend().remove(item.key)
+    }
+}
+
+extension EncryptedFileBackend {
+    /// Every item, each read in every way and found in exactly one file.
+    func everything() throws -> [ItemKey: StoredItem] {
+        var items: [ItemKey: StoredItem] = [:]
+        for (key, attributes) in try everyKey() {
+            let item = try item(for: key, now: ItemAttributes.beforeAnyExpiry)
+            guard let item else { throw Violation(description: "\(key.key) is listed, and absent") }
+            try require(item.attributes == attributes, "\(key.key) is listed with other attributes")
+            try require(
+                value(for: key, now: ItemAttributes.beforeAnyExpiry) == item.value,
+                "\(key.key) has two values"
+            )
+            try require(
+                itemSeal(key)?.accessibility == attributes.accessibility,
+                "\(key.key) is sealed for another class"
+            )
+            items[key] = item
+        }
+        return items
+    }
+
+    /// What is listed: as many items as there are files.
+    func everyKey() throws -> [ItemKey: ItemAttributes] {
+        var keys: [ItemKey: ItemAttributes] = [:]
+        for prefix in try prefixes() {
+            keys.merge(try attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry)) { $1 }
+        }
+        let files = try itemFiles()
+        try require(files == keys.count, "\(files) files, \(keys.count) items")
+        return keys
+    }
+
+    /// How many files of items there are, but for Lockbox's own records.
+    private func itemFiles() throws -> Int {
+        let keyring = try keys.currentKeyring()
+        return try storage.scopes().flatMap { scope in
+            try storage.names(scope: scope).filter { name in
+                guard let id = RecordID(name: name) else { return true }
+                let place = ItemRecord(record: RecordName(scope: scope, name: name), id: id)
+                return try metadata(place, keyring).map { !ItemKey.isReserved(prefix: $0.key.prefix) } ?? true
+            }
+        }.count
+    }
+
+    /// The class and the epoch in the header of an item's file.
+    func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
+        let record = try record(of: key)
+        return try RecordID(name: record.name).flatMap { try seal(of: ItemRecord(record: record, id: $0)) }
+    }
+
+    /// Exactly these items are there, and nothing is wrong but what the next write removes.
+    func requireExactly(_ expected: [StoredItem]) throws {
+        let found = try everything()
+        for item in expected {
+            try require(found[item.key] == item, "\(item.key) is not as it was")
+        }
+        try require(found.count == expected.count, "there are \(found.count) items")
+        try requireIntact()
+    }
+
+    func requireIntact(but unreadable: Set<String> = []) throws {
+        let findings = try verify().findings.filter { $0.kind != .leftOver }
+        let others = findings.filter { $0.kind != .damaged || !unreadable.contains($0.location) }
+        try require(others.isEmpty, "\(others)")
+        try require(
+            findings.count == unreadable.count,
+            "verify finds \(findings.count) of \(unreadable.count)"
+        )
+    }
+}
+
+// MARK: The modes
+
+/// `kill list`, `kill prepare|run|alter OPERATION FOLDER`, or `kill check`.
+func kill(_ arguments: [String]) throws {
+    func operation() throws -> KillableOperation {
+        let operation = killableOperations.first { $0.name == arguments[1] }
+        guard let operation else { throw Violation(description: "there is no operation \(arguments[1])") }
+        return operation
+    }
+    switch (arguments.first, arguments.count) {
+    case ("list", 1): for operation in killableOperations { print(operation.name) }
+    case ("prepare", 3): try operation().prepare(Folder(path: arguments[2]))
+    case ("run", 3): try performMarked(operation(), Folder(path: arguments[2]))
+    case ("alter", 3): try alter(Folder(path: arguments[2]))
+    case ("check", 1): checkLines()
+    default: exit(64)
+    }
+}
+
+/// Two harmless system calls show a tracer where the operation begins and ends.
+private func performMarked(_ operation: KillableOperation, _ folder: Folder) throws {
+    _ = access("/lockbox-operation-begins", F_OK)
+    var status: Int32 = 0
+    do { try operation.perform(in: folder) } catch LockboxError.passcodeAlreadySet {
+        status = 3
+    } catch LockboxError.wrongPasscode {
+        status = 3
+    } catch LockboxError.passcodeNotSet {
+        status = 3  // it is done already
+    }
+    _ = access("/lockbox-operation-ends", F_OK)
+    exit(status)
+}
+
+/// Answers each line `OPERATION<tab>FOLDER<tab>done|killed` with the state, or with what is wrong.
+private func checkLines() {
+    while let line = readLine() {
+        let fields = line.split(separator: "\t").map(String.init)
+        let operation = killableOperations.first { $0.name == fields[0] }!
+        do {
+            print(try operation.check(Folder(path: fields[1]), isDone: fields[2] == "done").rawValue)
+        } catch {
+            print("violation: \(String(describing: error).replacing("\n", with: " "))")
+        }
+        fflush(nil)
+    }
+}
+
+/// For the control: another value for one item.
+private func alter(_ folder: Folder) throws {
+    let backend = try folder.open([nil, "old", "new"]).backend
+    guard let key = try backend.everyKey().keys.first(where: { $0.key == "dk" }) else {
+        throw Violation(description: "there is nothing to alter")
+    }
+    try backend.update(key, now: Date()) { old in
+        try StoredItem(
+            key: key,
+            value: ArchivedValue(data: Data("altered".utf8), format: .data),
+            checked: old!.attributes
+        )
+    }
+}

@@ -1,0 +1,221 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Lockbox 2's methods, called without their warnings.
+private protocol Lockbox2 {
+    func setString(_ value: String?, forKey key: String, accessibility: Accessibility) -> Bool
+    func string(forKey key: String) -> String?
+    func setArray(_ value: [String]?, forKey key: String, accessibility: Accessibility) -> Bool
+    func array(forKey key: String) -> [String]?
+    func setSet(_ value: Set<String>?, forKey key: String, accessibility: Accessibility) -> Bool
+    func set(forKey key: String) -> Set<String>?
+    func setDictionary(_ value: [String: String]?, forKey key: String, accessibility: Accessibility) -> Bool
+    func dictionary(forKey key: String) -> [String: String]?
+    func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility) -> Bool
+    func date(forKey key: String) -> Date?
+}
+
+extension Lockbox: Lockbox2 {}
+
+extension Lockbox {
+    /// What the item holds, byte for byte.
+    fileprivate func text(_ key: String) throws -> String? {
+        guard let value = try backend.value(for: itemKey(key), now: now()) else { return nil }
+        #expect(value.format == .lockbox2)
+        return String(decoding: value.data, as: UTF8.self)
+    }
+
+    fileprivate func write(_ bytes: some Sequence<UInt8>, _ key: String) throws {
+        let value = try ArchivedValue(data: Data(bytes), format: .lockbox2)
+        try backend.write(StoredItem(key: itemKey(key), value: value, modified: now()), policy: .replace)
+    }
+}
+
+@Suite struct LegacyTests {
+    private let lockbox: Lockbox
+    private var v2: any Lockbox2 { lockbox }
+
+    init() throws { lockbox = try Lockbox(keyPrefix: "com.example.legacy", backend: InMemoryBackend()) }
+
+    // MARK: Lockbox 2's bytes
+
+    @Test(arguments: ["", "a", "-|-", "a-|-b", "\0", "Ünï 🔑", String(repeating: "x", count: 100_000)])
+    func strings(_ value: String) throws {
+        #expect(v2.setString(value, forKey: "k", accessibility: .always))
+        #expect(try lockbox.text("k") == value)
+        #expect(v2.string(forKey: "k") == value)
+        #expect(try lockbox.attributes(forKey: "k")?.accessibility == .always)
+    }
+
+    @Test(
+        arguments: [
+            (["a"], "a"), ([""], ""), (["a", "b"], "a-|-b"), (["", ""], "-|-"), (["", "", ""], "-|--|-"),
+            (["-"], "-"), (["a", "-|"], "a-|--|"), (["-|"], "-|"), (["|-"], "|-"), (["|-", "a"], "|--|-a"),
+            (["a-", "-b"], "a--|--b"), (["é", "e\u{301}"], "é-|-e\u{301}"), (["\r", "\n"], "\r-|-\n"),
+        ] as [([String], String)]
+    )
+    func arrays(_ value: [String], _ text: String) throws {
+        #expect(v2.setArray(value, forKey: "k", accessibility: .whenUnlocked))
+        #expect(try lockbox.text("k")?.utf8.elementsEqual(text.utf8) == true)
+        #expect(v2.array(forKey: "k").map { $0.map { Array($0.utf8) } } == value.map { Array($0.utf8) })
+    }
+
+    /// What Lockbox 2 stored, and read back as something else.
+    @Test(
+        arguments: [
+            ["-|-"], ["a-|-b"], ["-|-a"], ["a-|-"], ["a-|", "b"], ["a", "|-b"], ["-|", ""], ["", "|-"],
+            ["a", "\u{301}b"], ["a", "\u{FE0F}"], ["a", "\u{200C}"],
+        ]
+    )
+    func arraysThatLockbox2Corrupted(_ value: [String]) throws {
+        #expect(v2.setArray(["before"], forKey: "k", accessibility: .whenUnlocked))
+        #expect(!v2.setArray(value, forKey: "k", accessibility: .whenUnlocked))
+        #expect(v2.array(forKey: "k") == ["before"])
+        #expect(!v2.setSet(Set(value + ["z"]), forKey: "set", accessibility: .whenUnlocked))
+        if value.count == 2 {
+            #expect(!v2.setDictionary([value[0]: value[1]], forKey: "k", accessibility: .whenUnlocked))
+        }
+        #expect(v2.array(forKey: "k") == ["before"])
+    }
+
+    @Test(arguments: [1, 2, 1000]) func setsAndDictionaries(_ count: Int) throws {
+        let elements = (0..<count).map { "\($0)" }
+        #expect(v2.setSet(Set(elements), forKey: "set", accessibility: .whenUnlocked))
+        #expect(v2.set(forKey: "set") == Set(elements))
+        #expect(try lockbox.text("set") == elements.sorted().joined(separator: "-|-"))
+
+        let dictionary = Dictionary(uniqueKeysWithValues: elements.map { ($0, "value of \($0)") })
+        #expect(v2.setDictionary(dictionary, forKey: "dictionary", accessibility: .whenUnlocked))
+        #expect(v2.dictionary(forKey: "dictionary") == dictionary)
+        let keys = dictionary.keys.sorted()
+        #expect(
+            try lockbox.text("dictionary") == (keys + keys.map { dictionary[$0]! }).joined(separator: "-|-")
+        )
+    }
+
+    /// Any order of elements, and of keys, is one that Lockbox 2 may have written.
+    @Test func readsWhatLockbox2Wrote() throws {
+        try lockbox.write("b-|-a-|-c".utf8, "k")
+        #expect(v2.array(forKey: "k") == ["b", "a", "c"])
+        #expect(v2.set(forKey: "k") == ["a", "b", "c"])
+        #expect(v2.dictionary(forKey: "k") == nil)
+        try lockbox.write("k2-|-k1-|-v2-|-v1".utf8, "k")
+        #expect(v2.dictionary(forKey: "k") == ["k1": "v1", "k2": "v2"])
+        try lockbox.write("-|-".utf8, "k")
+        #expect(v2.dictionary(forKey: "k") == ["": ""])
+        try lockbox.write("a-|-a-|-1-|-2".utf8, "k")
+        #expect(v2.dictionary(forKey: "k") == nil, "a key twice")
+        #expect(v2.set(forKey: "k") == nil, "an element twice")
+        try lockbox.write([], "k")
+        #expect(v2.string(forKey: "k") == "")
+        #expect(v2.array(forKey: "k") == [""])
+        #expect(v2.set(forKey: "k") == [""])
+        #expect(v2.dictionary(forKey: "k") == nil)
+        #expect(v2.date(forKey: "k") == nil)
+        try lockbox.write("a-|-|-b".utf8, "k")
+        #expect(v2.array(forKey: "k") == nil, "[a-|, b] or [a, |-b]")
+        try lockbox.write([0x61, 0xFF], "k")
+        #expect(v2.string(forKey: "k") == nil)
+        #expect(v2.array(forKey: "k") == nil)
+        #expect(v2.date(forKey: "k") == nil)
+    }
+
+    @Test(
+        arguments: [
+            (0, "0"), (-0.0, "-0"), (700_000_000, "700000000"), (801_234_567.890625, "801234567.890625"),
+            (-978_307_200.5, "-978307200.5"), (1_700_000_000.1234567, "1700000000.1234567"),
+            (0.1, "0.1"), (-62_135_596_799.999, "-62135596799.999"), (1e22, "1e+22"),
+            (.leastNonzeroMagnitude, "5e-324"),
+            (123_456_789.01234567, "123456789.01234567"),
+        ] as [(Double, String)]
+    )
+    func dates(_ seconds: Double, _ text: String) throws {
+        let date = Date(timeIntervalSinceReferenceDate: seconds)
+        #expect(v2.setDate(date, forKey: "k", accessibility: .whenUnlocked))
+        #expect(try lockbox.text("k") == text)
+        #expect(v2.date(forKey: "k")?.timeIntervalSinceReferenceDate.bitPattern == seconds.bitPattern)
+    }
+
+    /// As Apple's `stringValue` wrote them: sixteen digits, and with an exponent from 1e16 on.
+    @Test(
+        arguments: [
+            ("801234567.8906251", 801_234_567.8906251), ("1700000000.123457", 1_700_000_000.123457),
+            ("-12345.5", -12345.5), ("1e+16", 1e16), ("-1e-07", -1e-7),
+            ("1234567890123456", 1_234_567_890_123_456),
+        ] as [(String, Double)]
+    )
+    func datesAsAppleWroteThem(_ text: String, _ seconds: Double) throws {
+        try lockbox.write(text.utf8, "k")
+        #expect(v2.date(forKey: "k")?.timeIntervalSinceReferenceDate == seconds)
+    }
+
+    @Test(arguments: [
+        "", "x", "1x", " 1", "1 ", "nan", "inf", "-inf", "0x10", "+1", "1e999", "1,5", "--1", "١",
+    ])
+    func textsThatAreNoDates(_ text: String) throws {
+        try lockbox.write(text.utf8, "k")
+        #expect(v2.date(forKey: "k") == nil)
+        #expect(v2.string(forKey: "k") == text)
+    }
+
+    @Test(arguments: [Double.nan, .infinity, -.infinity]) func datesThatAreNotFinite(_ seconds: Double) {
+        #expect(
+            v2.setDate(Date(timeIntervalSinceReferenceDate: 1), forKey: "k", accessibility: .whenUnlocked)
+        )
+        let date = Date(timeIntervalSinceReferenceDate: seconds)
+        #expect(!v2.setDate(date, forKey: "k", accessibility: .whenUnlocked))
+        #expect(v2.date(forKey: "k") == Date(timeIntervalSinceReferenceDate: 1))
+    }
+
+    // MARK: Results
+
+    @Test func nilAndEmptyCollectionsRemove() throws {
+        for remove in [
+            { v2.setString(nil, forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setArray(nil, forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setArray([], forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setSet(nil, forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setSet([], forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setDictionary(nil, forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setDictionary([:], forKey: "k", accessibility: .whenUnlocked) },
+            { v2.setDate(nil, forKey: "k", accessibility: .whenUnlocked) },
+        ] {
+            #expect(v2.setString("before", forKey: "k", accessibility: .whenUnlocked))
+            #expect(remove())
+            #expect(try !lockbox.containsObject(forKey: "k"))
+            #expect(remove(), "there is nothing to remove, and nothing is there")
+        }
+        #expect(v2.string(forKey: "k") == nil)
+    }
+
+    @Test func theGettersReadWhatIsNewToo() throws {
+        try lockbox.archiveObject("text", forKey: "string")
+        try lockbox.archiveObject(["a-|-b"], forKey: "array")
+        try lockbox.archiveObject(["a", "b"] as Set, forKey: "set")
+        try lockbox.archiveObject(["k": "v"], forKey: "dictionary")
+        try lockbox.archiveObject(Date(timeIntervalSinceReferenceDate: 1.5), forKey: "date")
+        #expect(v2.string(forKey: "string") == "text")
+        #expect(v2.array(forKey: "array") == ["a-|-b"])
+        #expect(v2.set(forKey: "set") == ["a", "b"])
+        #expect(v2.dictionary(forKey: "dictionary") == ["k": "v"])
+        #expect(v2.date(forKey: "date") == Date(timeIntervalSinceReferenceDate: 1.5))
+        #expect(v2.date(forKey: "string") == nil)
+    }
+
+    @Test func whatIsOldIsNotMistakenForNew() throws {
+        #expect(v2.setString("\"text\"", forKey: "k", accessibility: .whenUnlocked))
+        #expect(
+            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "k") }?.name == "typeMismatch"
+        )
+        #expect(lockboxError { try lockbox.unarchiveObject(Data.self, forKey: "k") }?.name == "typeMismatch")
+        #expect(v2.string(forKey: "k") == "\"text\"")
+    }
+
+    @Test func aFailureIsFalseAndChangesNothing() throws {
+        #expect(!v2.setString("x", forKey: "", accessibility: .whenUnlocked))
+        #expect(v2.string(forKey: "") == nil)
+        #expect(!v2.setString("x", forKey: "k", accessibility: .whenPasscodeSetThisDeviceOnly))
+    }
+}

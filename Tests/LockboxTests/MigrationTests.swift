@@ -1,0 +1,768 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+@Suite struct MigrationTests {
+    private let store: TestStore
+    private let lockbox: Lockbox
+    private let date = Date(timeIntervalSinceReferenceDate: 801_234_567.890625)
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+    }
+
+    private func write(
+        _ text: some Sequence<UInt8>,
+        _ key: String,
+        _ accessibility: Accessibility = .whenUnlocked,
+        in lockbox: Lockbox? = nil
+    ) throws {
+        let lockbox = lockbox ?? self.lockbox
+        let item = try StoredItem(
+            key: lockbox.itemKey(key),
+            value: ArchivedValue(data: Data(text), format: .lockbox2),
+            accessibility: accessibility,
+            modified: date,
+            expires: date + 1e9,
+            label: "label of \(key)",
+            comment: "comment of \(key)"
+        )
+        try lockbox.backend.write(item, policy: .replace)
+    }
+
+    private func writeAll(in lockbox: Lockbox? = nil) throws {
+        try write("t0ken".utf8, "token", .afterFirstUnlock, in: lockbox)
+        try write("b-|-a".utf8, "array", in: lockbox)
+        try write("b-|-a".utf8, "set", .always, in: lockbox)
+        try write("k2-|-k1-|-v2-|-v1".utf8, "dictionary", in: lockbox)
+        try write("801234567.890625".utf8, "date", .alwaysThisDeviceOnly, in: lockbox)
+    }
+
+    private let all = Migration(
+        "all",
+        .string("token"),
+        .array("array"),
+        .set("set"),
+        .dictionary("dictionary"),
+        .date("date")
+    )
+
+    private func expectAll(in lockbox: Lockbox? = nil) throws {
+        let lockbox = lockbox ?? self.lockbox
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "token") == "t0ken")
+        #expect(try lockbox.unarchiveObject([String].self, forKey: "array") == ["b", "a"])
+        #expect(try lockbox.unarchiveObject(Set<String>.self, forKey: "set") == ["a", "b"])
+        #expect(
+            try lockbox.unarchiveObject([String: String].self, forKey: "dictionary") == [
+                "k1": "v1", "k2": "v2",
+            ]
+        )
+        #expect(try lockbox.unarchiveObject(Date.self, forKey: "date") == date)
+    }
+
+    private func bytes(_ key: String) throws -> StoredItem? {
+        try lockbox.backend.item(for: lockbox.itemKey(key), now: ItemAttributes.beforeAnyExpiry)
+    }
+
+    // MARK: Lockbox 2's items
+
+    @Test func everyTypeOnce() throws {
+        try writeAll()
+        var progress: [StoreProgress] = []
+        let report = try lockbox.migrate(all) { progress.append($0) }
+        #expect(report.outcomes.map(\.key) == ["token", "array", "set", "dictionary", "date"])
+        #expect(report.outcomes.allSatisfy { $0.outcome == .migrated })
+        #expect(report.isComplete)
+        #expect(progress.map(\.completed) == [1, 2, 3, 4, 5] && progress.allSatisfy { $0.total == 5 })
+        try expectAll()
+
+        let token = try #require(try lockbox.attributes(forKey: "token"))
+        #expect(token.accessibility == .afterFirstUnlock)
+        #expect(token.created == date)
+        #expect(token.expires == date + 1e9)
+        #expect(token.label == "label of token")
+        #expect(token.comment == "comment of token")
+
+        // Again, by a process that has just started: nothing is done, not even written.
+        let before = try store.snapshot()
+        let again = try store.lockbox().migrate(all)
+        #expect(again.outcomes.allSatisfy { $0.outcome == .doneBefore })
+        #expect(try store.snapshot() == before)
+        try expectAll()
+    }
+
+    @Test func onAnyBackend() throws {
+        let lockbox = try Lockbox(keyPrefix: "com.example.memory", backend: InMemoryBackend())
+        try writeAll(in: lockbox)
+        #expect(try lockbox.migrate(all).outcomes.allSatisfy { $0.outcome == .migrated })
+        try expectAll(in: lockbox)
+        #expect(try lockbox.migrate(all).outcomes.allSatisfy { $0.outcome == .doneBefore })
+    }
+
+    @Test(
+        arguments: [
+            (.array("k"), "a-|-|-b"), (.array("k"), "a-|-\u{301}b"), (.dictionary("k"), "a-|-b-|-c"),
+            (.dictionary("k"), ""), (.dictionary("k"), "a-|-a-|-1-|-2"), (.set("k"), "a-|-a"),
+            (.date("k"), "soon"),
+            (.date("k"), ""), (.date("k"), "nan"), (.archive("k", as: String.self), "text"),
+            (.value("k", as: String.self), "text"), (.json("k", as: Int.self), "\"s3cret\""),
+        ] as [(Migration.Item, String)]
+    )
+    func whatIsRefusedStaysAsItIs(_ item: Migration.Item, _ text: String) throws {
+        try write(text.utf8, "k", .afterFirstUnlock)
+        try write("fine".utf8, "other")
+        let before = try bytes("k")
+        let migration = Migration("refusing", items: [item, .string("other")])
+        for run in 1...2 {
+            let report = try lockbox.migrate(migration)
+            #expect(report.refused.keys.sorted() == ["k"], "run \(run)")
+            #expect(!report.isComplete)
+            #expect(report["other"] == (run == 1 ? .migrated : .doneBefore))
+            #expect(!report.description.contains("s3cret"))
+            #expect(try bytes("k") == before)
+        }
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "other") == "fine")
+    }
+
+    @Test func textThatIsNotUTF8IsRefused() throws {
+        try write([0xC3, 0x28], "k")
+        let report = try lockbox.migrate(Migration("m", .string("k"), .data("absent")))
+        #expect(report["k"] == .refused(.malformed(reason: "it is not UTF-8")))
+        #expect(report["absent"] == .absent)
+        // Its bytes are still to be had.
+        #expect(try lockbox.migrate(Migration("bytes", .data("k")))["k"] == .migrated)
+        #expect(try lockbox.unarchiveObject(Data.self, forKey: "k") == Data([0xC3, 0x28]))
+    }
+
+    /// What the app has mended is migrated by the next run; what was done is not done again.
+    @Test func theNextRunTriesAgainWhatWasRefused() throws {
+        try write("soon".utf8, "date")
+        try write("t".utf8, "token")
+        let migration = Migration("m", .date("date"), .string("token"))
+        #expect(try lockbox.migrate(migration).refused.keys.sorted() == ["date"])
+        try write("1.5".utf8, "date")
+        try write("old again".utf8, "token")
+        let report = try lockbox.migrate(migration)
+        #expect(report["date"] == .migrated)
+        #expect(report["token"] == .doneBefore)
+        #expect(try bytes("token")?.value.format == .lockbox2)
+    }
+
+    /// Say on a disk that is not there yet.
+    @Test func whatIsAbsentMayCome() throws {
+        try write("t".utf8, "token")
+        let migration = Migration("m", .string("token"), .string("later"))
+        #expect(try lockbox.migrate(migration)["later"] == .absent)
+        let before = try store.snapshot()
+        #expect(try lockbox.migrate(migration)["later"] == .absent)
+        #expect(try store.snapshot() == before, "nothing is written for it")
+        try write("l".utf8, "later")
+        let report = try lockbox.migrate(migration)
+        #expect(report["later"] == .migrated && report["token"] == .doneBefore)
+    }
+
+    @Test func oneDamagedItemDoesNotHoldUpTheOthers() throws {
+        try write("a".utf8, "a")
+        try write("b".utf8, "b")
+        let path = try store.path("a")
+        var record = try readBytes(path)
+        record[record.count - 1] ^= 1
+        try overwrite(path, record)
+        let report = try lockbox.migrate(Migration("m", .string("a"), .string("b")))
+        #expect(report.refused.keys.sorted() == ["a"])
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "b") == "b")
+        #expect(try readBytes(path) == record)
+    }
+
+    @Test func aClassThatTheStoreDoesNotHaveIsRefused() throws {
+        try write("a".utf8, "a")
+        try write("b".utf8, "b")
+        let migration = Migration(
+            "m",
+            .string("a", accessibility: .whenPasscodeSetThisDeviceOnly),
+            .string("b", to: "c", accessibility: .whenPasscodeSetThisDeviceOnly),
+            .string("absent")
+        )
+        #expect(try lockbox.migrate(migration).refused.keys.sorted() == ["a", "b"])
+        #expect(try bytes("a")?.value.format == .lockbox2)
+        #expect(try bytes("b")?.value.format == .lockbox2)
+    }
+
+    @Test(
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/setfacl"), "there is no setfacl")
+    )
+    func aFileWithAnAccessControlListIsRefused() throws {
+        let path = try file("app.env", "A=1\n".utf8)
+        let process = try Process.run(
+            URL(fileURLWithPath: "/usr/bin/setfacl"),
+            arguments: ["-m", "u:65534:r", path]
+        )
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
+        let migration = Migration("m", from: .environmentFile(at: path), .string("A"))
+        #expect(lockboxError { try lockbox.migrate(migration) }?.name == "unsafePermissions")
+        #expect(try text(path) == "A=1\n")
+    }
+
+    @Test func anotherKeyAndClass() throws {
+        try write("t".utf8, "old", .always)
+        try write("u".utf8, "other", .always)
+        let migration = Migration(
+            "m",
+            .string("old", to: "new"),
+            .string("other", accessibility: .whenUnlockedThisDeviceOnly)
+        )
+        #expect(try lockbox.migrate(migration).isComplete)
+        #expect(try lockbox.allKeys() == ["new", "other"])
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "new") == "t")
+        #expect(try lockbox.attributes(forKey: "new")?.accessibility == .always)
+        #expect(try lockbox.attributes(forKey: "new")?.created == date)
+        #expect(try lockbox.attributes(forKey: "other")?.accessibility == .whenUnlockedThisDeviceOnly)
+    }
+
+    @Test func oldItemsCanBeKept() throws {
+        try write("t".utf8, "old")
+        let migration = Migration("m", .string("old", to: "new"), keepsOldItems: true)
+        #expect(try lockbox.migrate(migration)["old"] == .migrated)
+        #expect(try bytes("old")?.value.data == Data("t".utf8))
+        // Deleted in its new form, it does not come back from the old one.
+        try lockbox.removeObject(forKey: "new")
+        #expect(try lockbox.migrate(migration)["old"] == .doneBefore)
+        #expect(try !lockbox.containsObject(forKey: "new"))
+    }
+
+    @Test func whatIsNewIsNeverOverwritten() throws {
+        try write("old".utf8, "a")
+        try lockbox.archiveObject("new", forKey: "b")
+        try lockbox.archiveObject("new", forKey: "c")
+        let report = try lockbox.migrate(Migration("m", .string("a", to: "b"), .string("c")))
+        #expect(report["a"] == .refused(.destinationTaken))
+        #expect(report["c"] == .alreadyNew)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "b") == "new")
+        #expect(try bytes("a")?.value.data == Data("old".utf8))
+    }
+
+    /// Dictionaries and sets have no order: the same value may have other bytes.
+    @Test func aNewItemOfTheSameValueIsOneOfAnInterruptedRun() throws {
+        let dictionary = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", "v\($0)") })
+        try write(LegacyText.text(dictionary).utf8, "a")
+        let json = dictionary.keys.sorted(by: >).map { "\"\($0)\":\"\(dictionary[$0]!)\"" }
+        let value = try ArchivedValue(data: Data("{\(json.joined(separator: ", "))}".utf8), format: .json)
+        try lockbox.backend.write(
+            StoredItem(key: lockbox.itemKey("b"), value: value, modified: date),
+            policy: .replace
+        )
+        #expect(try lockbox.migrate(Migration("m", .dictionary("a", to: "b")))["a"] == .migrated)
+        #expect(try bytes("a") == nil)
+        #expect(try bytes("b")?.value == value)
+    }
+
+    @Test func aDryRunTellsAndDoesNothing() throws {
+        try writeAll()
+        try write("soon".utf8, "when")
+        try lockbox.archiveObject("x", forKey: "new")
+        let migration = Migration(
+            "all",
+            items: all.items + [.date("when"), .string("new"), .string("absent")]
+        )
+        let before = try store.snapshot()
+        let report = try lockbox.migrate(migration, dryRun: true)
+        #expect(report.isDryRun)
+        #expect(try store.snapshot() == before)
+        let real = try lockbox.migrate(migration)
+        #expect(real.outcomes.map(\.outcome) == report.outcomes.map(\.outcome))
+        #expect(try lockbox.migrate(migration, dryRun: true)["token"] == .doneBefore)
+    }
+
+    @Test func noAppSeesTheRecord() throws {
+        try write("t".utf8, "token")
+        try lockbox.migrate(Migration("token", .string("token")))
+        #expect(try lockbox.allKeys() == ["token"])
+        #expect(try lockbox.backend.prefixes() == [TestStore.prefix])
+        #expect(try lockbox.backend.attributes(prefix: TestStore.prefix, now: date).count == 1)
+        try lockbox.removeAllObjects()
+        try write("t".utf8, "token")
+        #expect(try lockbox.migrate(Migration("token", .string("token")))["token"] == .doneBefore)
+        // Another prefix's migration is another one, and so is one of another name.
+        let other = try store.lockbox("com.example.other")
+        try write("t".utf8, "token", in: other)
+        #expect(try other.migrate(Migration("token", .string("token")))["token"] == .migrated)
+        #expect(try lockbox.migrate(Migration("token 2", .string("token")))["token"] == .migrated)
+
+        let backend = store.backend()
+        let backup = "\(store.directory).backup"
+        let report = try backend.export(to: backup, passphrase: .value("p"), strength: .interactive)
+        #expect(report.exported == 2 && report.leftOut.isEmpty)
+        #expect(try backend.verify().findings.isEmpty)
+    }
+
+    /// An import that somebody asks for is done each time.
+    @Test func withoutANameItIsNotRemembered() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let source = MigrationSource.environmentFile(at: path)
+        #expect(try lockbox.keys(of: source) == ["A", "B"])
+        let migration = Migration(nil, from: source, .string("A"), .string("B"), keepsOldItems: true)
+        #expect(try lockbox.migrate(migration).isComplete)
+        try lockbox.removeObject(forKey: "A")
+        try lockbox.archiveObject("3", forKey: "B")
+        #expect(try lockbox.migrate(migration, dryRun: true)["A"] == .migrated)
+        let again = try lockbox.migrate(migration)
+        #expect(again["A"] == .migrated && again["B"] == .refused(.destinationTaken))
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "A") == "1")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "B") == "3")
+        try write("t".utf8, "old")
+        #expect(try lockbox.keys(of: .store) == ["old"])
+        #expect(try lockbox.keys(of: .items(["b": Data(), "a": Data()])) == ["a", "b"])
+    }
+
+    @Test func aRecordOfALaterVersionIsNotTouched() throws {
+        try write("t".utf8, "token")
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
+        let value = try ArchivedValue(data: Data(#"{"version":2,"done":["x"]}"#.utf8), format: .json)
+        try lockbox.backend.write(StoredItem(key: key, value: value, modified: date), policy: .replace)
+        let error = lockboxError { try lockbox.migrate(Migration("m", .string("token"))) }
+        #expect(error?.name == "unsupportedVersion")
+        #expect(try lockbox.backend.value(for: key, now: date) == value)
+        #expect(try bytes("token")?.value.format == .lockbox2)
+    }
+
+    @Test func migrationsThatContradictThemselves() throws {
+        try write("t".utf8, "a")
+        let before = try store.snapshot()
+        for migration in [
+            Migration("", .string("a")),
+            Migration("m", .string("a"), .data("a")),
+            Migration("m", .string("a", to: "c"), .string("b", to: "c")),
+            Migration("m", .string("a", to: "b"), .string("b", to: "c")),
+            Migration("m", .string("a"), keepsOldItems: true),
+            Migration("m", .string("")),
+            Migration("m", .string("a", to: "")),
+        ] {
+            #expect(lockboxError { try lockbox.migrate(migration) }?.name == "invalidKey")
+        }
+        #expect(try store.snapshot() == before)
+    }
+
+    @Test func aLockedItemStopsItBeforeAnythingIsWritten() throws {
+        let backend = store.backend()
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        try write("a".utf8, "a", .always, in: lockbox)
+        try write("b".utf8, "b", .whenUnlocked, in: lockbox)
+        try backend.lock()
+        let before = try store.snapshot()
+        let migration = Migration("m", .string("a"), .string("b"))
+        #expect(lockboxError { try lockbox.migrate(migration) }?.name == "interactionNotAllowed")
+        let after = try store.snapshot()
+        #expect(before.allSatisfy { after[$0.key] == $0.value })
+        #expect(try lockbox.allKeys() == ["a", "b"])
+        try backend.unlock(.value("1234"))
+        #expect(try lockbox.migrate(migration).isComplete)
+    }
+
+    // MARK: Bad luck
+
+    /// From the N-th system call on nothing works any more, as for a process that is killed there.
+    @Test(arguments: [false, true])
+    func interruptedAtEverySystemCall(_ isRenamed: Bool) throws {
+        let items: [Migration.Item] = (0..<3).map { .string("k\($0)", to: isRenamed ? "new\($0)" : nil) }
+        let migration = Migration("m", items: items)
+        for key in 0..<3 { try write("value \(key)".utf8, "k\(key)") }
+        var calls = 0
+        var isDone = false
+        while !isDone {
+            calls += 1
+            let store = try TestStore()
+            try FileManager.default.copyItem(atPath: self.store.directory, toPath: store.directory)
+            let count = Protected(0)
+            let last = calls
+            let dying = SystemCalls(fault: { _ in
+                count.withLock {
+                    $0 += 1
+                    return $0 >= last ? .failure(EIO) : nil
+                }
+            })
+            isDone = (try? store.lockbox(TestStore.prefix, dying).migrate(migration)) != nil
+
+            let lockbox = try store.lockbox()
+            #expect(try lockbox.migrate(migration).isComplete, "call \(calls)")
+            #expect(try lockbox.allKeys() == Set(items.map(\.newKey)), "call \(calls)")
+            for key in 0..<3 {
+                let value = try lockbox.unarchiveObject(String.self, forKey: items[key].newKey)
+                #expect(value == "value \(key)", "call \(calls)")
+            }
+            #expect(try store.leftovers().isEmpty, "call \(calls)")
+        }
+        #expect(calls > 40)
+    }
+
+    @Test func runByManyAtOnceItHappensOnce() throws {
+        try writeAll()
+        let outcomes = Protected<[[MigrationReport.Outcome]]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            do {
+                let storage = FileStorage(
+                    directory: store.directory,
+                    calls: SystemCalls(),
+                    lockTimeout: .seconds(60)
+                )
+                let lockbox = try Lockbox(
+                    keyPrefix: TestStore.prefix,
+                    backend: SealedBackend(storage: storage)
+                )
+                let report = try lockbox.migrate(all)
+                outcomes.withLock { $0.append(report.outcomes.map(\.outcome)) }
+            } catch { Issue.record(error) }
+        }
+        let done = outcomes.withLock { $0 }
+        #expect(done.count == 8)
+        #expect(done.count { $0.allSatisfy { $0 == .migrated } } == 1)
+        #expect(done.count { $0.allSatisfy { $0 == .doneBefore } } == 7)
+        try expectAll()
+    }
+
+    // MARK: Other sources
+
+    private struct User: Codable, Equatable {
+        var name: String
+        var visits: Int
+        var seen: Date
+    }
+
+    private func archive(_ object: Any, _ key: String) -> Data {
+        let archiver = NSKeyedArchiver(requiringSecureCoding: false)
+        archiver.encode(object, forKey: key)
+        archiver.finishEncoding()
+        return archiver.encodedData
+    }
+
+    @Test func archivesOfLockbox3AndStrongbox() throws {
+        let user = User(name: "alice", visits: 3, seen: date)
+        let items = [
+            "name": archive("alice" as NSString, "name"),
+            "seen": archive(date as NSDate, "seen"),
+            "user": archive(["name": "alice", "visits": 3, "seen": date] as NSDictionary, "user"),
+            "boxed": archive(try JSONEncoder().encode(user) as NSData, "boxed"),
+            "root": try NSKeyedArchiver.archivedData(
+                withRootObject: "r" as NSString,
+                requiringSecureCoding: true
+            ),
+            "strange": archive(NSTimeZone(forSecondsFromGMT: 0), "strange"),
+            "other key": archive("x" as NSString, "y"),
+            "cut": archive("alice" as NSString, "cut").dropLast(),
+            "empty": Data(),
+        ]
+        let removed = Protected<Set<String>>([])
+        let migration = Migration(
+            "from Lockbox 3",
+            from: .items(items) { keys in removed.withLock { $0 = keys } },
+            .archive("name", as: String.self),
+            .archive("seen", as: Date.self, accessibility: .always),
+            .archive("user", as: User.self),
+            .strongbox("boxed", as: User.self),
+            .archive("root", as: String.self, topKey: "root"),
+            .archive("strange", as: String.self),
+            .archive("other key", as: String.self),
+            .archive("cut", as: String.self),
+            .archive("empty", as: String.self),
+            .archive("absent", as: String.self)
+        )
+        let report = try lockbox.migrate(migration)
+        #expect(report.refused.keys.sorted() == ["cut", "empty", "other key", "strange"])
+        #expect(report["strange"] == .refused(.unknownClass("NSTimeZone")))
+        #expect(report["absent"] == .absent)
+        #expect(removed.withLock { $0 } == ["name", "seen", "user", "boxed", "root"])
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "name") == "alice")
+        #expect(try lockbox.unarchiveObject(Date.self, forKey: "seen") == date)
+        #expect(try lockbox.attributes(forKey: "seen")?.accessibility == .always)
+        #expect(try lockbox.unarchiveObject(User.self, forKey: "user") == user)
+        #expect(try lockbox.unarchiveObject(User.self, forKey: "boxed") == user)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "root") == "r")
+    }
+
+    /// Of foreign bytes it is not known whether they are of a version that wrote `[]` so.
+    @Test func anEmptyCollectionOfForeignBytesIsRefused() throws {
+        let migration = Migration(
+            "m",
+            from: .items(["array": Data(), "set": Data(), "string": Data(), "data": Data([1])]),
+            .array("array"),
+            .set("set"),
+            .string("string"),
+            .data("data")
+        )
+        let report = try lockbox.migrate(migration)
+        #expect(report.refused.keys.sorted() == ["array", "set"])
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "string") == "")
+        #expect(try lockbox.unarchiveObject(Data.self, forKey: "data") == Data([1]))
+        try write([], "own")
+        #expect(try lockbox.migrate(Migration("own", .array("own")))["own"] == .migrated)
+        #expect(try lockbox.unarchiveObject([String].self, forKey: "own") == [""])
+    }
+
+    private func file(_ name: String, _ bytes: some Sequence<UInt8>, mode: Int = 0o600) throws -> String {
+        let path = "\(Directory.parentPath(of: store.directory))/\(name)"
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        return path
+    }
+
+    private func text(_ path: String) throws -> String {
+        String(decoding: try readBytes(path), as: UTF8.self)
+    }
+
+    @Test func anEnvironmentFile() throws {
+        let path = try file("env", "# keys\nPORT=80\nTOKEN=\"s3cret\"\nDEBUG=1\n".utf8, mode: 0o640)
+        let migration = Migration(
+            "m",
+            from: .environmentFile(at: path),
+            .string("TOKEN", to: "token"),
+            .string("NONE")
+        )
+        #expect(try lockbox.migrate(migration, dryRun: true)["TOKEN"] == .migrated)
+        #expect(try text(path).contains("s3cret"))
+        let report = try lockbox.migrate(migration)
+        #expect(report["TOKEN"] == .migrated && report["NONE"] == .absent)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "token") == "s3cret")
+        #expect(try text(path) == "# keys\nPORT=80\nDEBUG=1\n")
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o640)
+        let names = try FileManager.default.contentsOfDirectory(atPath: Directory.parentPath(of: path))
+        #expect(names.sorted() == ["env", "store"])
+    }
+
+    @Test func aNetrcFile() throws {
+        struct Login: Codable, Equatable { var machine, login, password: String }
+        let path = try file(
+            "netrc",
+            "machine a.example login al password s3cret\nmachine b.example login b password p\n".utf8
+        )
+        let migration = Migration(
+            "m",
+            from: .netrc(at: path),
+            .value("al@a.example", as: Login.self, to: "a")
+        )
+        #expect(try lockbox.migrate(migration).isComplete)
+        let login = try lockbox.unarchiveObject(Login.self, forKey: "a")
+        #expect(login == Login(machine: "a.example", login: "al", password: "s3cret"))
+        #expect(try text(path) == "machine b.example login b password p\n")
+    }
+
+    @Test func aJSONFile() throws {
+        let path = try file(
+            "config.json",
+            #"{ "port": 80, "user": {"name":"al","visits":3,"seen":1.5}, "x": [1] }"#.utf8
+        )
+        struct Visitor: Codable, Equatable { var name: String; var visits: Int; var seen: Double }
+        let migration = Migration(
+            "m",
+            from: .json(at: path),
+            .value("user", as: Visitor.self),
+            .string("port"),
+            .value("x", as: [Int].self),
+            keepsOldItems: false
+        )
+        let report = try lockbox.migrate(migration)
+        #expect(report["port"] == .refused(.wrongType(expected: "String")))
+        #expect(
+            try lockbox.unarchiveObject(Visitor.self, forKey: "user")
+                == Visitor(name: "al", visits: 3, seen: 1.5)
+        )
+        #expect(try lockbox.unarchiveObject([Int].self, forKey: "x") == [1])
+        let rest = try JSONSerialization.jsonObject(with: Data(readBytes(path))) as? [String: Int]
+        #expect(rest == ["port": 80])
+    }
+
+    @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
+    func aPropertyList(_ format: PropertyListSerialization.PropertyListFormat) throws {
+        let list: [String: Any] = [
+            "password": "s3cret", "pin": Data([1, 2]), "last": Date(timeIntervalSinceReferenceDate: 86_400),
+            "window": ["x": 1, "y": 2], "on": true,
+        ]
+        let data = try PropertyListSerialization.data(fromPropertyList: list, format: format, options: 0)
+        let path = try file("app.plist", data)
+        let migration = Migration(
+            "m",
+            from: .propertyList(at: path),
+            .string("password"),
+            .data("pin"),
+            .date("last"),
+            .value("on", as: Bool.self),
+            .value("pin 2", as: Data.self)
+        )
+        let report = try lockbox.migrate(migration)
+        #expect(report.isComplete && report["pin 2"] == .absent)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "password") == "s3cret")
+        #expect(try lockbox.unarchiveObject(Data.self, forKey: "pin") == Data([1, 2]))
+        #expect(
+            try lockbox.unarchiveObject(Date.self, forKey: "last")
+                == Date(timeIntervalSinceReferenceDate: 86_400)
+        )
+        #expect(try lockbox.unarchiveObject(Bool.self, forKey: "on") == true)
+        let left = try PropertyListSerialization.propertyList(from: Data(readBytes(path)), format: nil)
+        #expect(left as? [String: [String: Int]] == ["window": ["x": 1, "y": 2]])
+    }
+
+    @Test func userDefaults() throws {
+        let suite = "lockbox-tests-\(UInt64.random(in: .min ... .max))"
+        let defaults = try #require(UserDefaults(suiteName: suite))
+        defer { defaults.removePersistentDomain(forName: suite) }
+        defaults.set("s3cret", forKey: "password")
+        defaults.set(42, forKey: "answer")
+        defaults.set(true, forKey: "on")
+        defaults.set(1.5, forKey: "ratio")
+        defaults.set(["a", "b"], forKey: "list")
+        defaults.set(["k": "v"], forKey: "map")
+        defaults.set(Data([1]), forKey: "data")
+        defaults.set(date, forKey: "date")
+        defaults.set(archive("r" as NSString, "root"), forKey: "archive")
+        defaults.set("stays", forKey: "other")
+        let migration = Migration(
+            "m",
+            from: .userDefaults(suiteName: suite),
+            .string("password"),
+            .value("answer", as: Int.self),
+            .value("on", as: Bool.self),
+            .value("ratio", as: Double.self),
+            .array("list"),
+            .dictionary("map"),
+            .data("data"),
+            .date("date"),
+            .archive("archive", as: String.self, topKey: "root"),
+            .value("none", as: Int.self)
+        )
+        let report = try lockbox.migrate(migration)
+        #expect(report.isComplete, "\(report)")
+        #expect(report["none"] == .absent)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "password") == "s3cret")
+        #expect(try lockbox.unarchiveObject(Int.self, forKey: "answer") == 42)
+        #expect(try lockbox.unarchiveObject(Bool.self, forKey: "on") == true)
+        #expect(try lockbox.unarchiveObject(Double.self, forKey: "ratio") == 1.5)
+        #expect(try lockbox.unarchiveObject([String].self, forKey: "list") == ["a", "b"])
+        #expect(try lockbox.unarchiveObject([String: String].self, forKey: "map") == ["k": "v"])
+        #expect(try lockbox.unarchiveObject(Data.self, forKey: "data") == Data([1]))
+        #expect(try lockbox.unarchiveObject(Date.self, forKey: "date") == date)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "archive") == "r")
+        let left = try #require(UserDefaults(suiteName: suite))
+        #expect(left.object(forKey: "password") == nil && left.string(forKey: "other") == "stays")
+    }
+
+    @Test func anotherBackend() throws {
+        let old = try Lockbox(keyPrefix: "com.example.old", backend: InMemoryBackend())
+        try writeAll(in: old)
+        try old.archiveObject("new already", forKey: "new")
+        let source = MigrationSource.backend(old.backend, keyPrefix: "com.example.old")
+        let report = try lockbox.migrate(Migration("m", from: source, items: all.items + [.string("new")]))
+        #expect(report["new"] == .absent, "\(report)")
+        #expect(report["token"] == .migrated)
+        try expectAll()
+        #expect(try lockbox.attributes(forKey: "token")?.label == "label of token")
+        #expect(try old.allKeys() == ["new"])
+    }
+
+    @Test func filesThatCannotBeUsed() throws {
+        let absent = Migration("m", from: .json(at: "\(store.directory)/absent.json"), .string("k"))
+        #expect(try lockbox.migrate(absent)["k"] == .absent)
+
+        let malformed = try file("bad.json", "{\"k\": \"s3cret\"".utf8)
+        let error = lockboxError {
+            try lockbox.migrate(Migration("n", from: .json(at: malformed), .string("k")))
+        }
+        #expect(error?.name == "corrupt")
+        #expect(error?.description.contains("s3cret") == false)
+        #expect(try text(malformed) == "{\"k\": \"s3cret\"")
+
+        let folder = Migration("o", from: .json(at: Directory.parentPath(of: store.directory)), .string("k"))
+        #expect(lockboxError { try lockbox.migrate(folder) }?.name == "unsafePermissions")
+    }
+
+    @Test func aSymbolicLinkStaysOne() throws {
+        let path = try file("real.env", "A=1\nB=2\n".utf8)
+        let link = "\(Directory.parentPath(of: store.directory))/link.env"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.env")
+        #expect(
+            try lockbox.migrate(Migration("m", from: .environmentFile(at: link), .string("A"))).isComplete
+        )
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real.env")
+        #expect(try text(path) == "B=2\n")
+    }
+
+    @Test func whatOthersChangeMeanwhileStays() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let source = try FileItems(path: path, format: .environment)
+        let a = try #require(try source.item(forKey: "A"))
+        let b = try #require(try source.item(forKey: "B"))
+        try Data("A=changed\nB=2\nC=3\n".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try source.remove(["A": a, "B": b]) == ["A"])
+        #expect(try text(path) == "A=changed\nC=3\n")
+
+        try write("old".utf8, "k")
+        let items = BackendItems(backend: lockbox.backend, keyPrefix: TestStore.prefix, now: date)
+        let item = try #require(try items.item(forKey: "k"))
+        try write("newer".utf8, "k")
+        #expect(try items.remove(["k": item]) == ["k"])
+        #expect(try bytes("k")?.value.data == Data("newer".utf8))
+    }
+
+    @Test func anEntryThatCannotBeReadAnyMoreIsNotRemoved() throws {
+        let suite = "lockbox-tests-\(UInt64.random(in: .min ... .max))"
+        let defaults = try #require(UserDefaults(suiteName: suite))
+        defer { defaults.removePersistentDomain(forName: suite) }
+        defaults.set("old", forKey: "k")
+        let items = DefaultsItems(defaults: defaults)
+        let item = try #require(try items.item(forKey: "k"))
+        let newer = (0...PropertyValue.maximumDepth).reduce("newer" as Any) { value, _ in [value] }
+        defaults.set(newer, forKey: "k")
+        #expect(throws: LegacyFault.tooDeep) { try items.item(forKey: "k") }
+        #expect(try items.remove(["k": item]) == ["k"])
+        #expect(defaults.object(forKey: "k") != nil)
+    }
+
+    /// Equal for the app, but not the same.
+    private struct Account: Codable, Equatable {
+        var id: Int
+        var token: String
+
+        static func == (one: Account, other: Account) -> Bool { one.id == other.id }
+    }
+
+    @Test func whatIsEqualOnlyInPartIsAnotherValue() throws {
+        let path = try file("config.json", #"{"account":{"id":1,"token":"s3cret"}}"#.utf8)
+        try lockbox.archiveObject(Account(id: 1, token: "another"), forKey: "account")
+        let migration = Migration("m", from: .json(at: path), .value("account", as: Account.self))
+        #expect(try lockbox.migrate(migration)["account"] == .refused(.destinationTaken))
+        #expect(try text(path).contains("s3cret"))
+    }
+
+    @Test func aFileOfTwoNamesIsRefused() throws {
+        let path = try file("app.env", "A=s3cret\n".utf8)
+        try FileManager.default.linkItem(atPath: path, toPath: "\(path).other")
+        let migration = Migration("m", from: .environmentFile(at: path), .string("A"))
+        #expect(lockboxError { try lockbox.migrate(migration) }?.name == "unsafePermissions")
+        #expect(try lockbox.allKeys().isEmpty)
+        try FileManager.default.removeItem(atPath: "\(path).other")
+        #expect(try lockbox.migrate(migration)["A"] == .migrated)
+    }
+
+    @Test func whatIsToStayStaysAlsoIfTheSourceIsThisStore() throws {
+        try write("t".utf8, "a")
+        let before = try bytes("a")
+        let migration = Migration(
+            "m",
+            from: .backend(store.backend()),
+            .string("a"),
+            .string("a 2", to: "b"),
+            keepsOldItems: true
+        )
+        #expect(try lockbox.migrate(migration)["a"] == .refused(.destinationTaken))
+        #expect(try bytes("a") == before)
+    }
+
+    @Test func aReportHasOneLineForEachItem() throws {
+        let report = try lockbox.migrate(
+            Migration("m", .string("a\n\u{1B}[2Jb: migrated"), .string("caf\u{E9}"))
+        )
+        #expect(report.description == "a\\n\\u{1B}[2Jb: migrated: absent\ncaf\u{E9}: absent")
+    }
+}

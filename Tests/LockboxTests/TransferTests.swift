@@ -1,0 +1,290 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxTesting
+
+@Suite struct TransferTests {
+    private let old: TestStore
+    private let new: TestStore
+    private let source: EncryptedFileBackend
+    private let destination: EncryptedFileBackend
+    private let date = Date(timeIntervalSinceReferenceDate: 801_234_567.890625)
+
+    init() throws {
+        (old, new) = (try TestStore(), try TestStore())
+        (source, destination) = (old.backend(), new.backend())
+    }
+
+    private func item(
+        _ key: String,
+        _ text: String = "value",
+        prefix: String = "com.example.a",
+        _ accessibility: Accessibility = .whenUnlocked,
+        expires: Date? = nil
+    ) throws -> StoredItem {
+        try StoredItem(
+            key: ItemKey(prefix: prefix, key: key),
+            value: ArchivedValue(data: Data(text.utf8), format: ValueFormat(rawValue: 200)),
+            accessibility: accessibility,
+            modified: date,
+            created: date - 100,
+            expires: expires,
+            label: "label",
+            comment: "comment"
+        )
+    }
+
+    private func all(_ backend: any LockboxBackend) throws -> Set<StoredItem> {
+        let now = ItemAttributes.beforeAnyExpiry
+        return Set(
+            try backend.prefixes().flatMap { prefix in
+                try backend.attributes(prefix: prefix, now: now).keys.compactMap {
+                    try backend.item(for: $0, now: now)
+                }
+            }
+        )
+    }
+
+    private func fill() throws -> Set<StoredItem> {
+        var items = [
+            try item("expired", expires: date - 1), try item("k", prefix: "com.example.b"),
+            try item("legacy", "a-|-b", prefix: "com.example.b"), try item("empty", ""),
+        ]
+        for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
+            items.append(try item(accessibility.rawValue, accessibility.rawValue, accessibility))
+        }
+        for item in items { try source.write(item, policy: .replace) }
+        return Set(items)
+    }
+
+    @Test func copiesEverything() throws {
+        let items = try fill()
+        var progress: [StoreProgress] = []
+        let report = try source.copyItems(to: destination) { progress.append($0) }
+        #expect(Set(report.transferred) == Set(items.map(\.key)))
+        #expect(report.isComplete && report.transferred.count == items.count)
+        #expect(progress.last == StoreProgress(completed: items.count, total: items.count))
+        #expect(try all(destination) == items)
+        #expect(try all(source) == items)
+
+        let before = try new.snapshot()
+        #expect(try source.copyItems(to: destination).isComplete)
+        #expect(try new.snapshot() == before, "what is there already is not written again")
+    }
+
+    @Test func movesEverythingOrAPrefix() throws {
+        let items = try fill()
+        let moved = try source.moveItems(to: destination, prefix: "com.example.b")
+        #expect(moved.transferred.count == 2)
+        #expect(try all(destination) == items.filter { $0.key.prefix == "com.example.b" })
+        #expect(try all(source) == items.filter { $0.key.prefix == "com.example.a" })
+        #expect(try source.moveItems(to: destination).isComplete)
+        #expect(try all(destination) == items)
+        #expect(try all(source).isEmpty)
+        #expect(try source.moveItems(to: destination).transferred.isEmpty)
+    }
+
+    @Test func betweenKindsOfBackends() throws {
+        let items = try fill()
+        let memory = InMemoryBackend()
+        #expect(try source.moveItems(to: memory).isComplete)
+        #expect(try memory.moveItems(to: destination).isComplete)
+        #expect(try all(destination) == items)
+        #expect(memory.prefixes().isEmpty)
+    }
+
+    @Test func existingItemsFollowThePolicy() throws {
+        try source.write(item("same"), policy: .replace)
+        try source.write(item("other", "theirs"), policy: .replace)
+        try destination.write(item("same"), policy: .replace)
+        try destination.write(item("other", "ours"), policy: .replace)
+        let key = try item("other").key
+
+        #expect(
+            lockboxError { try source.moveItems(to: destination, existing: .fail) }?.name == "duplicateItem"
+        )
+        #expect(try all(source).count == 2)
+        let report = try source.moveItems(to: destination, existing: .keep)
+        #expect(report.kept == [key] && report.transferred.map(\.key) == ["same"])
+        #expect(!report.isComplete)
+        #expect(try all(source) == [item("other", "theirs")])
+        #expect(try all(destination) == [item("same"), item("other", "ours")])
+        #expect(try source.moveItems(to: destination, existing: .replace).isComplete)
+        #expect(try all(source).isEmpty)
+        #expect(try all(destination) == [item("same"), item("other", "theirs")])
+    }
+
+    @Test func whatIsNotCopiedIsNotRemoved() throws {
+        try source.setPasscode(.value("1234"), strength: .interactive)
+        try source.write(item("locked"), policy: .replace)
+        try source.write(item("open", "value", .always), policy: .replace)
+        try source.write(item("damaged", "value", .always), policy: .replace)
+        try source.write(item("passcode", "value", .whenPasscodeSetThisDeviceOnly), policy: .replace)
+        let path = source.storage.location(of: try source.record(of: item("damaged").key))
+        var record = try readBytes(path)
+        record[record.count - 1] ^= 1
+        try overwrite(path, record)
+
+        let unlocked = try source.moveItems(to: destination)
+        #expect(unlocked.transferred.map(\.key).sorted() == ["locked", "open"])
+        #expect((unlocked.failed[try item("damaged").key] as? LockboxError)?.name == "authenticationFailed")
+        #expect((unlocked.failed[try item("passcode").key] as? LockboxError)?.name == "passcodeNotSet")
+        #expect(try source.attributes(prefix: "com.example.a", now: date).count == 2)
+
+        try source.write(item("locked"), policy: .replace)
+        try source.lock()
+        let locked = try source.moveItems(to: InMemoryBackend())
+        #expect((locked.failed[try item("locked").key] as? LockboxError)?.name == "interactionNotAllowed")
+        #expect(try source.attributes(prefix: "com.example.a", now: date).count == 3)
+    }
+
+    /// Under another path too, it is the same store.
+    @Test func aStoreIsNotMovedIntoItself() throws {
+        let items = try fill()
+        let link = "\(old.directory)-link"
+        let parent = Directory.parentPath(of: old.directory)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: parent)
+        for same in [source, old.backend(), EncryptedFileBackend(directory: "\(link)/store")] {
+            #expect(lockboxError { try source.moveItems(to: same) }?.name == "invalidKey")
+        }
+        #expect(try all(source) == items)
+        let memory = InMemoryBackend()
+        try memory.write(item("k"), policy: .replace)
+        #expect(lockboxError { try memory.moveItems(to: memory) }?.name == "invalidKey")
+        #expect(try all(memory).count == 1)
+        #expect(try source.verify().findings.isEmpty)
+    }
+
+    /// Neither of two processes that look at once takes the other's probe for a sign of another store.
+    @Test func aStoreIsNotMovedIntoItselfByTwo() throws {
+        try source.write(item("k"), policy: .replace)
+        let (old, source, isNested) = (old, source, Protected(false))
+        let first = Watched(wrapped: source) {
+            let isFirst = isNested.withLock { isNested in
+                defer { isNested = true }
+                return !isNested
+            }
+            if isFirst { #expect(throws: LockboxError.self) { try source.moveItems(to: old.backend()) } }
+        }
+        #expect(lockboxError { try first.moveItems(to: old.backend()) }?.name == "invalidKey")
+        #expect(try all(source) == [item("k")])
+    }
+
+    /// The destination says that it has written, and has not.
+    @Test func whatDoesNotReadBackIsNotRemoved() throws {
+        try source.write(item("k"), policy: .replace)
+        let report = try source.moveItems(to: Forgetful())
+        #expect((report.failed[try item("k").key] as? LockboxError)?.name == "corrupt")
+        #expect(try all(source) == [item("k")])
+    }
+
+    /// From the N-th system call on, of either store, nothing works any more, as for a process that is killed there.
+    @Test(arguments: [true, false]) func interruptedAtEverySystemCall(_ isSource: Bool) throws {
+        let items = Set(try (0..<3).map { try item("k\($0)", "value \($0)") })
+        for item in items { try source.write(item, policy: .replace) }
+        var calls = 0
+        var isDone = false
+        while !isDone {
+            calls += 1
+            let (old, new) = (try TestStore(), try TestStore())
+            try FileManager.default.copyItem(atPath: self.old.directory, toPath: old.directory)
+            let count = Protected(0)
+            let last = calls
+            let dying = SystemCalls(fault: { _ in
+                count.withLock {
+                    $0 += 1
+                    return $0 >= last ? .failure(EIO) : nil
+                }
+            })
+            let report = try? old.backend(isSource ? dying : SystemCalls())
+                .moveItems(to: new.backend(isSource ? SystemCalls() : dying))
+            isDone = report?.isComplete ?? false
+
+            #expect(try all(old.backend()).union(all(new.backend())) == items, "call \(calls)")
+            #expect(try old.backend().moveItems(to: new.backend()).isComplete, "call \(calls)")
+            #expect(try all(new.backend()) == items, "call \(calls)")
+            #expect(try all(old.backend()).isEmpty, "call \(calls)")
+        }
+        #expect(calls > 30)
+    }
+
+    @Test func whatIsChangedMeanwhileStays() throws {
+        try source.write(item("k"), policy: .replace)
+        let newer = try item("k", "newer")
+        let report = try source.moveItems(
+            to: Interfering(during: { try! source.write(newer, policy: .replace) })
+        )
+        #expect((report.failed[newer.key] as? LockboxError)?.name == "corrupt")
+        #expect(try all(source).map(\.value) == [newer.value])
+    }
+}
+
+/// Writes nothing but what a check of the store needs.
+private struct Forgetful: LockboxBackend {
+    let wrapped = InMemoryBackend()
+
+    func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
+    func item(for key: ItemKey, now: Date) -> StoredItem? { wrapped.item(for: key, now: now) }
+    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { wrapped.attributes(for: key, now: now) }
+    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
+        wrapped.attributes(prefix: prefix, now: now)
+    }
+    func prefixes() -> Set<String> { wrapped.prefixes() }
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        _ = try change(nil)
+    }
+    func remove(_ key: ItemKey) { wrapped.remove(key) }
+    func removeAll(prefix: String) { wrapped.removeAll(prefix: prefix) }
+    func removeExpired(prefix: String, now: Date) -> Int { 0 }
+}
+
+/// Lets something happen between the writing of an item and its removal at the source.
+private struct Interfering: LockboxBackend {
+    let during: @Sendable () -> Void
+    let wrapped = InMemoryBackend()
+
+    func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
+    func item(for key: ItemKey, now: Date) -> StoredItem? { wrapped.item(for: key, now: now) }
+    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { wrapped.attributes(for: key, now: now) }
+    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
+        wrapped.attributes(prefix: prefix, now: now)
+    }
+    func prefixes() -> Set<String> { wrapped.prefixes() }
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try wrapped.update(key, now: now, change)
+        during()
+    }
+    func remove(_ key: ItemKey) { wrapped.remove(key) }
+    func removeAll(prefix: String) { wrapped.removeAll(prefix: prefix) }
+    func removeExpired(prefix: String, now: Date) -> Int { 0 }
+}
+
+/// Lets something happen before a value is read.
+private struct Watched: LockboxBackend {
+    let wrapped: any LockboxBackend
+    let beforeReading: @Sendable () -> Void
+
+    func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
+        beforeReading()
+        return try wrapped.value(for: key, now: now)
+    }
+
+    func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
+    func item(for key: ItemKey, now: Date) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
+    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+        try wrapped.attributes(for: key, now: now)
+    }
+    func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
+        try wrapped.attributes(prefix: prefix, now: now)
+    }
+    func prefixes() throws -> Set<String> { try wrapped.prefixes() }
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try wrapped.update(key, now: now, change)
+    }
+    func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
+    func removeAll(prefix: String) throws { try wrapped.removeAll(prefix: prefix) }
+    func removeExpired(prefix: String, now: Date) throws -> Int {
+        try wrapped.removeExpired(prefix: prefix, now: now)
+    }
+}
