@@ -1,0 +1,29 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own, so that who uses only the library never resolves swift-argument-parser.
+let package = Package(
+    name: "LockboxCommand",
+    platforms: [.macOS(.v15)],
+    products: [.executable(name: "lockbox", targets: ["LockboxCommand"])],
+    dependencies: [
+        .package(name: "Lockbox", path: ".."),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "LockboxCommand",
+            dependencies: [
+                .product(name: "Lockbox", package: "Lockbox"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+        .testTarget(
+            name: "LockboxCommandTests",
+            dependencies: ["LockboxCommand", .product(name: "Lockbox", package: "Lockbox")],
+            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

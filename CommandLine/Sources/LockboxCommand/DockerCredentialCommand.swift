@@ -1,0 +1,93 @@
+import ArgumentParser
+import Foundation
+import Lockbox
+
+struct DockerCredentialCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "docker-credential",
+        abstract: "Keep Docker's passwords: a credential helper.",
+        discussion: """
+            Docker runs it under the name docker-credential-lockbox, and takes errors from standard output. The items are \
+            under the prefix docker. It never asks for a passcode.
+
+            Example: echo '{"credsStore": "lockbox"}' > ~/.docker/config.json
+            """
+    )
+
+    static let helperName = "docker-credential-lockbox"
+
+    @Argument(help: "store, get, erase, list or version.")
+    var action: String
+
+    @OptionGroup var options: StoreOptions
+
+    /// As Docker spells it.
+    private struct Credentials: Codable {
+        var ServerURL: String?
+        var Username: String?
+        var Secret: String?
+    }
+
+    func run() throws {
+        do { try perform() } catch {
+            try Output.line(Failure(error).message.onOneLine)
+            throw ExitCode(1)
+        }
+    }
+
+    private func perform() throws {
+        let store = try options.choice.store(prefix: "docker", asks: false)
+        switch action {
+        case "store": try keep(store)
+        case "get": try get(store)
+        case "erase": try store.lockbox.removeObject(forKey: server())
+        // The names are labels, which can be read while the store is locked.
+        case "list": try print(store.lockbox.allAttributes().compactMapValues(\.label))
+        case "version":
+            try Output.line("\(Self.helperName) (lockbox) \(LockboxCommand.configuration.version)")
+        default: throw Failure(.usage, "Unknown credential action `\(action)`")
+        }
+    }
+
+    private func keep(_ store: Store) throws {
+        guard let credentials = try? JSONDecoder().decode(Credentials.self, from: Input.all()) else {
+            throw Failure(.usage, "the credentials are not the JSON that Docker sends")
+        }
+        guard let server = credentials.ServerURL, !server.isEmpty else { throw Self.noServer }
+        guard let user = credentials.Username, !user.isEmpty else {
+            throw Failure(.usage, "no credentials username")
+        }
+        try store.unlocking {
+            let value = Credentials(Username: user, Secret: credentials.Secret ?? "")
+            try store.lockbox.archiveObject(value, forKey: server, label: user)
+        }
+    }
+
+    private func get(_ store: Store) throws {
+        let server = try server()
+        let found = try store.unlocking {
+            try store.lockbox.unarchiveObject(Credentials.self, forKey: server)
+        }
+        guard var credentials = found else {
+            throw Failure(.noSuchItem, "credentials not found in native keychain")
+        }
+        credentials.ServerURL = server
+        try print(credentials)
+    }
+
+    private func server() throws -> String {
+        let text = String(decoding: try Input.all(), as: UTF8.self).trimmingCharacters(
+            in: .whitespacesAndNewlines
+        )
+        if text.isEmpty { throw Self.noServer }
+        return text
+    }
+
+    private func print<Value: Encodable>(_ value: Value) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        try Output.bytes(encoder.encode(value) + Data("\n".utf8))
+    }
+
+    private static let noServer = Failure(.usage, "no credentials server URL")
+}

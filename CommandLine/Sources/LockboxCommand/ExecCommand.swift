@@ -1,0 +1,111 @@
+import ArgumentParser
+import Foundation
+import Lockbox
+
+struct ExecCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "exec",
+        abstract: "Run a command with items as environment variables.",
+        discussion: """
+            A variable's name is the item's key in capitals, with _ for everything but letters and digits: web-shop/token \
+            becomes WEB_SHOP_TOKEN. The command takes the place of lockbox, so signals and the exit status are its own. \
+            Status 127 if there is no such command, 126 if it cannot be run.
+
+            Example: lockbox exec --only token -- ./deploy
+            """
+    )
+
+    @Option(
+        parsing: .upToNextOption,
+        help: "Only these items. (default: every item of the prefix)",
+        completion: .custom(Keys.keys)
+    )
+    var only: [String] = []
+
+    @Argument(parsing: .postTerminator, help: "The command and its arguments.")
+    var command: [String]
+
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if command.isEmpty { throw ValidationError("Give the command after --.") }
+    }
+
+    func run() throws {
+        let store = try options.store()
+        let now = Date()
+        let variables = try Self.variables(only.isEmpty ? keys(store, now) : Set(only).sorted())
+        let values = try store.unlocking {
+            try variables.map { name, key in (name, key, try value(key, store, now)) }
+        }
+        for (name, key, value) in values {
+            if value.contains(0) {
+                throw Failure(
+                    .conflict,
+                    "The value for the key \(String(reflecting: key)) has a NUL, which no variable can hold."
+                )
+            }
+            let text = value.map { CChar(bitPattern: $0) } + [0]
+            guard setenv(name, text, 1) == 0 else {
+                throw Failure(.inputOutput, "Setting \(name) failed: \(String(cString: strerror(errno))).")
+            }
+        }
+        // Neither is the command's business.
+        unsetenv("LOCKBOX_PASSCODE")
+        if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
+        try replaceProcess()
+    }
+
+    /// Every key of the prefix. A variable that is missing without a word would be found out too late.
+    private func keys(_ store: Store, _ now: Date) throws -> [String] {
+        let all = try store.backend.attributes(prefix: store.prefix, now: ItemAttributes.beforeAnyExpiry)
+        if let expired = all.first(where: { $0.value.isExpired(at: now) }) {
+            throw Self.expired(expired.key.key)
+        }
+        return all.keys.map(\.key).sorted()
+    }
+
+    private func value(_ key: String, _ store: Store, _ now: Date) throws -> Data {
+        let item = try ItemKey(prefix: store.prefix, key: key)
+        if let value = try store.backend.value(for: item, now: now) { return try value.plain(key) }
+        throw try store.backend.attributes(for: item, now: ItemAttributes.beforeAnyExpiry) == nil
+            ? store.missing(key) : Self.expired(key)
+    }
+
+    private static func expired(_ key: String) -> Failure {
+        Failure(
+            .noSuchItem,
+            "The item for the key \(String(reflecting: key)) has expired. Store it anew, or remove it."
+        )
+    }
+
+    private static func variables(_ keys: [String]) throws -> [(name: String, key: String)] {
+        var taken: [String: String] = [:]
+        return try keys.map { key in
+            let name = variable(key)
+            if let other = taken.updateValue(key, forKey: name) {
+                throw Failure(
+                    .conflict,
+                    "The keys \(String(reflecting: other)) and \(String(reflecting: key)) would both become \(name). "
+                        + "Give --only with one of them."
+                )
+            }
+            return (name, key)
+        }
+    }
+
+    private static func variable(_ key: String) -> String {
+        let name = String(
+            key.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? Character($0.uppercased()) : "_" }
+        )
+        return name.first?.isNumber == true ? "_\(name)" : name
+    }
+
+    private func replaceProcess() throws -> Never {
+        let arguments = command.map { strdup($0) } + [nil]
+        execvp(command[0], arguments)
+        let code = errno
+        Output.note("lockbox: \(command[0].onOneLine) cannot be run: \(String(cString: strerror(code))).")
+        throw ExitCode(code == ENOENT ? 127 : 126)
+    }
+}

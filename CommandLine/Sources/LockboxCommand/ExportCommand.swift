@@ -1,0 +1,47 @@
+import ArgumentParser
+import Lockbox
+
+struct ExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write a backup: one file, sealed with a passphrase.",
+        discussion: """
+            It opens without anything else of this store. Items of the ThisDeviceOnly classes are left out, and named. \
+            Without --prefix, the items of every prefix are in it.
+
+            Example: lockbox export /media/usb/lockbox-backup
+            """
+    )
+
+    @Argument(help: "The file to write, in place of one of that name.", completion: .file())
+    var file: String
+
+    @Option(help: "Read the passphrase from this file, instead of asking.", completion: .file())
+    var passphraseFile: String?
+
+    @Option(help: "What each guess at the passphrase costs.")
+    var strength = Strength.moderate
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        try store.openIfLocked()
+        let passphrase = try PasscodeSource.new(
+            "passphrase",
+            file: passphraseFile,
+            option: "--passphrase-file"
+        )
+        var progress = ProgressReport("export", quiet: options.quiet)
+        defer { progress.end() }
+        let report = try store.backend.export(
+            to: file,
+            passphrase: passphrase,
+            prefix: options.prefix,
+            strength: strength.strength
+        ) { progress.show($0) }
+        progress.end()
+        for key in report.leftOut { try store.report("left out, as it stays on this device: \(key.text)") }
+        try store.report("items in the backup: \(report.exported)")
+    }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import Foundation
+import Lockbox
+
+struct GetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Print a value, and nothing else.",
+        discussion: """
+            Text is printed as text, data as bytes, everything else as JSON. On a terminal a newline follows.
+
+            Example: curl -H "Authorization: Bearer $(lockbox get token)" https://example.com
+            """
+    )
+
+    @Argument(help: "The item's key.", completion: .custom(Keys.keys))
+    var key: String
+
+    @Flag(help: "Print JSON: text as a JSON string, data as one in base64.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws { try Self.run(key, asJSON: json, options.choice) }
+
+    static func run(_ key: String, asJSON: Bool = false, _ choice: StoreChoice) throws {
+        let store = try choice.store()
+        let item = try ItemKey(prefix: store.prefix, key: key)
+        let value = try store.unlocking { try store.backend.value(for: item, now: Date()) }
+        guard let value else { throw store.missing(key) }
+        try Output.bytes(asJSON ? value.json(key) : value.plain(key))
+        if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
+    }
+}

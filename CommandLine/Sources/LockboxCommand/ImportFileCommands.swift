@@ -1,0 +1,69 @@
+import ArgumentParser
+import Lockbox
+
+struct ImportEnvCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import-env",
+        abstract: "Store the variables of an .env file.",
+        discussion: """
+            Each becomes a text under its name. An item that is there already with another value stays, and is named.
+
+            Example: lockbox import-env .env --remove
+            """
+    )
+
+    @OptionGroup var file: ImportedFile
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        try file.run(options, .environmentFile(at: file.file)) { .string($0, accessibility: $1) }
+    }
+}
+
+struct ImportNetrcCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import-netrc",
+        abstract: "Store the logins of a netrc file.",
+        discussion: """
+            Each becomes JSON with machine, login, password and account, under a key such as alice@example.com. An item that \
+            is there already with another value stays, and is named.
+
+            Example: lockbox import-netrc ~/.netrc --prefix netrc
+            """
+    )
+
+    @OptionGroup var file: ImportedFile
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        try file.run(options, .netrc(at: file.file)) { .value($0, as: JSONValue.self, accessibility: $1) }
+    }
+}
+
+/// What the two have in common.
+struct ImportedFile: ParsableArguments {
+    @Argument(help: "The file to read.", completion: .file())
+    var file: String
+
+    @Flag(help: "Remove from the file what is safely stored. The rest of it stays as it is.")
+    var remove = false
+
+    @Option(name: .customLong("class"), help: "When the values can be read.")
+    var itemClass = ItemClass.whenUnlocked
+
+    @Flag(help: "Say what would be done, and do nothing.")
+    var dryRun = false
+
+    func run(
+        _ options: StoreOptions,
+        _ source: MigrationSource,
+        _ item: (String, Accessibility) -> Migration.Item
+    ) throws {
+        let store = try options.store()
+        let items = try store.lockbox.keys(of: source).map { item($0, itemClass.accessibility) }
+        if items.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
+        try store.migrate(Migration(nil, from: source, items: items, keepsOldItems: !remove), dryRun: dryRun)
+    }
+}

@@ -1,0 +1,39 @@
+import ArgumentParser
+import Lockbox
+
+struct InfoCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "info",
+        abstract: "Print what is known of an item besides its value.",
+        discussion: """
+            Needs no passcode.
+
+            Example: lockbox info token
+            """
+    )
+
+    @Argument(help: "The item's key.", completion: .custom(Keys.keys))
+    var key: String
+
+    @Flag(help: "Print a JSON object.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        guard let item = try store.lockbox.attributes(forKey: key) else { throw store.missing(key) }
+        if json { return try Output.json(ItemDescription(key, item)) }
+        try Output.fields([
+            ("key", key),
+            ("class", "\(item.accessibility)"),
+            ("created", item.created.local),
+            ("modified", item.modified.local),
+            ("expires", item.expires?.local ?? "never"),
+            ("format", "\(item.format)"),
+            ("size", "\(item.size) bytes"),
+            ("label", item.label ?? "-"),
+            ("comment", item.comment ?? "-"),
+        ])
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Foundation
+import Lockbox
+
+struct ListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Print the keys, one on each line.",
+        discussion: """
+            Control characters in a key are shown as escapes; --json has it as it is. Needs no passcode.
+
+            Example: lockbox list --long
+            """
+    )
+
+    @Flag(help: "Print class, dates, expiry, size and label too.")
+    var long = false
+
+    @Flag(help: "Print a JSON array with everything that is known of each item but its value.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let items = try options.store().lockbox.allAttributes().sorted { $0.key < $1.key }
+        if json {
+            try Output.json(items.map { ItemDescription($0.key, $0.value) })
+        } else if long {
+            var table = Table(header: ["KEY", "CLASS", "CREATED", "MODIFIED", "EXPIRES", "SIZE", "LABEL"])
+            table.rows = items.map { key, item in
+                [
+                    key, "\(item.accessibility)", item.created.local, item.modified.local,
+                    item.expires?.local ?? "-", "\(item.size)", item.label ?? "-",
+                ]
+            }
+            try table.print()
+        } else {
+            for (key, _) in items { try Output.line(key.onOneLine) }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import Lockbox
+
+struct RotateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate",
+        abstract: "Give the store new keys, and seal every item anew.",
+        discussion: """
+            After a passcode or a device key may have become known. Other programs can go on reading and writing; after an \
+            interruption, run it again.
+
+            Example: lockbox rotate
+            """
+    )
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        try store.openIfLocked()
+        var progress = ProgressReport("rotate", quiet: options.quiet)
+        defer { progress.end() }
+        let report = try store.unlocking { try store.backend.rotateKeys { progress.show($0) } }
+        progress.end()
+        try store.report("items under new keys: \(report.resealed)")
+        guard report.isComplete else {
+            for (record, error) in report.unreadable.sorted(by: { $0.key < $1.key }) {
+                Output.note("lockbox: \(record.onOneLine): \(error.description.onOneLine)")
+            }
+            throw Failure(
+                .damaged,
+                "Items that cannot be read: \(report.unreadable.count). The old keys are kept; remove or restore those items, "
+                    + "and run it again."
+            )
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import Foundation
+import Lockbox
+
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Tell where the store is, whether it is locked, and what it holds.",
+        discussion: """
+            Needs no passcode.
+
+            Example: lockbox status
+            """
+    )
+
+    @Flag(help: "Print a JSON object.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    /// Documented; fields are only ever added.
+    private struct Status: Encodable {
+        let directory: String
+        let state: String
+        let unlockedFor: String?
+        let prefixes: [String: Int]
+    }
+
+    func run() throws {
+        let store = try options.store()
+        let backend = store.backend
+        let (state, scope) = (try backend.lockState, try backend.unlockScope)
+        var prefixes: [String: Int] = [:]
+        for prefix in try backend.prefixes() {
+            prefixes[prefix] = try backend.attributes(prefix: prefix, now: Date()).count
+        }
+        if json {
+            let status = Status(
+                directory: backend.storage.directory,
+                state: "\(state)",
+                unlockedFor: scope.map { "\($0)" },
+                prefixes: prefixes
+            )
+            return try Output.json(status)
+        }
+        try Output.fields([("store", backend.storage.directory), ("state", Self.text(state, scope))])
+        var table = Table(header: ["PREFIX", "ITEMS"])
+        table.rows = prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
+        if !table.rows.isEmpty { try table.print() }
+    }
+
+    private static func text(_ state: LockState, _ scope: UnlockScope?) -> String {
+        switch state {
+        case .noPasscode: "no passcode: open"
+        case .unlocked: scope == .user ? "unlocked, for every program of this user" : "unlocked"
+        case .locked: "locked, but for items of the afterFirstUnlock classes"
+        case .beforeFirstUnlock: "locked"
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import Lockbox
+
+/// What the command ends with. Documented, and so part of what scripts rely on.
+enum ExitStatus: CInt {
+    case done = 0
+    case noSuchItem = 1
+    case locked = 2
+    case damaged = 3
+    case conflict = 4
+    case usage = 64
+    case inputOutput = 74
+}
+
+/// Why a command did not do what it was asked: one line for people, saying what to do, and the exit status.
+struct Failure: Error {
+    let status: ExitStatus
+    let message: String
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    init(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case let error as LockboxError: self.init(error.status, error.advice)
+        default: self.init(.inputOutput, "\(error)")
+        }
+    }
+}
+
+extension LockboxError {
+    fileprivate var status: ExitStatus {
+        switch self {
+        case .itemNotFound: .noSuchItem
+        case .interactionNotAllowed, .passcodeNotSet, .wrongPasscode, .invalidPasscode: .locked
+        case .corrupt, .authenticationFailed, .deviceKeyMismatch, .unsupportedVersion: .damaged
+        case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
+        case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
+        case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
+        }
+    }
+
+    /// The description, in terms of the command where the library's own speaks of calls.
+    fileprivate var advice: String {
+        switch self {
+        case .duplicateItem(let key):
+            "There is an item for the key \(String(reflecting: key)) already. Nothing was changed."
+        case .interactionNotAllowed(let accessibility):
+            "Items of the class \(accessibility) are locked now. Run `lockbox unlock`, or give --passcode-file."
+        case .passcodeNotSet:
+            "The store has no passcode, which this needs. Give it one with `lockbox passcode set`."
+        case .passcodeAlreadySet:
+            "The store has a passcode already. Use `lockbox passcode change` or `lockbox passcode remove`."
+        default: description
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import Lockbox
+
+/// An item in `--json` output. Documented; fields are only ever added.
+struct ItemDescription: Encodable {
+    let key: String
+    let accessibility: String
+    let created: Date
+    let modified: Date
+    let expires: Date?
+    let format: String
+    let size: Int
+    let label: String?
+    let comment: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case key, created, modified, expires, format, size, label, comment
+        case accessibility = "class"
+    }
+
+    init(_ key: String, _ attributes: ItemAttributes) {
+        self.key = key
+        accessibility = "\(attributes.accessibility)"
+        created = attributes.created
+        modified = attributes.modified
+        expires = attributes.expires
+        format = "\(attributes.format)"
+        size = attributes.size
+        label = attributes.label
+        comment = attributes.comment
+    }
+}
+
+extension Date {
+    /// For people, in their own time zone.
+    var local: String {
+        var time = Int(clamping: Int64(timeIntervalSince1970.rounded(.down)))
+        var parts = tm()
+        localtime_r(&time, &parts)
+        var text = [CChar](repeating: 0, count: 32)
+        let length = strftime(&text, text.count, "%Y-%m-%d %H:%M", &parts)
+        return String(decoding: text[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+}

@@ -1,0 +1,20 @@
+import Foundation
+
+/// A span of time as it is typed: `30s`, `15m`, `8h`, `7d`, `2w`.
+enum Lifetime {
+    static func seconds(_ text: String) -> Int? {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800]
+        guard let unit = text.last.flatMap({ units[$0] }), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }),
+            let count = Int(text.dropLast()), count > 0
+        else { return nil }
+        let (seconds, overflow) = count.multipliedReportingOverflow(by: unit)
+        return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
+    }
+
+    /// The instant that a span from now, or a date of ISO 8601, stands for.
+    static func end(_ text: String, now: Date) -> Date? {
+        if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
+        if let date = try? Date(text, strategy: .iso8601) { return date }
+        return try? Date("\(text)T00:00:00Z", strategy: .iso8601)
+    }
+}

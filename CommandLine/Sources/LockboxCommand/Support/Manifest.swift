@@ -1,0 +1,118 @@
+import Foundation
+import Lockbox
+
+/// A migration, as a JSON file says it.
+struct Manifest: Decodable {
+    private let name: String
+    private let source: Source?
+    private let keepsOldItems: Bool?
+    private let items: [Item]
+
+    /// Which of these is there says the kind of source; none, the store's own old items.
+    private struct Source: Decodable {
+        let propertyList: String?
+        let json: String?
+        let environmentFile: String?
+        let netrc: String?
+        let userDefaults: String?
+    }
+
+    private struct Item: Decodable {
+        let key: String
+        let type: Kind
+        let to: String?
+        let itemClass: String?
+        let topKey: String?
+
+        enum CodingKeys: String, CodingKey {
+            case key, type, to, topKey
+            case itemClass = "class"
+        }
+    }
+
+    private enum Kind: String, Decodable, CaseIterable {
+        case string, data, array, set, dictionary, date, value, json, archive, strongbox
+    }
+
+    init(path: String) throws {
+        let data: Data
+        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
+            throw Failure(.inputOutput, "The manifest \(path.onOneLine) cannot be read.")
+        }
+        do { self = try JSONDecoder().decode(Manifest.self, from: data) } catch {
+            throw Failure(.usage, "The manifest \(path.onOneLine) is not one: \(Self.reason(error))")
+        }
+    }
+
+    func migration() throws -> Migration {
+        try Migration(
+            name,
+            from: migrationSource(),
+            items: items.map(Self.item),
+            keepsOldItems: keepsOldItems ?? false
+        )
+    }
+
+    private func migrationSource() throws -> MigrationSource {
+        guard let source else { return .store }
+        let sources: [MigrationSource] = [
+            source.propertyList.map(MigrationSource.propertyList(at:)),
+            source.json.map(MigrationSource.json(at:)),
+            source.environmentFile.map(MigrationSource.environmentFile(at:)),
+            source.netrc.map(MigrationSource.netrc(at:)),
+            source.userDefaults.map { MigrationSource.userDefaults(suiteName: $0) },
+        ].compactMap(\.self)
+        guard let first = sources.first, sources.count == 1 else {
+            throw Failure(
+                .usage,
+                "The manifest's source is one of propertyList, json, environmentFile, netrc, userDefaults; or left out."
+            )
+        }
+        return first
+    }
+
+    private static func item(_ item: Item) throws -> Migration.Item {
+        let accessibility = try item.itemClass.map { name in
+            guard let itemClass = ItemClass(rawValue: name) else {
+                throw Failure(.usage, "The manifest has the class \(name.onOneLine), which there is not.")
+            }
+            return itemClass.accessibility
+        }
+        let (key, to) = (item.key, item.to)
+        switch item.type {
+        case .string: return .string(key, to: to, accessibility: accessibility)
+        case .data: return .data(key, to: to, accessibility: accessibility)
+        case .array: return .array(key, to: to, accessibility: accessibility)
+        case .set: return .set(key, to: to, accessibility: accessibility)
+        case .dictionary: return .dictionary(key, to: to, accessibility: accessibility)
+        case .date: return .date(key, to: to, accessibility: accessibility)
+        case .value: return .value(key, as: JSONValue.self, to: to, accessibility: accessibility)
+        case .json: return .json(key, as: JSONValue.self, to: to, accessibility: accessibility)
+        case .strongbox: return .strongbox(key, as: JSONValue.self, to: to, accessibility: accessibility)
+        case .archive:
+            return .archive(
+                key,
+                as: JSONValue.self,
+                topKey: item.topKey,
+                to: to,
+                accessibility: accessibility
+            )
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        func path(_ context: DecodingError.Context) -> String {
+            let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
+                .joined()
+            return path.isEmpty ? "the top" : String(path.drop { $0 == "." }).onOneLine
+        }
+        switch error as? DecodingError {
+        case .keyNotFound(let key, let context)?: return "there is no \(key.stringValue) in \(path(context))."
+        case .typeMismatch(_, let context)?, .valueNotFound(_, let context)?:
+            return "\(path(context)) is of another type."
+        case .dataCorrupted(let context)? where !context.codingPath.isEmpty:
+            return "\(path(context)) is none of \(Kind.allCases.map(\.rawValue).joined(separator: ", "))."
+        default: return "it is not JSON."
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Lockbox
+
+/// A store and the prefix in it that a command works on.
+struct Store {
+    let choice: StoreChoice
+    let backend: EncryptedFileBackend
+    let lockbox: Lockbox
+
+    private let asks: Bool
+
+    var prefix: String { lockbox.keyPrefix }
+
+    init(_ choice: StoreChoice, prefix: String, asks: Bool) throws {
+        self.choice = choice
+        self.asks = asks
+        backend = choice.directory.map { EncryptedFileBackend(directory: $0) } ?? .default
+        lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
+        note("the prefix \(prefix.onOneLine) of the store \(backend.storage.directory.onOneLine)")
+    }
+
+    func note(_ text: @autoclosure () -> String) {
+        if choice.verbose { Output.note("lockbox: \(text())") }
+    }
+
+    /// What is good to know, and not what was asked for.
+    func say(_ text: String) {
+        if !choice.quiet { Output.note("lockbox: \(text)") }
+    }
+
+    /// What was done.
+    func report(_ text: String) throws {
+        if !choice.quiet { try Output.line(text) }
+    }
+
+    /// Runs `body`, and once more with the passcode if it met a lock: an open store costs no key derivation.
+    func unlocking<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch LockboxError.interactionNotAllowed {
+            try unlock { _ = try backend.unlock($0) }
+            return try body()
+        }
+    }
+
+    /// Hands the passcode to `body`. Who types it may try three times.
+    func unlock<Result>(_ body: (Passcode) throws -> Result) throws -> Result {
+        let passcode = PasscodeSource.passcode(choice)
+        note("unlocking")
+        if let passcode { return try body(passcode) }
+        guard asks else { throw PasscodeSource.missing }
+        for _ in 1...2 {
+            do { return try body(PasscodeSource.typed()) } catch LockboxError.wrongPasscode {
+                Output.note("lockbox: The passcode is wrong. Try again.")
+            }
+        }
+        return try body(PasscodeSource.typed())
+    }
+
+    /// Unlocks a store that is locked, before anything else is asked for.
+    func openIfLocked() throws {
+        switch try backend.lockState {
+        case .noPasscode, .unlocked: break
+        case .locked, .beforeFirstUnlock: try unlock { _ = try backend.unlock($0) }
+        }
+    }
+
+    func missing(_ key: String) -> Failure {
+        Failure(
+            .noSuchItem,
+            "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix))."
+        )
+    }
+}
+
+extension ItemKey {
+    /// For people.
+    var text: String { "\(prefix.onOneLine) \(key.onOneLine)" }
+}

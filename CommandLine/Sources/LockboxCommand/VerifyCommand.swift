@@ -1,0 +1,61 @@
+import ArgumentParser
+import Lockbox
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Look at everything in the store, and change nothing.",
+        discussion: """
+            Status 3 if anything is damaged, foreign or not safe. Of items that are locked only the names are looked at, \
+            unless a passcode is given.
+
+            Example: lockbox verify
+            """
+    )
+
+    @Flag(help: "Print a JSON object.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    /// Documented; fields are only ever added.
+    private struct Report: Encodable {
+        struct Finding: Encodable {
+            let kind: String
+            let location: String
+            let reason: String
+        }
+
+        let intact: Int
+        let locked: Int
+        let findings: [Finding]
+    }
+
+    func run() throws {
+        let store = try options.store()
+        if let passcode = PasscodeSource.passcode(options.choice) { try store.backend.unlock(passcode) }
+        var progress = ProgressReport("verify", quiet: options.quiet)
+        defer { progress.end() }
+        let report = try store.backend.verify { progress.show($0) }
+        progress.end()
+        if json { try printJSON(report) } else { try print(report, store) }
+        let faults = report.findings.count { $0.kind != .leftOver }
+        guard faults == 0 else {
+            throw Failure(.damaged, "Findings: \(faults). Restore what is damaged from a backup.")
+        }
+    }
+
+    private func printJSON(_ report: VerifyReport) throws {
+        let findings = report.findings.map {
+            Report.Finding(kind: "\($0.kind)", location: $0.location, reason: $0.reason)
+        }
+        try Output.json(Report(intact: report.intact, locked: report.locked, findings: findings))
+    }
+
+    private func print(_ report: VerifyReport, _ store: Store) throws {
+        for finding in report.findings {
+            try Output.line("\(finding.kind): \(finding.location.onOneLine): \(finding.reason.onOneLine)")
+        }
+        try store.report("items intact: \(report.intact), of which locked: \(report.locked)")
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Lockbox
+import Testing
+
+/// Exit statuses, and what is said with them.
+@Suite struct ErrorTests {
+    let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    private func isOneLine(_ outcome: Outcome) -> Bool {
+        outcome.output.isEmpty && outcome.error.hasPrefix("lockbox: ") && outcome.error.hasSuffix(".\n")
+            && outcome.error.count { $0.isNewline } == 1
+    }
+
+    @Test func noSuchItem() throws {
+        let outcome = try sandbox.lockbox("get", "none")
+        #expect(outcome.status == 1 && isOneLine(outcome))
+        // Looking makes no store.
+        #expect(!FileManager.default.fileExists(atPath: sandbox.store))
+    }
+
+    @Test func whatNobodyReadsOnStandardInputHoldsNothingUp() throws {
+        let outcome = try sandbox.lockbox("get", "none", input: Data(count: 1_000_000))
+        #expect(outcome.status == 1 && isOneLine(outcome))
+    }
+
+    @Test func damaged() throws {
+        try sandbox.lockbox("set", "k", text: "hunter2")
+        try #require(try FileManager.default.contentsOfDirectory(atPath: sandbox.store).contains("keybag"))
+        let keybag = URL(fileURLWithPath: "\(sandbox.store)/keybag")
+        var bytes = try Data(contentsOf: keybag)
+        bytes[bytes.count / 2] ^= 1
+        try bytes.write(to: keybag, options: [])
+        for command in ["get", "info", "remove"] {
+            let outcome = try sandbox.lockbox(command, "k")
+            #expect(outcome.status == 3 && isOneLine(outcome), "\(command): \(outcome.error)")
+        }
+        let outcome = try sandbox.lockbox("set", "k", text: "hunter3")
+        #expect(outcome.status == 3 && isOneLine(outcome) && !outcome.error.contains("hunter"))
+    }
+
+    @Test(arguments: [
+        ["nonsense"], ["get"], ["get", "--nonsense", "k"], ["get", "k", "more"],
+        ["set", "k", "--class", "none"],
+        ["set", "k", "--json", "--data"], ["set", "k", "--add", "--update"],
+        ["set", "k", "--passcode-fd", "0"],
+        ["get", "k", "--passcode-file", "f", "--passcode-fd", "3"], ["get", ""], ["list", "--prefix", ""],
+    ])
+    func usage(_ arguments: [String]) throws {
+        let outcome = try sandbox.execution(arguments).run()
+        #expect(outcome.status == 64 && isOneLine(outcome), "\(outcome.error)")
+    }
+
+    @Test(arguments: [
+        ["set", "k", "hunter2"], ["set", "k", "--value", "hunter2"], ["set", "k", "--value=hunter2"],
+        ["get", "k", "hunter2"], ["get", "k", "--json=hunter2"], ["get", "k", "-xunter2"],
+        ["set", "k", "--class=hunter2"],
+        ["set", "k", "--class", "hunter2"], ["set", "k", "--expires", "hunter2"], ["hunter2"],
+        ["get", "k", "--passcode-fd", "hunter2"], ["get", "k", "--passcode-fd=hunter2"],
+    ])
+    func whatMayBeASecretIsNotRepeated(_ arguments: [String]) throws {
+        let outcome = try sandbox.execution(arguments).run()
+        #expect(outcome.status == 64 && isOneLine(outcome), "\(outcome.error)")
+        #expect(!outcome.error.contains("hunter2"), "\(outcome.error)")
+        #expect(try sandbox.lockbox("list").output == "")
+    }
+
+    @Test func aValueThatIsTooLarge() throws {
+        let outcome = try sandbox.lockbox(
+            "set",
+            "k",
+            "--data",
+            input: Data(count: ArchivedValue.maximumSize + 1)
+        )
+        #expect(outcome.status == 64 && isOneLine(outcome))
+        #expect(
+            try sandbox.lockbox("set", "k", "--data", input: Data(count: ArchivedValue.maximumSize)).status
+                == 0
+        )
+        #expect(try sandbox.lockbox("get", "k").bytes.count == ArchivedValue.maximumSize)
+    }
+
+    @Test func aFullDiskIsNotTakenForSuccess() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        var execution = sandbox.execution(["get", "k"])
+        let full = open("/dev/full", O_WRONLY | O_CLOEXEC)
+        defer { close(full) }
+        execution.inherited = [1: full]
+        let outcome = try execution.run()
+        #expect(outcome.status == 74 && isOneLine(outcome))
+    }
+
+    @Test func aStoreThatOthersCanChangeIsRefused() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        try #require(chmod(sandbox.store, 0o777) == 0)
+        let outcome = try sandbox.lockbox("get", "k")
+        #expect(outcome.status == 74 && isOneLine(outcome))
+    }
+
+    @Test func verboseSaysWhichStoreAndQuietSaysNothing() throws {
+        let verbose = try sandbox.lockbox("set", "k", "--verbose", text: "hunter2")
+        #expect(verbose.error.contains(sandbox.store) && !verbose.error.contains("hunter2"))
+        #expect(try sandbox.lockbox("set", "k", "--quiet", text: "v").error == "")
+    }
+
+    @Test func everyCommandHasHelpWithAnExample() throws {
+        let help = try sandbox.lockbox("--help")
+        #expect(help.status == 0 && help.error == "")
+        let commands = help.output.split(separator: "\n").compactMap { line -> String? in
+            guard line.hasPrefix("  "), !line.hasPrefix("   "), line.dropFirst(2).first?.isLowercase == true
+            else { return nil }
+            return line.split(separator: " ").first.map(String.init)
+        }
+        #expect(commands.count > 5)
+        for command in commands where command != "help" {
+            let help = try sandbox.lockbox(command, "--help")
+            #expect(help.status == 0 && help.output.contains("Example: "), "\(command)")
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Lockbox
+import Testing
+
+@Suite struct ExecTests {
+    let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    @Test func itemsAreVariables() throws {
+        try sandbox.lockbox("set", "web-shop/token", text: "8f14e45f")
+        try sandbox.lockbox("set", "2nd", "--json", text: "[1, 2]")
+        try sandbox.lockbox("set", "bytes", "--data", input: Data([0x61, 0xFF]))
+        let outcome = try sandbox.lockbox("exec", "--", "/usr/bin/env")
+        #expect(outcome.status == 0 && outcome.error == "")
+        let lines = outcome.bytes.split(separator: 0x0A)
+        for variable in ["WEB_SHOP_TOKEN=8f14e45f", "_2ND=[1, 2]", "HOME=\(sandbox.home)"] {
+            #expect(lines.contains(Data(variable.utf8)), "\(variable)")
+        }
+        #expect(lines.contains(Data("BYTES=a".utf8) + [0xFF]))
+    }
+
+    @Test func onlyThoseThatAreNamed() throws {
+        for key in ["a", "b", "c"] { try sandbox.lockbox("set", key, text: "of \(key)") }
+        let outcome = try sandbox.lockbox("exec", "--only", "a", "c", "--", "/usr/bin/env")
+        #expect(outcome.output.contains("\nA=of a\n") && outcome.output.contains("\nC=of c\n"))
+        #expect(!outcome.output.contains("\nB="))
+        #expect(try sandbox.lockbox("exec", "--only", "none", "--", "/usr/bin/env").status == 1)
+    }
+
+    @Test func argumentsAndStatusAreTheCommandsOwn() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let outcome = try sandbox.lockbox(
+            "exec",
+            "--",
+            "sh",
+            "-c",
+            "cat; echo \"$K $0 $1\" >&2; exit 42",
+            "--only",
+            "it's me",
+            text: "input"
+        )
+        #expect(outcome.status == 42 && outcome.output == "input" && outcome.error == "v --only it's me\n")
+        #expect(try sandbox.lockbox("exec", "--", "sh", "-c", "kill -TERM $$").status == -SIGTERM)
+    }
+
+    @Test func commandsThatCannotBeRun() throws {
+        #expect(try sandbox.lockbox("exec", "--", "no-such-command").status == 127)
+        #expect(try sandbox.lockbox("exec", "--", "/").status == 126)
+        #expect(try sandbox.lockbox("exec").status == 64)
+        #expect(try sandbox.lockbox("exec", "--").status == 64)
+    }
+
+    @Test func nothingRunsWithLessThanWasAskedFor() throws {
+        try sandbox.lockbox("set", "a.b", text: "1")
+        try sandbox.lockbox("set", "a_b", text: "2")
+        let collision = try sandbox.lockbox("exec", "--", "echo", "ran")
+        #expect(collision.status == 4 && collision.output == "" && collision.error.contains("A_B"))
+        #expect(try sandbox.lockbox("exec", "--only", "a.b", "--", "echo", "ran").output == "ran\n")
+
+        try sandbox.library().archiveObject("v", forKey: "gone", expires: Date(timeIntervalSinceNow: -1))
+        for only in [[], ["--only", "gone"]] {
+            let expired = try sandbox.execution(["exec"] + only + ["--", "echo", "ran"]).run()
+            #expect(
+                expired.status == 1 && expired.output == "" && expired.error.contains("\"gone\" has expired")
+            )
+        }
+        try sandbox.lockbox("remove", "gone", "a.b")
+
+        try sandbox.lockbox("set", "nul", "--data", input: Data([0x61, 0, 0x62]))
+        #expect(try sandbox.lockbox("exec", "--", "echo", "ran").status == 4)
+    }
+
+    @Test func aLockedStoreAndWhatTheCommandDoesNotGet() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let passcode = try sandbox.file("passcode", "correct horse")
+        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        let locked = try sandbox.lockbox("exec", "--", "echo", "ran")
+        #expect(locked.status == 2 && locked.output == "")
+        sandbox.environment["LOCKBOX_PASSCODE"] = "correct horse"
+        let outcome = try sandbox.lockbox("exec", "--", "/usr/bin/env")
+        #expect(outcome.output.contains("\nK=v\n") && !outcome.output.contains("correct horse"))
+        sandbox.environment["LOCKBOX_PASSCODE"] = nil
+        var execution = sandbox.execution(["exec", "--passcode-fd", "7", "--", "sh", "-c", "cat <&7"])
+        let descriptor = open(passcode, O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        execution.inherited = [7: descriptor]
+        let closed = try execution.run()
+        #expect(closed.status != 0 && closed.output == "" && closed.error.contains("7"))
+    }
+}

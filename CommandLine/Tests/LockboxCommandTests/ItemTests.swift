@@ -1,0 +1,274 @@
+import Foundation
+import Lockbox
+import Testing
+
+@Suite struct ItemTests {
+    let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    // MARK: set and get
+
+    @Test func textComesBackAndNothingElseIsPrinted() throws {
+        let stored = try sandbox.lockbox("set", "token", text: "8f14e45f")
+        #expect(stored.status == 0 && stored.output == "" && stored.error == "")
+        let read = try sandbox.lockbox("get", "token")
+        #expect(read.status == 0 && read.output == "8f14e45f" && read.error == "")
+        #expect(try sandbox.library().unarchiveObject(String.self, forKey: "token") == "8f14e45f")
+    }
+
+    @Test(arguments: [
+        ("one line\n", "one line"), ("one line\r\n", "one line"), ("two\nlines\n", "two\nlines\n"),
+        ("\n", ""), ("", ""),
+        ("\nlast", "\nlast"),
+    ])
+    func onlyTheNewlineOfASingleLineIsNotPartOfIt(_ input: String, _ value: String) throws {
+        #expect(try sandbox.lockbox("set", "text", text: input).status == 0)
+        #expect(try sandbox.lockbox("get", "text").output == value)
+    }
+
+    @Test func dataIsKeptByteForByte() throws {
+        let bytes = Data((0...255).map { UInt8($0) } + [0x0A])
+        #expect(try sandbox.lockbox("set", "data", "--data", input: bytes).status == 0)
+        #expect(try sandbox.lockbox("get", "data").bytes == bytes)
+        #expect(try sandbox.library().unarchiveObject(Data.self, forKey: "data") == bytes)
+        #expect(
+            try sandbox.lockbox("get", "data", "--json").output
+                == "\"\(bytes.base64EncodedString())\"".replacing("/", with: "\\/")
+        )
+    }
+
+    @Test func bytesThatAreNoTextAreNotTakenForText() throws {
+        let refused = try sandbox.lockbox("set", "data", input: Data([0x68, 0xFF]))
+        #expect(refused.status == 64 && refused.error.contains("--data"))
+        #expect(try sandbox.lockbox("get", "data").status == 1)
+    }
+
+    @Test func jsonIsWhatProgramsArchive() throws {
+        struct Session: Codable, Equatable { var user: String; var number: Int }
+        #expect(
+            try sandbox.lockbox("set", "session", "--json", text: #"{"user":"alice","number":7}"#).status == 0
+        )
+        #expect(
+            try sandbox.library().unarchiveObject(Session.self, forKey: "session")
+                == Session(user: "alice", number: 7)
+        )
+        try sandbox.library().archiveObject([1, 2, 3], forKey: "numbers")
+        #expect(try sandbox.lockbox("get", "numbers").output == "[1,2,3]")
+        try sandbox.library().archiveObject("a \"text\"", forKey: "text")
+        #expect(try sandbox.lockbox("get", "text").output == "a \"text\"")
+        #expect(try sandbox.lockbox("get", "text", "--json").output == #""a \"text\"""#)
+    }
+
+    @Test func whatIsNoJSONIsRefusedWithoutBeingShown() throws {
+        let refused = try sandbox.lockbox("set", "session", "--json", text: "hunter2")
+        #expect(refused.status == 64 && !refused.error.contains("hunter2"))
+    }
+
+    @Test func addAndUpdate() throws {
+        #expect(try sandbox.lockbox("set", "k", "--update", text: "a").status == 1)
+        #expect(try sandbox.lockbox("set", "k", "--add", text: "b").status == 0)
+        #expect(try sandbox.lockbox("set", "k", "--add", text: "c").status == 4)
+        #expect(try sandbox.lockbox("get", "k").output == "b")
+        #expect(try sandbox.lockbox("set", "k", "--update", text: "d").status == 0)
+        #expect(try sandbox.lockbox("get", "k").output == "d")
+    }
+
+    @Test func classLabelCommentAndExpiryAreStored() throws {
+        let before = Date()
+        let stored = try sandbox.lockbox(
+            "set",
+            "k",
+            "--class",
+            "afterFirstUnlock",
+            "--expires",
+            "7d",
+            "--label",
+            "Web shop",
+            "--comment",
+            "of mine",
+            text: "v"
+        )
+        #expect(stored.status == 0)
+        let attributes = try #require(try sandbox.library().attributes(forKey: "k"))
+        #expect(attributes.accessibility == .afterFirstUnlock)
+        #expect(attributes.label == "Web shop" && attributes.comment == "of mine")
+        let expiry = try #require(attributes.expires)
+        #expect(expiry >= before + 7 * 86400 && expiry <= Date() + 7 * 86400)
+    }
+
+    @Test(arguments: ["2100-12-24": 4_133_289_600, "2100-12-24T12:00:00Z": 4_133_332_800])
+    func anExpiryCanBeADate(_ text: String, _ seconds: Double) throws {
+        #expect(try sandbox.lockbox("set", "k", "--expires", text, text: "v").status == 0)
+        #expect(
+            try sandbox.library().attributes(forKey: "k")?.expires == Date(timeIntervalSince1970: seconds)
+        )
+    }
+
+    @Test(arguments: [
+        "", "7", "d", "-7d", "0d", "+7d", "7y", "2001-01-01", "tomorrow", "99999999999999999999d",
+    ])
+    func anythingElseIsNoExpiry(_ text: String) throws {
+        #expect(try sandbox.lockbox("set", "k", "--expires=\(text)", text: "v").status == 64)
+        #expect(try sandbox.lockbox("get", "k").status == 1)
+    }
+
+    @Test func anExpiredItemIsAbsent() throws {
+        try sandbox.library().archiveObject("v", forKey: "k", expires: Date(timeIntervalSinceNow: -1))
+        #expect(try sandbox.lockbox("get", "k").status == 1)
+        #expect(try sandbox.lockbox("info", "k").status == 1)
+        #expect(try sandbox.lockbox("list").output == "")
+        #expect(try sandbox.lockbox("remove", "k").status == 0)
+        #expect(
+            try sandbox.library().backend.attributes(prefix: "lockbox", now: ItemAttributes.beforeAnyExpiry)
+                .isEmpty
+        )
+    }
+
+    @Test func prefixesAreStrangers() throws {
+        try sandbox.lockbox("set", "k", "--prefix", "a", text: "of a")
+        sandbox.environment["LOCKBOX_KEY_PREFIX"] = "b"
+        try sandbox.lockbox("set", "k", text: "of b")
+        #expect(try sandbox.lockbox("get", "k", "--prefix", "a").output == "of a")
+        #expect(try sandbox.lockbox("get", "k", "--prefix", "b").output == "of b")
+        #expect(try sandbox.lockbox("get", "k", "--prefix", "lockbox").status == 1)
+    }
+
+    @Test func theDirectoryCanBeGiven() throws {
+        let script = "cd \"$0\" && printf v | \"$1\" set k --directory elsewhere"
+        let shell = sandbox.execution(
+            ["-c", script, sandbox.home, Sandbox.executable],
+            executable: "/bin/sh"
+        )
+        #expect(try shell.run().status == 0)
+        #expect(try sandbox.lockbox("get", "k", "--directory", "\(sandbox.home)/elsewhere").output == "v")
+        #expect(!FileManager.default.fileExists(atPath: sandbox.store))
+    }
+
+    @Test func allNaughtyStringsComeBack() throws {
+        guard let strings = try TestData.naughtyStrings() else { return }
+        for string in strings {
+            #expect(try sandbox.lockbox("set", "naughty", text: string).status == 0)
+            let read = try sandbox.lockbox("get", "naughty")
+            #expect(read.bytes == Data(string.utf8), "\(string.debugDescription)")
+        }
+    }
+
+    @Test(arguments: ["-k", "--help", "--", "a b", "ключ", "a/b", "$(k)", "`k`", "\u{1F511}", "a\nb"])
+    func anyTextIsAKey(_ key: String) throws {
+        #expect(try sandbox.lockbox("set", "--", key, text: "v").status == 0)
+        #expect(try sandbox.lockbox("get", "--", key).output == "v")
+        #expect(try sandbox.library().allKeys() == [key])
+        #expect(try sandbox.lockbox("remove", "--", key).status == 0)
+    }
+
+    // MARK: list, info, remove, clear
+
+    @Test func listPrintsKeysInOrder() throws {
+        for key in ["b", "a", "c\u{1B}[2J\n"] { try sandbox.lockbox("set", key, text: "v") }
+        #expect(try sandbox.lockbox("list").output == "a\nb\nc\\u{1B}[2J\\n\n")
+    }
+
+    @Test func listAsJSON() throws {
+        try sandbox.library().archiveObject("v", forKey: "k\n", accessibility: .always, label: "a label")
+        struct Item: Decodable {
+            var key, `class`, format: String
+            var created, modified: Date
+            var expires: Date?
+            var size: Int
+            var label, comment: String?
+        }
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        let items = try decoder.decode([Item].self, from: try sandbox.lockbox("list", "--json").bytes)
+        #expect(items.count == 1)
+        #expect(items.first?.key == "k\n" && items.first?.class == "always" && items.first?.format == "JSON")
+        #expect(items.first?.size == 3 && items.first?.label == "a label" && items.first?.comment == nil)
+        let info = try decoder.decode(Item.self, from: try sandbox.lockbox("info", "k\n", "--json").bytes)
+        #expect(info.key == "k\n" && info.created == info.modified)
+    }
+
+    @Test func aTableFitsTheTerminal() throws {
+        let label = String(repeating: "長い", count: 40)
+        try sandbox.lockbox("set", String(repeating: "k", count: 70), "--label", label, text: "v")
+        var execution = sandbox.execution(["list", "--long"])
+        execution.terminal = [0, 1, 2]
+        execution.size = (columns: 100, rows: 24)
+        let lines = try execution.run().screen.split(whereSeparator: \.isNewline)
+        #expect(lines.count == 2)
+        for line in lines {
+            let plain = line.replacing("\u{1B}[1m", with: "").replacing("\u{1B}[0m", with: "")
+            #expect(plain.reduce(0) { $0 + ($1 == "長" || $1 == "い" ? 2 : 1) } <= 100, "\(plain)")
+        }
+        #expect(lines[0].hasPrefix("\u{1B}[1mKEY"))
+        // Elsewhere nothing is cut.
+        #expect(try sandbox.lockbox("list", "--long").output.contains(label))
+    }
+
+    @Test func colourIsOnlyForTerminalsThatWantIt() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        #expect(try sandbox.lockbox("list", "--long", typing: []).screen.contains("\u{1B}["))
+        #expect(try !sandbox.lockbox("list", "--long").output.contains("\u{1B}["))
+        sandbox.environment["NO_COLOR"] = "1"
+        #expect(try !sandbox.lockbox("list", "--long", typing: []).screen.contains("\u{1B}["))
+    }
+
+    @Test func infoShowsEverythingButTheValue() throws {
+        try sandbox.lockbox("set", "k", "--label", "Web shop", text: "hunter2")
+        let info = try sandbox.lockbox("info", "k")
+        #expect(info.output.contains("Web shop") && info.output.contains("whenUnlocked"))
+        #expect(info.output.contains("9 bytes") && !info.output.contains("hunter2"))
+    }
+
+    @Test func removeTellsWhatWasNotThere() throws {
+        for key in ["a", "b"] { try sandbox.lockbox("set", key, text: "v") }
+        let removed = try sandbox.lockbox("remove", "a", "none", "b")
+        #expect(removed.status == 1 && removed.error.contains("\"none\""))
+        #expect(try sandbox.lockbox("list").output == "")
+        #expect(try sandbox.lockbox("remove", "a").status == 1)
+    }
+
+    @Test func clearIsForOnePrefix() throws {
+        for prefix in ["p", "q"] { try sandbox.lockbox("set", "k", "--prefix", prefix, text: "v") }
+        #expect(try sandbox.lockbox("clear", "--prefix", "p").status == 0)
+        #expect(try sandbox.lockbox("list", "--prefix", "p").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "q").output == "k\n")
+    }
+
+    @Test func clearAsksAtATerminal() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        #expect(try sandbox.lockbox("clear", typing: [.init("[y/N]", "\n")]).status == 4)
+        #expect(try sandbox.lockbox("list").output == "k\n")
+        #expect(try sandbox.lockbox("clear", typing: [.init("[y/N]", "y\n")]).status == 0)
+        #expect(try sandbox.lockbox("list").output == "")
+        try sandbox.lockbox("set", "k", text: "v")
+        #expect(try sandbox.lockbox("clear", "--yes", typing: []).status == 0)
+    }
+
+    // MARK: At a terminal
+
+    @Test func aValueIsAskedForAndNotShown() throws {
+        let stored = try sandbox.lockbox("set", "k", typing: [.init("Value: ", "hunter2\n")])
+        #expect(stored.status == 0 && !stored.screen.contains("hunter2"))
+        // At a terminal a newline follows.
+        #expect(try sandbox.lockbox("get", "k", typing: []).screen == "hunter2\r\n")
+        #expect(try sandbox.lockbox("get", "k").output == "hunter2")
+    }
+
+    @Test(arguments: [("\u{3}", SIGINT), ("\u{1C}", SIGQUIT)])
+    func aSignalGivesTheEchoBack(_ key: String, _ signal: Int32) throws {
+        var execution = sandbox.execution(["set", "k"])
+        execution.terminal = [0, 1, 2]
+        execution.answers = [.init("Value: ", "hun\(key)")]
+        var hasEcho = false
+        execution.inspect = { hasEcho = $0.c_lflag & tcflag_t(ECHO) != 0 }
+        #expect(try execution.run().status == -signal)
+        #expect(hasEcho)
+        #expect(try sandbox.lockbox("get", "k").status == 1)
+    }
+
+    @Test func theEndOfInputIsNoValue() throws {
+        #expect(try sandbox.lockbox("set", "k", typing: [.init("Value: ", "\u{4}")]).status == 2)
+        #expect(try sandbox.lockbox("get", "k").status == 1)
+    }
+}

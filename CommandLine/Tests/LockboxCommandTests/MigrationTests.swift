@@ -1,0 +1,136 @@
+import Foundation
+import Lockbox
+import Testing
+
+/// What older programs have stored.
+@Suite struct MigrationTests {
+    let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    private func text(_ path: String) throws -> String {
+        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
+    }
+
+    private func get(_ key: String) throws -> String { try sandbox.lockbox("get", key).output }
+
+    @Test func anEnvironmentFile() throws {
+        let file = try sandbox.file("env", "# settings\nTOKEN=\"s3cret\"\nPORT=80\n")
+        let dry = try sandbox.lockbox("import-env", file, "--dry-run")
+        #expect(dry.status == 0 && dry.output == "TOKEN: migrated\nPORT: migrated\n")
+        #expect(try sandbox.lockbox("list").output == "")
+
+        let outcome = try sandbox.lockbox("import-env", file, "--class", "always")
+        #expect(outcome.status == 0 && outcome.output == dry.output)
+        #expect(try get("TOKEN") == "s3cret" && get("PORT") == "80")
+        #expect(try sandbox.lockbox("info", "TOKEN").output.contains("always"))
+        #expect(try text(file).contains("s3cret"))
+
+        try sandbox.lockbox("set", "PORT", text: "8080")
+        let again = try sandbox.lockbox("import-env", file, "--remove")
+        #expect(again.status == 4)
+        #expect(again.output.contains("PORT: refused: there is another value under the new key"))
+        #expect(again.error.hasSuffix("lockbox: 1 of 2 items were refused, and are as they were.\n"))
+        #expect(try get("PORT") == "8080")
+        #expect(try text(file) == "# settings\nPORT=80\n")
+    }
+
+    @Test func aNetrcFile() throws {
+        let file = try sandbox.file(
+            "netrc",
+            "machine a.example login al password s3cret\ndefault login x password y\n"
+        )
+        let outcome = try sandbox.lockbox("import-netrc", file)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.output.hasPrefix("al@a.example: migrated\n"))
+        let login = try JSONDecoder().decode([String: String].self, from: Data(get("al@a.example").utf8))
+        #expect(login == ["machine": "a.example", "login": "al", "password": "s3cret"])
+    }
+
+    @Test func filesThatAreNone() throws {
+        #expect(try sandbox.lockbox("import-env", "\(sandbox.home)/none").status == 1)
+        let file = try sandbox.file("bad", "A=1\nA=s3cret\n")
+        let outcome = try sandbox.lockbox("import-env", file)
+        #expect(outcome.status == 3 && !outcome.error.contains("s3cret"))
+        #expect(outcome.error.split(separator: "\n").count == 1)
+        #expect(try text(file) == "A=1\nA=s3cret\n")
+    }
+
+    @Test func aManifest() throws {
+        let settings = try sandbox.file(
+            "settings.json",
+            #"{"token": "s3cret", "window": {"x": 1, "y": [2.5, null, true, 18446744073709551615]}, "port": 80, "list": ["a"]}"#
+        )
+        let manifest = try sandbox.file(
+            "manifest.json",
+            """
+            {"name": "settings", "source": {"json": "\(settings)"}, "items": [
+              {"key": "token", "type": "string", "to": "app token", "class": "afterFirstUnlock"},
+              {"key": "window", "type": "value"}, {"key": "list", "type": "array"},
+              {"key": "port", "type": "string"}, {"key": "none", "type": "date"}]}
+            """
+        )
+        let report = """
+            token: migrated
+            window: migrated
+            list: migrated
+            port: refused: it is not a value of the type String
+            none: absent
+
+            """
+        let before = try text(settings)
+        let dry = try sandbox.lockbox("migrate", manifest, "--dry-run")
+        #expect(dry.status == 4 && dry.output == report)
+        #expect(try text(settings) == before)
+
+        let outcome = try sandbox.lockbox("migrate", manifest)
+        #expect(outcome.status == 4 && outcome.output == report, "\(outcome.error)")
+        #expect(try get("app token") == "s3cret")
+        #expect(try sandbox.lockbox("info", "app token").output.contains("afterFirstUnlock"))
+        struct Window: Decodable, Equatable { let x: Int }
+        #expect(try JSONDecoder().decode(Window.self, from: Data(get("window").utf8)) == Window(x: 1))
+        #expect(try get("window").contains("18446744073709551615"))
+        #expect(try get("list") == #"["a"]"#)
+        let rest = try JSONSerialization.jsonObject(with: Data(text(settings).utf8)) as? [String: Int]
+        #expect(rest == ["port": 80])
+
+        // Remembered under its name.
+        try sandbox.lockbox("remove", "app token")
+        let again = try sandbox.lockbox("migrate", manifest)
+        #expect(again.output.contains("token: done before\n") && again.output.contains("port: refused"))
+    }
+
+    @Test(
+        arguments: [
+            ("{", "it is not JSON."), ("[]", "the top is of another type."),
+            ("{}", "there is no name in the top."),
+            (#"{"name": "n", "items": [{"key": "k", "type": "word"}]}"#, "items[0].type is none of string"),
+            (#"{"name": "n", "items": [{"key": "k", "type": "data", "class": "never"}]}"#, "the class never"),
+            (#"{"name": "n", "source": {}, "items": []}"#, "source is one of"),
+            (#"{"name": "n", "source": {"json": "a", "netrc": "b"}, "items": []}"#, "source is one of"),
+            (#"{"name": "", "items": []}"#, "name is empty"),
+            (
+                #"{"name": "n", "items": [{"key": "k", "type": "data"}, {"key": "k", "type": "set"}]}"#,
+                "one old key"
+            ),
+        ]
+    )
+    func manifestsThatAreNone(_ manifest: String, _ message: String) throws {
+        let outcome = try sandbox.lockbox("migrate", try sandbox.file("manifest.json", manifest))
+        #expect(outcome.status == 64)
+        #expect(outcome.error.contains(message), "\(outcome.error)")
+        #expect(outcome.error.split(separator: "\n").count == 1)
+        #expect(try sandbox.lockbox("migrate", "\(sandbox.home)/none").status == 74)
+    }
+
+    @Test func aStoreThatIsLocked() throws {
+        let passcode = try sandbox.file("passcode", "correct horse")
+        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        let file = try sandbox.file("env", "TOKEN=s3cret\n")
+        #expect(try sandbox.lockbox("import-env", file, "--remove").status == 2)
+        #expect(try text(file) == "TOKEN=s3cret\n")
+        #expect(try sandbox.lockbox("import-env", file, "--remove", "--passcode-file", passcode).status == 0)
+        #expect(try text(file) == "")
+        #expect(try sandbox.lockbox("get", "TOKEN", "--passcode-file", passcode).output == "s3cret")
+    }
+}

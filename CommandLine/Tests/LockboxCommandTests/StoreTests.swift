@@ -1,0 +1,202 @@
+import Foundation
+import Lockbox
+import Testing
+
+/// Backups, rotation and verification.
+@Suite struct StoreTests {
+    let sandbox: Sandbox
+    let passphrase: String
+    let backup: String
+
+    init() throws {
+        sandbox = try Sandbox()
+        passphrase = try sandbox.file("passphrase", "tr0ub4dor\n")
+        backup = "\(sandbox.home)/backup"
+        for (prefix, key) in [("p", "a"), ("p", "b"), ("q", "c")] {
+            try sandbox.lockbox("set", key, "--prefix", prefix, text: "of \(key)")
+        }
+    }
+
+    private func export(_ more: String...) throws -> Outcome {
+        let arguments = ["export", backup, "--passphrase-file", passphrase, "--strength", "interactive"]
+        return try sandbox.execution(arguments + more).run()
+    }
+
+    private func importBackup(_ more: String..., passphrase: String? = nil) throws -> Outcome {
+        let arguments = ["import", backup, "--passphrase-file", passphrase ?? self.passphrase]
+        return try sandbox.execution(arguments + more).run()
+    }
+
+    private func setPasscode() throws -> String {
+        let passcode = try sandbox.file("passcode", "correct horse")
+        let outcome = try sandbox.lockbox(
+            "passcode",
+            "set",
+            "--new-passcode-file",
+            passcode,
+            "--strength",
+            "interactive"
+        )
+        try #require(outcome.status == 0)
+        return passcode
+    }
+
+    // MARK: export and import
+
+    @Test func aBackupGoesIntoAnotherStore() throws {
+        try sandbox.lockbox("set", "mine", "--class", "alwaysThisDeviceOnly", text: "v")
+        let exported = try export()
+        #expect(exported.status == 0)
+        #expect(
+            exported.output == "left out, as it stays on this device: lockbox mine\nitems in the backup: 3\n"
+        )
+        #expect(exported.error.contains("4 of 4"))  // plain lines
+        sandbox.environment["LOCKBOX_DIRECTORY"] = "\(sandbox.home)/other"
+        let imported = try importBackup()
+        #expect(imported.status == 0 && imported.output == "items imported: 3, unchanged: 0\n")
+        #expect(try sandbox.lockbox("get", "c", "--prefix", "q").output == "of c")
+        #expect(try importBackup("--quiet").output == "")
+        #expect(try importBackup().output == "items imported: 0, unchanged: 3\n")
+    }
+
+    @Test func onePrefixAlone() throws {
+        #expect(try export("--prefix", "p").output == "items in the backup: 2\n")
+        #expect(try importBackup("--prefix", "p").status == 64)
+    }
+
+    @Test func whatIsThereAlready() throws {
+        #expect(try export("--quiet").error == "")
+        try sandbox.lockbox("set", "a", "--prefix", "p", text: "newer")
+        #expect(try importBackup("--existing", "fail").status == 4)
+        let kept = try importBackup()
+        #expect(kept.output == "kept against the backup: p a\nitems imported: 0, unchanged: 2\n")
+        #expect(try sandbox.lockbox("get", "a", "--prefix", "p").output == "newer")
+        #expect(try importBackup("--existing", "replace").status == 0)
+        #expect(try sandbox.lockbox("get", "a", "--prefix", "p").output == "of a")
+    }
+
+    @Test func aWrongPassphraseAndADamagedFile() throws {
+        #expect(try export().status == 0)
+        let wrong = try importBackup(passphrase: sandbox.file("wrong", "swordfish"))
+        #expect(wrong.status == 2 && !wrong.error.contains("swordfish"))
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: backup))
+        bytes[bytes.count - 1] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: backup))
+        #expect(try importBackup().status == 3)
+        try FileManager.default.removeItem(atPath: backup)
+        #expect(try importBackup().status == 74)
+        #expect(try sandbox.lockbox("export", "/dev/null/none", "--passphrase-file", passphrase).status == 74)
+    }
+
+    @Test func withoutATerminalThereMustBeAFile() throws {
+        let outcome = try sandbox.lockbox("export", backup)
+        #expect(outcome.status == 2 && outcome.error.contains("--passphrase-file"))
+        #expect(try sandbox.lockbox("import", backup).status == 2)
+        #expect(!FileManager.default.fileExists(atPath: backup))
+    }
+
+    @Test func aPassphraseIsTypedTwiceAndABarIsShown() throws {
+        let exported = try sandbox.lockbox(
+            "export",
+            backup,
+            "--strength",
+            "interactive",
+            typing: [.init("New passphrase", "tr0ub4dor\n"), .init("again", "tr0ub4dor\n")]
+        )
+        #expect(exported.status == 0 && exported.screen.contains("[##############################] 3 of 3"))
+        #expect(!exported.screen.contains("tr0ub4dor"))
+        let imported = try sandbox.lockbox("import", backup, typing: [.init("Passphrase", "tr0ub4dor\n")])
+        #expect(imported.status == 0 && imported.screen.hasSuffix("unchanged: 3\r\n"))
+    }
+
+    @Test func aLockedStoreIsUnlockedFirst() throws {
+        let passcode = try setPasscode()
+        #expect(try export().status == 2)
+        #expect(!FileManager.default.fileExists(atPath: backup))
+        #expect(try export("--passcode-file", passcode).status == 0)
+        #expect(try importBackup().status == 2)
+        #expect(try importBackup("--passcode-file", passcode).status == 0)
+    }
+
+    // MARK: rotate
+
+    @Test func rotation() throws {
+        let rotated = try sandbox.lockbox("rotate")
+        #expect(
+            rotated.status == 0 && rotated.output == "items under new keys: 3\n"
+                && rotated.error.contains("3 of 3")
+        )
+        #expect(try sandbox.lockbox("get", "c", "--prefix", "q").output == "of c")
+        let passcode = try setPasscode()
+        #expect(try sandbox.lockbox("rotate").status == 2)
+        #expect(try sandbox.lockbox("rotate", "--passcode-file", passcode, "--quiet").status == 0)
+        #expect(
+            try sandbox.lockbox("get", "a", "--prefix", "p", "--passcode-file", passcode).output == "of a"
+        )
+    }
+
+    /// With the keys that the kernel has, no new ones can be wrapped.
+    @Test func rotationOfAStoreThatIsOpenForEveryProgram() throws {
+        let passcode = try setPasscode()
+        defer { _ = try? sandbox.lockbox("lock", "--all") }
+        guard try sandbox.lockbox("unlock", "--passcode-file", passcode).status == 0 else { return }
+        #expect(try sandbox.lockbox("rotate", "--passcode-file", passcode).status == 0)
+        #expect(
+            try sandbox.lockbox("get", "a", "--prefix", "p", "--passcode-file", passcode).output == "of a"
+        )
+    }
+
+    @Test func rotationNamesWhatItCannotRead() throws {
+        try damageAnItem()
+        let outcome = try sandbox.lockbox("rotate", "--quiet")
+        #expect(outcome.status == 3 && outcome.error.contains("old keys are kept"))
+        #expect(outcome.error.contains("\(sandbox.store)/items/"))
+    }
+
+    // MARK: verify
+
+    @Test func verification() throws {
+        let whole = try sandbox.lockbox("verify")
+        #expect(whole.status == 0 && whole.output == "items intact: 3, of which locked: 0\n")
+        #expect(whole.error.contains("3 of 3"))
+        let passcode = try setPasscode()
+        #expect(try sandbox.lockbox("verify").output == "items intact: 3, of which locked: 3\n")
+        #expect(try sandbox.lockbox("verify", "--passcode-file", passcode).output.contains("locked: 0"))
+    }
+
+    @Test func whatIsDamagedIsNamed() throws {
+        let path = try damageAnItem()
+        let outcome = try sandbox.lockbox("verify")
+        #expect(outcome.status == 3 && outcome.output.contains("damaged: \(path): "))
+        #expect(outcome.output.hasSuffix("items intact: 2, of which locked: 0\n"))
+        struct Report: Decodable {
+            struct Finding: Decodable { var kind, location, reason: String }
+            var intact, locked: Int
+            var findings: [Finding]
+        }
+        let json = try sandbox.lockbox("verify", "--json")
+        let report = try JSONDecoder().decode(Report.self, from: json.bytes)
+        #expect(json.status == 3 && report.intact == 2 && report.findings.map(\.kind) == ["damaged"])
+        #expect(report.findings.first?.location == path)
+    }
+
+    @Test func leftoversAreNoDamage() throws {
+        _ = try sandbox.file("store/tmp/left", "x")
+        let outcome = try sandbox.lockbox("verify")
+        #expect(outcome.status == 0 && outcome.output.contains("leftOver: "), "\(outcome.output)")
+    }
+
+    @discardableResult
+    private func damageAnItem() throws -> String {
+        let items = "\(sandbox.store)/items"
+        let scopes = try FileManager.default.contentsOfDirectory(atPath: items).sorted()
+        let scope = "\(items)/\(try #require(scopes.first))"
+        let names = try FileManager.default.contentsOfDirectory(atPath: scope).filter { $0 != "lock" }
+            .sorted()
+        let path = "\(scope)/\(try #require(names.first))"
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[bytes.count - 1] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: path))
+        return path
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import Lockbox
+import Testing
+
+/// A home of its own for one test, with a store that is not there yet; removed when the test is done with it.
+final class Sandbox {
+    let home: String
+    var store: String { "\(home)/store" }
+    var environment: [String: String]
+
+    init() throws {
+        home = NSTemporaryDirectory() + "lockbox-command-\(UInt64.random(in: .min ... .max))"
+        try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true)
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        environment = [
+            "HOME": home, "PATH": path, "LOCKBOX_DIRECTORY": "\(home)/store", "TERM": "xterm", "TZ": "UTC",
+            "SWIFT_BACKTRACE": "enable=no",
+        ]
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: home) }
+
+    /// The executable `lockbox`: the one named by `LOCKBOX_COMMAND`, or else the one that the build puts beside the tests.
+    static let executable =
+        ProcessInfo.processInfo.environment["LOCKBOX_COMMAND"]
+        ?? URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        .deletingLastPathComponent().appendingPathComponent("lockbox").path
+
+    /// `lockbox` without a terminal.
+    @discardableResult
+    func lockbox(_ arguments: String..., input: Data = Data()) throws -> Outcome {
+        var execution = execution(arguments)
+        execution.input = input
+        return try execution.run()
+    }
+
+    @discardableResult
+    func lockbox(_ arguments: String..., text: String) throws -> Outcome {
+        var execution = execution(arguments)
+        execution.input = Data(text.utf8)
+        return try execution.run()
+    }
+
+    /// `lockbox` as somebody uses it who sits at a terminal.
+    @discardableResult
+    func lockbox(_ arguments: String..., typing answers: [Execution.Answer]) throws -> Outcome {
+        var execution = execution(arguments)
+        execution.terminal = [0, 1, 2]
+        execution.answers = answers
+        return try execution.run()
+    }
+
+    func execution(_ arguments: [String], executable: String = Sandbox.executable) -> Execution {
+        Execution(executable: executable, arguments: arguments, environment: environment)
+    }
+
+    /// The same store through the library.
+    func library(_ prefix: String = "lockbox") throws -> Lockbox {
+        try Lockbox(keyPrefix: prefix, backend: EncryptedFileBackend(directory: store))
+    }
+
+    func file(_ name: String, _ contents: String) throws -> String {
+        let path = "\(home)/\(name)"
+        try Data(contents.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+}
