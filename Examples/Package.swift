@@ -3,12 +3,23 @@ import PackageDescription
 
 // In an app of your own the dependency is
 //     .package(url: "https://example.com/lockbox.git", from: "0.1.0")
+let lockbox = Target.Dependency.product(name: "Lockbox", package: "Lockbox")
+let testing = Target.Dependency.product(name: "LockboxTesting", package: "Lockbox")
+
 let package = Package(
     name: "LockboxExamples",
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "Lockbox", path: "..")],
     targets: [
-        .executableTarget(name: "RememberMe", dependencies: [.product(name: "Lockbox", package: "Lockbox")])
+        .executableTarget(name: "RememberMe", dependencies: [lockbox, "Terminal"]),
+        .executableTarget(name: "DeviceIdentifier", dependencies: [lockbox]),
+        .executableTarget(name: "AccountManager", dependencies: [lockbox, "Terminal"]),
+        .executableTarget(name: "SharedGroup", dependencies: [lockbox, "Terminal"]),
+        .executableTarget(name: "MigrateFromV2", dependencies: [lockbox]),
+        .executableTarget(name: "Service", dependencies: [lockbox], exclude: ["lockbox-example.service"]),
+        .target(name: "SwapBackendInTests", dependencies: [lockbox]),
+        .testTarget(name: "SwapBackendInTestsTests", dependencies: ["SwapBackendInTests", testing]),
+        .target(name: "Terminal"),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -8,6 +8,7 @@
 
 import Foundation
 import Lockbox
+import Terminal
 
 struct Login: Codable {
     var user: String
@@ -40,12 +41,7 @@ struct RememberedLogins {
 }
 
 @main struct RememberMe {
-    static func main() {
-        do { try run(Array(CommandLine.arguments.dropFirst())) } catch {
-            FileHandle.standardError.write(Data("RememberMe: \(error)\n".utf8))
-            exit(1)
-        }
-    }
+    static func main() { Terminal.run(run) }
 
     static func run(_ arguments: [String]) throws {
         switch arguments.first {
@@ -68,9 +64,4 @@ struct RememberedLogins {
             print("Welcome, \(user). The password is filled in for seven days.")
         }
     }
-}
-
-struct Refusal: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
 }
