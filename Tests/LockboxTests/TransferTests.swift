@@ -160,13 +160,16 @@ import Testing
     @Test func aStoreIsNotMovedIntoItselfByTwo() throws {
         try source.write(item("k"), policy: .replace)
         let (old, source, isNested) = (old, source, Protected(false))
-        let first = Watched(wrapped: source) {
-            let isFirst = isNested.withLock { isNested in
-                defer { isNested = true }
-                return !isNested
+        let first = Hooked(
+            wrapped: source,
+            beforeReading: {
+                let isFirst = isNested.withLock { isNested in
+                    defer { isNested = true }
+                    return !isNested
+                }
+                if isFirst { #expect(throws: LockboxError.self) { try source.moveItems(to: old.backend()) } }
             }
-            if isFirst { #expect(throws: LockboxError.self) { try source.moveItems(to: old.backend()) } }
-        }
+        )
         #expect(lockboxError { try first.moveItems(to: old.backend()) }?.name == "invalidKey")
         #expect(try all(source) == [item("k")])
     }
@@ -174,7 +177,7 @@ import Testing
     /// The destination says that it has written, and has not.
     @Test func whatDoesNotReadBackIsNotRemoved() throws {
         try source.write(item("k"), policy: .replace)
-        let report = try source.moveItems(to: Forgetful())
+        let report = try source.moveItems(to: Hooked(forgetsUpdates: true))
         #expect((report.failed[try item("k").key] as? LockboxError)?.name == "corrupt")
         #expect(try all(source) == [item("k")])
     }
@@ -213,57 +216,19 @@ import Testing
         try source.write(item("k"), policy: .replace)
         let newer = try item("k", "newer")
         let report = try source.moveItems(
-            to: Interfering(during: { try! source.write(newer, policy: .replace) })
+            to: Hooked(afterUpdating: { try! source.write(newer, policy: .replace) })
         )
         #expect((report.failed[newer.key] as? LockboxError)?.name == "corrupt")
         #expect(try all(source).map(\.value) == [newer.value])
     }
 }
 
-/// Writes nothing but what a check of the store needs.
-private struct Forgetful: LockboxBackend {
-    let wrapped = InMemoryBackend()
-
-    func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
-    func item(for key: ItemKey, now: Date) -> StoredItem? { wrapped.item(for: key, now: now) }
-    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { wrapped.attributes(for: key, now: now) }
-    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
-        wrapped.attributes(prefix: prefix, now: now)
-    }
-    func prefixes() -> Set<String> { wrapped.prefixes() }
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        _ = try change(nil)
-    }
-    func remove(_ key: ItemKey) { wrapped.remove(key) }
-    func removeAll(prefix: String) { wrapped.removeAll(prefix: prefix) }
-    func removeExpired(prefix: String, now: Date) -> Int { 0 }
-}
-
-/// Lets something happen between the writing of an item and its removal at the source.
-private struct Interfering: LockboxBackend {
-    let during: @Sendable () -> Void
-    let wrapped = InMemoryBackend()
-
-    func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
-    func item(for key: ItemKey, now: Date) -> StoredItem? { wrapped.item(for: key, now: now) }
-    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { wrapped.attributes(for: key, now: now) }
-    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
-        wrapped.attributes(prefix: prefix, now: now)
-    }
-    func prefixes() -> Set<String> { wrapped.prefixes() }
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        try wrapped.update(key, now: now, change)
-        during()
-    }
-    func remove(_ key: ItemKey) { wrapped.remove(key) }
-    func removeAll(prefix: String) { wrapped.removeAll(prefix: prefix) }
-    func removeExpired(prefix: String, now: Date) -> Int { 0 }
-}
-
-/// Lets something happen before a value is read.
-private struct Watched: LockboxBackend {
-    let wrapped: any LockboxBackend
-    let beforeReading: @Sendable () -> Void
+/// Does something more, or something else, where a test says so.
+private struct Hooked: LockboxBackend {
+    var wrapped: any LockboxBackend = InMemoryBackend()
+    var beforeReading: @Sendable () -> Void = {}
+    var afterUpdating: @Sendable () -> Void = {}
+    var forgetsUpdates = false
 
     func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
         beforeReading()
@@ -280,7 +245,9 @@ private struct Watched: LockboxBackend {
     }
     func prefixes() throws -> Set<String> { try wrapped.prefixes() }
     func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        if forgetsUpdates { return _ = try change(nil) }
         try wrapped.update(key, now: now, change)
+        afterUpdating()
     }
     func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
     func removeAll(prefix: String) throws { try wrapped.removeAll(prefix: prefix) }

@@ -49,8 +49,7 @@ import Testing
     }
 
     @Test func aLockedOrDamagedStoreIsNoReasonToAsk() throws {
-        let passcode = try sandbox.file("passcode", "correct horse")
-        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        try sandbox.setPasscode()
         #expect(try completions("lockbox", "get", "tok") == ["token", "tokyo"])
         try Data("x".utf8).write(to: URL(fileURLWithPath: "\(sandbox.store)/keybag"))
         #expect(try completions("lockbox", "get", "tok") == [])

@@ -64,8 +64,7 @@ import Testing
 
     @Test func aLockedStoreListsAndNeverAsks() throws {
         #expect(try store("david", "passw0rd1").status == 0)
-        let passcode = try sandbox.file("passcode", "correct horse")
-        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        let passcode = try sandbox.setPasscode()
         #expect(try docker("list").output.contains("david"))
         var execution = sandbox.execution(["get"], executable: helper)
         execution.input = Data(server.utf8)

@@ -73,8 +73,7 @@ import Testing
 
     @Test func aLockedStoreAndWhatTheCommandDoesNotGet() throws {
         try sandbox.lockbox("set", "k", text: "v")
-        let passcode = try sandbox.file("passcode", "correct horse")
-        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        let passcode = try sandbox.setPasscode()
         let locked = try sandbox.lockbox("exec", "--", "echo", "ran")
         #expect(locked.status == 2 && locked.output == "")
         sandbox.environment["LOCKBOX_PASSCODE"] = "correct horse"

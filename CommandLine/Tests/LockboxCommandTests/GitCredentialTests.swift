@@ -237,8 +237,7 @@ import Testing
 
     @Test func aLockedStoreIsSaidAndNothingIsAskedWhereGitMayNot() throws {
         try store("alice", "hunter2")
-        let passcode = try sandbox.file("passcode", "correct horse")
-        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        let passcode = try sandbox.setPasscode()
         let request = ["protocol=https", "host=example.com"]
         let locked = try git("get", request[0], request[1])
         #expect(locked.status == 2 && locked.output == "" && locked.error.contains("locked"))

@@ -124,8 +124,7 @@ import Testing
     }
 
     @Test func aStoreThatIsLocked() throws {
-        let passcode = try sandbox.file("passcode", "correct horse")
-        try sandbox.lockbox("passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive")
+        let passcode = try sandbox.setPasscode()
         let file = try sandbox.file("env", "TOKEN=s3cret\n")
         #expect(try sandbox.lockbox("import-env", file, "--remove").status == 2)
         #expect(try text(file) == "TOKEN=s3cret\n")

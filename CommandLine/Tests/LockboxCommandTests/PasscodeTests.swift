@@ -14,15 +14,7 @@ import Testing
     /// A store with an item and a passcode, which no program has had yet.
     private func lockStore() throws {
         try sandbox.lockbox("set", "k", text: "hunter2")
-        let outcome = try sandbox.lockbox(
-            "passcode",
-            "set",
-            "--new-passcode-file",
-            passcode,
-            "--strength",
-            "interactive"
-        )
-        try #require(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
+        try sandbox.setPasscode()
     }
 
     private func state() throws -> String {

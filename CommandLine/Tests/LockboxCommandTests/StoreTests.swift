@@ -27,20 +27,6 @@ import Testing
         return try sandbox.execution(arguments + more).run()
     }
 
-    private func setPasscode() throws -> String {
-        let passcode = try sandbox.file("passcode", "correct horse")
-        let outcome = try sandbox.lockbox(
-            "passcode",
-            "set",
-            "--new-passcode-file",
-            passcode,
-            "--strength",
-            "interactive"
-        )
-        try #require(outcome.status == 0)
-        return passcode
-    }
-
     // MARK: export and import
 
     @Test func aBackupGoesIntoAnotherStore() throws {
@@ -110,7 +96,7 @@ import Testing
     }
 
     @Test func aLockedStoreIsUnlockedFirst() throws {
-        let passcode = try setPasscode()
+        let passcode = try sandbox.setPasscode()
         #expect(try export().status == 2)
         #expect(!FileManager.default.fileExists(atPath: backup))
         #expect(try export("--passcode-file", passcode).status == 0)
@@ -127,7 +113,7 @@ import Testing
                 && rotated.error.contains("3 of 3")
         )
         #expect(try sandbox.lockbox("get", "c", "--prefix", "q").output == "of c")
-        let passcode = try setPasscode()
+        let passcode = try sandbox.setPasscode()
         #expect(try sandbox.lockbox("rotate").status == 2)
         #expect(try sandbox.lockbox("rotate", "--passcode-file", passcode, "--quiet").status == 0)
         #expect(
@@ -137,7 +123,7 @@ import Testing
 
     /// With the keys that the kernel has, no new ones can be wrapped.
     @Test func rotationOfAStoreThatIsOpenForEveryProgram() throws {
-        let passcode = try setPasscode()
+        let passcode = try sandbox.setPasscode()
         defer { _ = try? sandbox.lockbox("lock", "--all") }
         guard try sandbox.lockbox("unlock", "--passcode-file", passcode).status == 0 else { return }
         #expect(try sandbox.lockbox("rotate", "--passcode-file", passcode).status == 0)
@@ -159,7 +145,7 @@ import Testing
         let whole = try sandbox.lockbox("verify")
         #expect(whole.status == 0 && whole.output == "items intact: 3, of which locked: 0\n")
         #expect(whole.error.contains("3 of 3"))
-        let passcode = try setPasscode()
+        let passcode = try sandbox.setPasscode()
         #expect(try sandbox.lockbox("verify").output == "items intact: 3, of which locked: 3\n")
         #expect(try sandbox.lockbox("verify", "--passcode-file", passcode).output.contains("locked: 0"))
     }

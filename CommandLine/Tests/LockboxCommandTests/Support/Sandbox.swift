@@ -59,6 +59,18 @@ final class Sandbox {
         try Lockbox(keyPrefix: prefix, backend: EncryptedFileBackend(directory: store))
     }
 
+    /// Gives the store the passcode "correct horse".
+    ///
+    /// - Returns: A file with it.
+    @discardableResult
+    func setPasscode() throws -> String {
+        let passcode = try file("passcode", "correct horse\n")
+        let arguments = ["passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive"]
+        let outcome = try execution(arguments).run()
+        try #require(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
+        return passcode
+    }
+
     func file(_ name: String, _ contents: String) throws -> String {
         let path = "\(home)/\(name)"
         try Data(contents.utf8).write(to: URL(fileURLWithPath: path))
