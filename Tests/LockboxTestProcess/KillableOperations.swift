@@ -130,7 +130,7 @@ private func ownItems() throws -> [StoredItem] {
     ]
 }
 
-private let earlierBackup = Data("an earlier backup".utf8)
+private let earlierBackup = Data("LBXE, an earlier backup".utf8)
 
 extension Folder {
     func prepare(_ items: [StoredItem], passcode: String? = "old") throws {

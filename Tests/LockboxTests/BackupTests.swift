@@ -142,6 +142,36 @@ import Testing
         #expect(try restore(receiver).imported == 7)
     }
 
+    /// A backup takes the place of an earlier one, and of nothing else: not of the store's own files, and not of a device.
+    @Test func whatIsNoBackupIsNotReplaced() throws {
+        let backend = try prepare()
+        let folder = Directory.parentPath(of: path)
+        let (text, link, pipe) = ("\(folder)/text", "\(folder)/link", "\(folder)/pipe")
+        try overwrite(text, Array("notes".utf8))
+        _ = try export(backend)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        try #require(mkfifo(pipe, 0o600) == 0)
+        var places = [source.keybag, source.deviceKey, text, link, pipe, folder]
+        // A null device of our own, where that is allowed.
+        if mknod("\(folder)/device", S_IFCHR | 0o600, 0x103) == 0 { places.append("\(folder)/device") }
+        for place in places {
+            let before = try? FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int
+            let error = lockboxError {
+                try backend.export(to: place, passphrase: .value("p"), strength: .interactive)
+            }
+            #expect(error?.name == "unsafePermissions", "\(place)")
+            #expect(
+                try FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int == before
+            )
+        }
+        #expect(try items(source.backend()).count == migratable().count + 3)
+        let empty = "\(folder)/empty"
+        try overwrite(empty, [])
+        for place in [empty, path] {
+            try backend.export(to: place, passphrase: .value("p"), strength: .interactive)
+        }
+    }
+
     @Test func anItemThatCannotBeReadStopsTheExport() throws {
         let backend = try prepare()
         try export(backend)
@@ -236,13 +266,14 @@ import Testing
     @Test("Promise 2: a killed export leaves the old file or the new one")
     func killedExport() throws {
         _ = try prepare()
+        let old = Array("LBXE, an earlier backup".utf8)
         var number = 0
         var status: Int32 = -SIGKILL
         while status == -SIGKILL {
             number += 1
-            try overwrite(path, [1, 2, 3])
+            try overwrite(path, old)
             status = try TestProcess("die-in", source.directory, "0", "export", path, "\(number)").wait()
-            if try readBytes(path) == [1, 2, 3] { continue }
+            if try readBytes(path) == old { continue }
             #expect(try restore(TestStore().backend()).imported == 7, "call \(number)")
         }
         #expect(status == 0)

@@ -5,17 +5,18 @@ extension SealedBackend {
     /// store: it can be read into any other.
     ///
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out, and named in the
-    /// report. Expired items are in. The file (0600) is there when it is whole, in place of one of that name.
+    /// report. Expired items are in. The file (0600) is there when it is whole, in place of an earlier backup of that name.
     ///
     /// - Parameters:
-    ///   - path: The file to write.
+    ///   - path: The file to write. An earlier backup or an empty file may be there, and nothing else.
     ///   - passphrase: What the backup is opened with, 1 to 1,024 bytes. Who has the file can guess at it for ever.
     ///   - prefix: Only this prefix's items; nil, all.
     ///   - strength: What each guess at the passphrase costs.
     ///   - progress: Is called after each item.
     /// - Returns: How many items are in the backup, and which are not.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read.
-    ///   Then there is no file.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read;
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` if something else is at that path, a symbolic link included. Then
+    ///   nothing was written.
     @discardableResult
     public func export(
         to path: String,
@@ -35,6 +36,7 @@ extension SealedBackend {
         _ calls: SystemCalls,
         _ progress: (StoreProgress) -> Void
     ) throws -> ExportReport {
+        try BackupRecord.checkReplaceable(path, calls)
         let (block, key) = try passphrase.withBytes { try PasscodeBlock.make($0, strength: strength) }
         let header = BackupRecord.header(block)
         var writer = try AtomicFile(path, calls)

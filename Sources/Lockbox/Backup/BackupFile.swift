@@ -78,3 +78,30 @@ struct BackupReader: ~Copyable {
         do { return try body() } catch let fault as RecordFault { throw fault.error(path) }
     }
 }
+
+extension BackupRecord {
+    /// Throws if something is at the path that is neither an earlier backup nor an empty file: a slip must not cost a store
+    /// its keys, or a machine a device.
+    static func checkReplaceable(_ path: String, _ calls: SystemCalls) throws {
+        let path = StoreLocation.absolute(path)
+        let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)
+        guard let kind else { return }
+        guard kind == FileIdentity.plainFile else {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is \(kind), which no backup replaces"
+            )
+        }
+        let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)
+        let file = CInt(opened)
+        defer { calls.close(file) }
+        var magic: UInt32 = 0
+        let count = try withUnsafeMutableBytes(of: &magic) { try calls.readAll(file, into: $0, path: path) }
+        guard count == 0 || UInt32(littleEndian: magic) == RecordKind.backup.rawValue else {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is no backup, and would be lost; remove it, or choose another name"
+            )
+        }
+    }
+}
