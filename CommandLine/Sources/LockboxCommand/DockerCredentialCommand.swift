@@ -28,14 +28,13 @@ struct DockerCredentialCommand: ParsableCommand {
         var Secret: String?
     }
 
-    func run() throws {
-        do { try perform() } catch {
-            try Output.line(Failure(error).message.onOneLine)
-            throw ExitCode(1)
-        }
+    /// Docker takes errors from standard output, and knows one status.
+    static func leave(with failure: Failure) -> Never {
+        try? Output.line(failure.message.onOneLine)
+        Foundation.exit(1)
     }
 
-    private func perform() throws {
+    func run() throws {
         let store = try options.choice.store(prefix: "docker", asks: false)
         switch action {
         case "store": try keep(store)
@@ -53,7 +52,7 @@ struct DockerCredentialCommand: ParsableCommand {
         guard let credentials = try? JSONDecoder().decode(Credentials.self, from: Input.all()) else {
             throw Failure(.usage, "the credentials are not the JSON that Docker sends")
         }
-        guard let server = credentials.ServerURL, !server.isEmpty else { throw Self.noServer }
+        let server = try Self.server(credentials.ServerURL ?? "")
         guard let user = credentials.Username, !user.isEmpty else {
             throw Failure(.usage, "no credentials username")
         }
@@ -76,11 +75,16 @@ struct DockerCredentialCommand: ParsableCommand {
     }
 
     private func server() throws -> String {
-        let text = String(decoding: try Input.all(), as: UTF8.self).trimmingCharacters(
-            in: .whitespacesAndNewlines
-        )
-        if text.isEmpty { throw Self.noServer }
-        return text
+        guard let text = String(validating: try Input.all(), as: UTF8.self) else {
+            throw Failure(.usage, "the server URL is not text in UTF-8")
+        }
+        return try Self.server(text)
+    }
+
+    private static func server(_ text: String) throws -> String {
+        let server = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        if server.isEmpty { throw Failure(.usage, "no credentials server URL") }
+        return server
     }
 
     private func print<Value: Encodable>(_ value: Value) throws {
@@ -88,6 +92,4 @@ struct DockerCredentialCommand: ParsableCommand {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         try Output.bytes(encoder.encode(value) + Data("\n".utf8))
     }
-
-    private static let noServer = Failure(.usage, "no credentials server URL")
 }

@@ -102,8 +102,8 @@ struct ExecCommand: ParsableCommand {
     }
 
     private func replaceProcess() throws -> Never {
-        let arguments = command.map { strdup($0) } + [nil]
-        execvp(command[0], arguments)
+        let arguments = RawArguments.last(command.count)
+        execvp(arguments[0]!, arguments)
         let code = errno
         Output.note("lockbox: \(command[0].onOneLine) cannot be run: \(String(cString: strerror(code))).")
         throw ExitCode(code == ENOENT ? 127 : 126)

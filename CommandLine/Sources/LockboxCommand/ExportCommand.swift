@@ -13,7 +13,10 @@ struct ExportCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file to write, in place of one of that name.", completion: .file())
+    @Argument(
+        help: "The file to write. An earlier backup there is replaced, anything else is not.",
+        completion: .file()
+    )
     var file: String
 
     @Option(help: "Read the passphrase from this file, instead of asking.", completion: .file())

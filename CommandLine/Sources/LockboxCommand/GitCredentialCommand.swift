@@ -61,7 +61,7 @@ struct GitCredentialCommand: ParsableCommand {
         let now = Date()
         var expiry: Date?
         if let seconds = request["password_expiry_utc"].flatMap(integer) {
-            let date = Date(timeIntervalSince1970: TimeInterval(seconds))
+            let date = Date(timeIntervalSince1970: TimeInterval(min(seconds, endOfTime)))
             guard date > now else { return }
             expiry = date
             lines.append(("password_expiry_utc", Data("\(seconds)".utf8)))
@@ -116,6 +116,9 @@ struct GitCredentialCommand: ParsableCommand {
         value.map { ["1", "true", "yes", "on"].contains(String(decoding: $0, as: UTF8.self).lowercased()) }
             ?? false
     }
+
+    /// The last second of the year 9999, after which dates are no use to anybody.
+    private static let endOfTime: Int64 = 253_402_300_799
 
     private static func integer(_ value: Data) -> Int64? { Int64(String(decoding: value, as: UTF8.self)) }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Lockbox
 
 struct ImportEnvCommand: ParsableCommand {
@@ -62,8 +63,20 @@ struct ImportedFile: ParsableArguments {
         _ item: (String, Accessibility) -> Migration.Item
     ) throws {
         let store = try options.store()
-        let items = try store.lockbox.keys(of: source).map { item($0, itemClass.accessibility) }
+        guard access(file, R_OK) == 0 else {
+            throw Failure(
+                .inputOutput,
+                "\(file.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
+            )
+        }
+        let items = try keys(source, store).map { item($0, itemClass.accessibility) }
         if items.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
         try store.migrate(Migration(nil, from: source, items: items, keepsOldItems: !remove), dryRun: dryRun)
+    }
+
+    private func keys(_ source: MigrationSource, _ store: Store) throws -> [String] {
+        do { return try store.lockbox.keys(of: source) } catch LockboxError.corrupt(_, let reason) {
+            throw Failure(.conflict, "\(file.onOneLine) was refused as a whole, and is as it was: \(reason).")
+        }
     }
 }

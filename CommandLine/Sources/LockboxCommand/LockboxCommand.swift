@@ -41,7 +41,8 @@ import Foundation
 
     static func main() {
         do {
-            let arguments = arguments
+            try StandardDescriptors.occupy()
+            let arguments = try arguments()
             if try QuickStart.run(arguments) { return }
             var command = try parseAsRoot(arguments)
             try command.run()
@@ -51,8 +52,8 @@ import Foundation
     }
 
     /// A helper's name stands for its command.
-    private static var arguments: [String] {
-        var arguments = CommandLine.arguments
+    private static func arguments() throws -> [String] {
+        var arguments = try RawArguments.checked()
         let name = arguments.isEmpty ? "" : arguments.removeFirst().split(separator: "/").last ?? ""
         switch name {
         case "git-credential-lockbox": return ["git-credential"] + arguments
@@ -63,35 +64,33 @@ import Foundation
 
     private static func leave(with error: any Error) -> Never {
         if let code = error as? ExitCode { Foundation.exit(code.rawValue) }
-        if exitCode(for: error) == .success { exit(withError: error) }
+        let arguments = (try? arguments()) ?? []
+        if exitCode(for: error) == .success { answer(fullMessage(for: error)) }
         // A shell that completes has no use for a message.
         if arguments.first == "---completion" { Foundation.exit(ExitStatus.usage.rawValue) }
-        let failure = error is Failure || !isUsage(error) ? Failure(error) : Failure(.usage, usage(error))
+        let isUsage = exitCode(for: error) == .validationFailure && !(error is Failure)
+        let failure = isUsage ? Failure(.usage, usage(error, arguments)) : Failure(error)
+        if arguments.first == DockerCredentialCommand.configuration.commandName {
+            DockerCredentialCommand.leave(with: failure)
+        }
+        leave(with: failure)
+    }
+
+    private static func leave(with failure: Failure) -> Never {
         let name = Terminal.isColoured(STDERR_FILENO) ? "\u{1B}[31mlockbox:\u{1B}[0m" : "lockbox:"
         Output.note("\(name) \(failure.message.onOneLine)")
         Foundation.exit(failure.status.rawValue)
     }
 
-    private static func isUsage(_ error: any Error) -> Bool { exitCode(for: error) == .validationFailure }
+    /// Help, a version, a completion script.
+    private static func answer(_ text: String) -> Never {
+        do { try Output.line(text) } catch { leave(with: Failure(error)) }
+        Foundation.exit(ExitStatus.done.rawValue)
+    }
 
-    /// The parser's message on one line. What was typed is left out unless it is an option's name: it may be a secret that
-    /// somebody took for an argument.
-    private static func usage(_ error: any Error) -> String {
-        var message = message(for: error).split(whereSeparator: \.isNewline)
-            .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: " ")
-            .replacingOccurrences(of: "following: - ", with: "following: ").replacingOccurrences(
-                of: " - ",
-                with: ", "
-            )
-        for argument in arguments where !argument.hasPrefix("--") || argument.contains("=") {
-            let value = argument.hasPrefix("--") ? String(argument.drop { $0 != "=" }.dropFirst()) : argument
-            message = message.replacingOccurrences(of: " '\(value)'", with: "")
-        }
-        if !message.hasSuffix(".") { message += "." }
-        guard let first = arguments.first else { return message }
-        if first.hasPrefix("-") { message += " Options come after the command." }
+    private static func usage(_ error: any Error, _ arguments: [String]) -> String {
         let commands = configuration.groupedSubcommands.flatMap(\.subcommands)
-        let command = commands.contains { $0.configuration.commandName == first } ? " \(first)" : ""
-        return "\(message) See `lockbox\(command) --help`."
+            .compactMap { $0.configuration.commandName }
+        return UsageMessage(message(for: error), arguments, commands: commands).text
     }
 }

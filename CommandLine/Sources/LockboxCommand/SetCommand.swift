@@ -110,9 +110,8 @@ struct SetCommand: ParsableCommand {
     }
 
     private static func checked(json: Data) throws -> Data {
-        // What its error says may quote the value.
-        guard (try? JSONSerialization.jsonObject(with: json, options: .fragmentsAllowed)) != nil else {
-            throw Failure(.usage, "Standard input is not JSON. Leave out --json to store text.")
+        guard JSONValue.isStrict(json) else {
+            throw Failure(.usage, "The value is not JSON in UTF-8. Leave out --json to store text.")
         }
         return json
     }

@@ -42,6 +42,67 @@ import Testing
         #expect(try completions("lockbox", "get", "--prefix", "ot") == ["other.app"])
     }
 
+    /// Keys may come from somebody else, and bash evaluates what it is offered.
+    @Test func whatIsInAKeyIsNotRun() throws {
+        let marker = "\(sandbox.home)/marker"
+        for key in [
+            "tok$(touch \(marker))", "tok`touch \(marker)`", "tok<(touch \(marker))",
+            "tok${x:=$(touch \(marker))}",
+        ] {
+            try sandbox.lockbox("set", key, text: "v")
+            try sandbox.lockbox("set", "k", "--prefix", key, text: "v")
+        }
+        #expect(try completions("lockbox", "get", "tok") == ["token", "tokyo"])
+        #expect(try completions("lockbox", "get", "--prefix", "tok") == [])
+        if try isThere("zsh") { _ = try zsh("lockbox get tok") }
+        #expect(!FileManager.default.fileExists(atPath: marker))
+    }
+
+    @Test func zshCompletesKeys() throws {
+        guard try isThere("zsh") else { return print("skipped: there is no zsh to complete in") }
+        for user in ["alice", "bob"] {
+            try sandbox.lockbox("set", "https://\(user)@h", "--prefix", "g", text: "v")
+        }
+        #expect(try zsh("lockbox get tok") == ["token", "tokyo"])
+        #expect(try zsh("lockbox get --prefix other.app t") == ["theirs"])
+        #expect(try zsh("lockbox get --prefix g http") == ["https://alice@h", "https://bob@h"])
+    }
+
+    /// fish completes only for somebody who types: this is what its script asks.
+    @Test func fishIsGivenKeys() throws {
+        var execution = sandbox.execution([
+            "---completion", "get", "--", "positional@0", "2", "3", "lockbox", "get", "tok",
+        ])
+        execution.environment["SAP_SHELL"] = "fish"
+        #expect(try execution.run().output == "token\ntokyo\n")
+    }
+
+    /// What zsh offers for this line. It completes only for somebody who types; what it would show is written to a file.
+    private func zsh(_ line: String) throws -> [String] {
+        let script = """
+            zmodload zsh/zpty
+            zpty shell zsh -f -i
+            zpty -w shell 'PROMPT=; autoload -Uz compinit; compinit -u -D; source <(lockbox --generate-completion-script zsh)'
+            zpty -w shell 'compdef _lockbox lockbox; bindkey "^I" complete-word'
+            zpty -w shell 'compadd () { local -a words; builtin compadd -O words "$@"; print -l "<"$^words">" >> $HOME/offered; builtin compadd "$@" }'
+            zpty -w shell 'rm -f $HOME/offered; print ready'
+            zpty -r shell output '*ready*ready*'
+            zpty -w -n shell "$1"$'\\t'
+            zpty -w shell $'\\nprint over'
+            zpty -r shell output '*over*over*'
+            sort -u $HOME/offered | sed -n 's/^<\\(.*\\)>$/\\1/p'
+            """
+        let outcome = try sandbox.execution(
+            ["zsh", "-f", "-c", script, "zsh", line],
+            executable: "/usr/bin/env"
+        ).run()
+        return outcome.output.split(separator: "\n").map(String.init)
+    }
+
+    private func isThere(_ program: String) throws -> Bool {
+        try sandbox.execution(["-c", "command -v \(program)"], executable: "/bin/sh").run().status == 0
+    }
+
     @Test func bashCompletesCommandsAndOptions() throws {
         #expect(try completions("lockbox", "git-") == ["git-credential"])
         #expect(try completions("lockbox", "set", "--lab") == ["--label"])
@@ -60,8 +121,7 @@ import Testing
         let script = try sandbox.lockbox("--generate-completion-script", shell)
         #expect(script.status == 0 && script.output.contains("git-credential"))
         let path = try sandbox.file("completion.\(shell)", script.output)
-        guard try sandbox.execution(["-c", "command -v \(shell)"], executable: "/bin/sh").run().status == 0
-        else {
+        guard try isThere(shell) else {
             return print("skipped: there is no \(shell) to check its completion script with")
         }
         let check = try sandbox.execution([shell, "-n", path], executable: "/usr/bin/env").run()

@@ -39,6 +39,16 @@ import Testing
     }
 
     /// Docker goes by the text.
+    @Test func spacesAroundTheServerAreNotPartOfIt() throws {
+        #expect(
+            try docker(
+                "store",
+                #"{"ServerURL":" \#(server)\n","Username":"david","Secret":"s"}"#.replacing("\n", with: "\\n")
+            ).status == 0
+        )
+        #expect(try docker("get", "\(server)\n").output.contains("david"))
+    }
+
     @Test func errorsAreOnStandardOutputAsDockerKnowsThem() throws {
         let cases = [
             ("get", server, "credentials not found in native keychain"),
@@ -47,6 +57,10 @@ import Testing
             ("store", #"{"Username":"u","Secret":"s"}"#, "no credentials server URL"),
             ("store", #"{"ServerURL":"s","Secret":"s"}"#, "no credentials username"),
             ("nonsense", "", "Unknown credential action `nonsense`"),
+            (
+                "--nonsense", "",
+                "Missing expected argument '<action>'. See `lockbox docker-credential --help`."
+            ),
         ]
         for (action, input, text) in cases {
             let outcome = try docker(action, input)

@@ -58,6 +58,9 @@ import Testing
         ["set", "k", "--class=hunter2"],
         ["set", "k", "--class", "hunter2"], ["set", "k", "--expires", "hunter2"], ["hunter2"],
         ["get", "k", "--passcode-fd", "hunter2"], ["get", "k", "--passcode-fd=hunter2"],
+        ["set", "-----BEGIN KEY-----\nhunter2"], ["get", "k", "a\nhunter2"], ["get", "k", "hunter2 - x"],
+        ["set", "k", "--strength", "x\nhunter2"], ["get", "k", "--json=x\nhunter2"],
+        ["get", "k", "--passcode-fd", "1\nhunter2"], ["--hunter2=x"], ["GET", "hunter2"],
     ])
     func whatMayBeASecretIsNotRepeated(_ arguments: [String]) throws {
         let outcome = try sandbox.execution(arguments).run()
@@ -89,6 +92,53 @@ import Testing
         execution.inherited = [1: full]
         let outcome = try execution.run()
         #expect(outcome.status == 74 && isOneLine(outcome))
+    }
+
+    /// Also where nothing was asked of the store.
+    @Test(arguments: [
+        ["--help"], ["--version"], ["--generate-completion-script", "bash"], ["set", "--help"],
+    ])
+    func aFullDiskForHelp(_ arguments: [String]) throws {
+        var execution = sandbox.execution(arguments)
+        let full = open("/dev/full", O_WRONLY | O_CLOEXEC)
+        defer { close(full) }
+        execution.inherited = [1: full]
+        #expect(try execution.run().status == 74)
+    }
+
+    /// A file that is opened must not become standard error.
+    @Test func closedDescriptors() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let passphrase = try sandbox.file("passphrase", "p")
+        let line =
+            "\(Sandbox.executable) export b --passphrase-file \(passphrase) --strength interactive <&- >&- 2>&-"
+        let status = try sandbox.execution(["-c", "cd \(sandbox.home) && \(line)"], executable: "/bin/sh")
+            .run().status
+        #expect(status == 74, "it cannot say what it has done")
+        let imported = try sandbox.lockbox(
+            "import",
+            "\(sandbox.home)/b",
+            "--passphrase-file",
+            passphrase,
+            "--directory",
+            "\(sandbox.home)/other"
+        )
+        #expect(imported.status == 0)
+    }
+
+    @Test func keysThatAreNotTextAreRefused() throws {
+        let line = "\(Sandbox.executable) set \"$(printf 'k\\377')\" </dev/null"
+        let outcome = try sandbox.execution(["-c", line], executable: "/bin/sh").run()
+        #expect(outcome.status == 64 && isOneLine(outcome))
+    }
+
+    @Test func anEmptyDirectoryIsNotThisOne() throws {
+        for command in ["set", "get", "list"] {
+            var execution = sandbox.execution(command == "list" ? [command] : [command, "k"])
+            execution.arguments += ["--directory", ""]
+            let outcome = try execution.run()
+            #expect(outcome.status == 64 && isOneLine(outcome))
+        }
     }
 
     @Test func aStoreThatOthersCanChangeIsRefused() throws {

@@ -193,6 +193,17 @@ import Testing
         #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
     }
 
+    @Test func anExpiryBeyondAllDates() throws {
+        let lines = ["protocol=https", "host=h", "username=u", "password=p"]
+        _ = try sandbox.lockbox(
+            "git-credential",
+            "store",
+            text: (lines + ["password_expiry_utc=9223372036854775807"]).joined(separator: "\n") + "\n"
+        )
+        #expect(try sandbox.lockbox("list", "--long", "--prefix", "git").output.contains("9999-12-31"))
+        #expect(try git("get", "protocol=https", "host=h").output.contains("password=p"))
+    }
+
     @Test func eraseGoesByThePasswordIfThereIsOne() throws {
         try store("alice", "new")
         _ = try git("erase", "protocol=https", "host=example.com", "username=alice", "password=old")

@@ -44,6 +44,20 @@ import Testing
         #expect(try sandbox.lockbox("get", "data").status == 1)
     }
 
+    @Test(arguments: [
+        "tru", "[1,]", #"{"a": 1, }"#, "[1 2]", "01", "\u{FEFF}1", "\"a\"\0", "\"\0a\0\"\0", "1 2", "",
+    ])
+    func whatIsNoJSONIsNotStoredAsSuch(_ text: String) throws {
+        #expect(try sandbox.lockbox("set", "j", "--json", text: text).status == 64)
+        #expect(try sandbox.lockbox("get", "j").status == 1)
+    }
+
+    @Test(arguments: [#"["a,]", "\",]"]"#, "-1.5e300", #"{"a":[1,{"b":[]}],"c":null}"#])
+    func jsonIsKeptAsItIs(_ text: String) throws {
+        #expect(try sandbox.lockbox("set", "j", "--json", text: text).status == 0)
+        #expect(try sandbox.lockbox("get", "j").output == text)
+    }
+
     @Test func jsonIsWhatProgramsArchive() throws {
         struct Session: Codable, Equatable { var user: String; var number: Int }
         #expect(
@@ -107,6 +121,7 @@ import Testing
 
     @Test(arguments: [
         "", "7", "d", "-7d", "0d", "+7d", "7y", "2001-01-01", "tomorrow", "99999999999999999999d",
+        "2130-02-30", "2130-13-01", "2130-02-01T25:00:00Z", "2130-02-01T23:60:00Z", "2130-02-29",
     ])
     func anythingElseIsNoExpiry(_ text: String) throws {
         #expect(try sandbox.lockbox("set", "k", "--expires=\(text)", text: "v").status == 64)

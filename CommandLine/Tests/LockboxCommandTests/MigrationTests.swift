@@ -48,12 +48,23 @@ import Testing
     }
 
     @Test func filesThatAreNone() throws {
-        #expect(try sandbox.lockbox("import-env", "\(sandbox.home)/none").status == 1)
+        #expect(try sandbox.lockbox("import-env", "\(sandbox.home)/none").status == 74)
         let file = try sandbox.file("bad", "A=1\nA=s3cret\n")
         let outcome = try sandbox.lockbox("import-env", file)
-        #expect(outcome.status == 3 && !outcome.error.contains("s3cret"))
+        #expect(outcome.status == 4 && !outcome.error.contains("s3cret"))
         #expect(outcome.error.split(separator: "\n").count == 1)
         #expect(try text(file) == "A=1\nA=s3cret\n")
+    }
+
+    /// A member that is misspelt would be left out without a word.
+    @Test(arguments: [
+        #"{"name": "n", "items": [{"key": "k", "type": "string", "classs": "always"}]}"#,
+        #"{"name": "n", "items": [], "keepOldItems": true}"#,
+        #"{"name": "n", "source": {"JSON": "x"}, "items": []}"#,
+    ])
+    func unknownMembers(_ manifest: String) throws {
+        let outcome = try sandbox.lockbox("migrate", try sandbox.file("manifest.json", manifest))
+        #expect(outcome.status == 64 && outcome.error.contains("which there is not"))
     }
 
     @Test func aManifest() throws {

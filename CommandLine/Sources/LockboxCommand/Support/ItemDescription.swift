@@ -34,7 +34,8 @@ struct ItemDescription: Encodable {
 extension Date {
     /// For people, in their own time zone.
     var local: String {
-        var time = Int(clamping: Int64(timeIntervalSince1970.rounded(.down)))
+        // strftime has no answer for years that an Int32 does not hold.
+        var time = Int(max(-1e15, min(1e15, timeIntervalSince1970.rounded(.down))))
         var parts = tm()
         localtime_r(&time, &parts)
         var text = [CChar](repeating: 0, count: 32)

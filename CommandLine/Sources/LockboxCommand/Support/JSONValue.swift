@@ -1,3 +1,6 @@
+import Foundation
+import Lockbox
+
 /// Any value that JSON has: numbers, texts, booleans, null, and arrays and objects of them. Bytes and dates are none.
 enum JSONValue: Codable, Sendable, Equatable {
     case null
@@ -42,5 +45,38 @@ enum JSONValue: Codable, Sendable, Equatable {
         case .array(let value): try container.encode(value)
         case .object(let value): try container.encode(value)
         }
+    }
+}
+
+extension JSONValue {
+    /// Whether the bytes are JSON as RFC 8259 has it. Foundation alone also takes a comma after the last element, a byte
+    /// order mark, and other encodings than UTF-8.
+    static func isStrict(_ json: Data) -> Bool {
+        guard let text = String(validating: json, as: UTF8.self), !text.hasPrefix("\u{FEFF}"),
+            !json.contains(0)
+        else {
+            return false
+        }
+        let isJSON = (try? JSONValueCoder().decode(JSONValue.self, from: json)) != nil
+        return isJSON && !hasTrailingComma(json)
+    }
+
+    private static func hasTrailingComma(_ json: Data) -> Bool {
+        var (isInString, isEscaped, isAfterComma) = (false, false, false)
+        for byte in json {
+            if isInString {
+                if byte == UInt8(ascii: "\""), !isEscaped { isInString = false }
+                isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): continue
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): if isAfterComma { return true }
+            case UInt8(ascii: "\""): isInString = true
+            default: break
+            }
+            isAfterComma = byte == UInt8(ascii: ",")
+        }
+        return false
     }
 }

@@ -14,9 +14,22 @@ enum Keys {
         return candidates(prefixes, prefix)
     }
 
-    /// Only what a shell can be given on a line of its own.
+    /// Those that the shell takes as they are. A key may be anything, and come from somebody else.
     private static func candidates(_ all: Set<String>, _ prefix: String) -> [String] {
-        all.filter { $0.hasPrefix(prefix) && $0.onOneLine == $0 }.sorted()
+        let words = all.filter { $0.hasPrefix(prefix) && $0.onOneLine == $0 }.sorted()
+        switch Environment["SAP_SHELL"] {
+        case "fish": return words
+        // There a colon ends the word and begins its description.
+        case "zsh": return words.map { $0.replacing("\\", with: "\\\\").replacing(":", with: "\\:") }
+        // bash evaluates them: $(command) in a key would be run.
+        default: return words.filter { $0.unicodeScalars.allSatisfy(isPlain) }
+        }
+    }
+
+    /// Letters, digits, and those signs that no shell does anything with.
+    private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+            || "._:/@%+,=-".unicodeScalars.contains(scalar)
     }
 
     private static func store(_ words: [String]) throws -> Store {

@@ -14,7 +14,18 @@ enum Lifetime {
     /// The instant that a span from now, or a date of ISO 8601, stands for.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
-        if let date = try? Date(text, strategy: .iso8601) { return date }
-        return try? Date("\(text)T00:00:00Z", strategy: .iso8601)
+        let full = text.contains("T") ? text : "\(text)T00:00:00Z"
+        return isOnTheCalendar(full) ? try? Date(full, strategy: .iso8601) : nil
+    }
+
+    /// Foundation takes February 30 for March 2, and 25 o'clock for the day after.
+    private static func isOnTheCalendar(_ text: String) -> Bool {
+        let parts = text.split(separator: "T", maxSplits: 1)
+        guard parts.count == 2, let midnight = try? Date("\(parts[0])T00:00:00Z", strategy: .iso8601) else {
+            return false
+        }
+        let units = parts[1].prefix { $0.isNumber || $0 == ":" }.split(separator: ":").compactMap { Int($0) }
+        return midnight.formatted(.iso8601).hasPrefix("\(parts[0])T")
+            && zip(units, [23, 59, 59]).allSatisfy { $0 <= $1 }
     }
 }

@@ -8,6 +8,8 @@ struct Manifest: Decodable {
     private let keepsOldItems: Bool?
     private let items: [Item]
 
+    private enum CodingKeys: String, CodingKey { case name, source, keepsOldItems, items }
+
     /// Which of these is there says the kind of source; none, the store's own old items.
     private struct Source: Decodable {
         let propertyList: String?
@@ -15,6 +17,8 @@ struct Manifest: Decodable {
         let environmentFile: String?
         let netrc: String?
         let userDefaults: String?
+
+        enum CodingKeys: String, CodingKey { case propertyList, json, environmentFile, netrc, userDefaults }
     }
 
     private struct Item: Decodable {
@@ -39,8 +43,36 @@ struct Manifest: Decodable {
         do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
             throw Failure(.inputOutput, "The manifest \(path.onOneLine) cannot be read.")
         }
-        do { self = try JSONDecoder().decode(Manifest.self, from: data) } catch {
-            throw Failure(.usage, "The manifest \(path.onOneLine) is not one: \(Self.reason(error))")
+        do {
+            let decoder = JSONDecoder()
+            self = try decoder.decode(Manifest.self, from: data)
+            try Self.checkMembers(decoder.decode(JSONValue.self, from: data))
+        } catch {
+            let reason = (error as? Failure)?.message ?? Self.reason(error)
+            throw Failure(.usage, "The manifest \(path.onOneLine) is not one: \(reason)")
+        }
+    }
+
+    /// A member that is misspelt must not be left out without a word.
+    private static func checkMembers(_ manifest: JSONValue) throws {
+        guard case .object(let members) = manifest else { return }
+        try check(members.keys, CodingKeys.self, "the top")
+        if case .object(let source)? = members["source"] {
+            try check(source.keys, Source.CodingKeys.self, "source")
+        }
+        guard case .array(let items)? = members["items"] else { return }
+        for (number, item) in items.enumerated() {
+            if case .object(let item) = item {
+                try check(item.keys, Item.CodingKeys.self, "items[\(number)]")
+            }
+        }
+    }
+
+    private static func check<Key: CodingKey>(_ names: some Sequence<String>, _: Key.Type, _ place: String)
+        throws
+    {
+        if let name = names.sorted().first(where: { Key(stringValue: $0) == nil }) {
+            throw Failure(.usage, "\(place) has a member \(name.onOneLine), which there is not.")
         }
     }
 

@@ -5,8 +5,8 @@ import Lockbox
 struct ProgressReport {
     private let work: String
     private let isQuiet: Bool
-    private let isBar = Terminal.isThere(STDERR_FILENO)
-    private var shown = -1
+    private let isBar = Terminal.isCapable(STDERR_FILENO)
+    private var shown: Int?
 
     init(_ work: String, quiet: Bool) {
         self.work = work
@@ -15,22 +15,26 @@ struct ProgressReport {
 
     mutating func show(_ progress: StoreProgress) {
         guard !isQuiet, progress.total > 0 else { return }
-        let steps = isBar ? 30 : 10
-        let step = steps * progress.completed / progress.total
+        let count = "\(progress.completed) of \(progress.total)"
+        let width = isBar ? barWidth(beside: count) : 10
+        let step = width == 0 ? progress.completed : width * progress.completed / progress.total
         guard step != shown else { return }
         shown = step
-        let count = "\(progress.completed) of \(progress.total)"
-        if isBar {
-            let bar = String(repeating: "#", count: step) + String(repeating: ".", count: steps - step)
-            Output.status("\r\(work) [\(bar)] \(count)")
-        } else {
-            Output.note("\(work): \(count)")
-        }
+        if !isBar { return Output.note("\(work): \(count)") }
+        if width == 0 { return Output.status("\r\(work) \(count)") }
+        let bar = String(repeating: "#", count: step) + String(repeating: ".", count: width - step)
+        Output.status("\r\(work) [\(bar)] \(count)")
+    }
+
+    /// None on a terminal that is too narrow for one.
+    private func barWidth(beside count: String) -> Int {
+        let room = (Terminal.width(of: STDERR_FILENO) ?? 80) - work.count - count.count - 5
+        return room < 5 ? 0 : min(room, 30)
     }
 
     /// Ends the bar's line.
     mutating func end() {
-        if isBar, shown >= 0 { Output.status("\r\u{1B}[K") }
-        shown = -1
+        if isBar, shown != nil { Output.status("\r\u{1B}[K") }
+        shown = nil
     }
 }

@@ -13,6 +13,8 @@ struct StoreChoice {
     ///   - fallback: The prefix if no other is given, for the helpers of other programs.
     ///   - asks: Whether the passcode may be asked for at a terminal.
     func store(prefix fallback: String? = nil, asks: Bool = true) throws -> Store {
+        // A variable that is not set, most likely. The store would be made in the current folder.
+        if directory == "" { throw Failure(.usage, "--directory is empty.") }
         let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         return try Store(self, prefix: prefix, asks: asks)
     }

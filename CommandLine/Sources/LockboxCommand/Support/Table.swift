@@ -8,7 +8,7 @@ struct Table {
     func print() throws {
         let cells = ([header] + rows).map { $0.map(\.onOneLine) }
         var widths = header.indices.map { column in cells.map { $0[column].columns }.max() ?? 0 }
-        if let terminal = Terminal.width { fit(&widths, into: terminal) }
+        if let terminal = Terminal.width(of: STDOUT_FILENO) { fit(&widths, into: terminal) }
         for (number, row) in cells.enumerated() {
             let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ").trimmingSpaces
             let isBold = number == 0 && Terminal.isColoured(STDOUT_FILENO)

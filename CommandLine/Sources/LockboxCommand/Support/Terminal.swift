@@ -7,17 +7,20 @@ enum Terminal {
     /// Whether somebody can be asked: only if this process was started at a terminal, and not if it merely has one.
     static var canAsk: Bool { isThere(STDIN_FILENO) || isThere(STDERR_FILENO) }
 
-    /// Columns of the terminal on standard output; nil if it is none.
-    static var width: Int? {
-        guard isThere(STDOUT_FILENO) else { return nil }
+    /// Columns of the terminal on `descriptor`; nil if it is none.
+    static func width(of descriptor: CInt) -> Int? {
+        guard isThere(descriptor) else { return nil }
         var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
 
+    /// Whether `descriptor` is a terminal that knows escape sequences.
+    static func isCapable(_ descriptor: CInt) -> Bool { isThere(descriptor) && Environment["TERM"] != "dumb" }
+
     /// Whether `descriptor` may be written to in colour.
     static func isColoured(_ descriptor: CInt) -> Bool {
-        isThere(descriptor) && Environment["NO_COLOR"] == nil && Environment["TERM"] != "dumb"
+        isCapable(descriptor) && Environment["NO_COLOR"] == nil
     }
 
     /// A line that is typed, and not shown.
@@ -44,48 +47,104 @@ enum Terminal {
         guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
             throw Failure(.locked, "Nothing was entered.")
         }
-        return line
+        if !isShown, hasMore(terminal) {
+            throw Failure(.usage, "More than one line was entered. Nothing was changed.")
+        }
+        return try text(line)
     }
 
+    /// - Throws: A ``Failure`` for what a terminal cannot have passed on as it was typed.
+    private static func text(_ line: [UInt8]) throws -> String {
+        if line.count >= longestLine {
+            throw Failure(
+                .usage,
+                "That is longer than a terminal passes on. Give it in a file or on standard input."
+            )
+        }
+        guard let text = String(validating: line, as: UTF8.self) else {
+            throw Failure(.usage, "What was entered is not text in UTF-8. Nothing was changed.")
+        }
+        return text
+    }
+
+    /// Linux's terminals drop what comes after this many bytes, without a word (termios(3), canonical mode).
+    private static let longestLine = 4095
+
     /// Byte by byte, as what follows the line is not ours. Nil at the end of input.
-    private static func readLine(_ terminal: CInt) -> String? {
+    private static func readLine(_ terminal: CInt) -> [UInt8]? {
         var bytes: [UInt8] = []
         var byte: UInt8 = 0
         while true {
             let count = read(terminal, &byte, 1)
             if count < 0, errno == EINTR { continue }
-            if count <= 0 { return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self) }
-            if byte == UInt8(ascii: "\n") { return String(decoding: bytes, as: UTF8.self) }
+            if count <= 0 { return bytes.isEmpty ? nil : bytes }
+            if byte == UInt8(ascii: "\n") { return bytes }
             bytes.append(byte)
         }
+    }
+
+    /// Whether more was pasted than the line.
+    private static func hasMore(_ terminal: CInt) -> Bool {
+        var settings = termios()
+        // Else the terminal keeps to itself what has no newline yet.
+        if tcgetattr(terminal, &settings) == 0 {
+            settings.c_lflag &= ~tcflag_t(ICANON)
+            tcsetattr(terminal, TCSANOW, &settings)
+        }
+        var request = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
+        return poll(&request, 1, 0) > 0
     }
 }
 
 /// A terminal without echo, until ``end()``, or until a signal ends the process.
 private struct Silence {
     private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+    /// What the process did at each signal before.
+    private var actions: [(signal: CInt, action: sigaction)] = []
 
     init?(_ terminal: CInt) {
         guard tcgetattr(terminal, &before) == 0 else { return nil }
         silenced = terminal
         for number in Self.signals {
-            signal(number) { number in
+            replace(number) { number in
                 tcsetattr(silenced, TCSAFLUSH, &before)
                 signal(number, SIG_DFL)
                 raise(number)
             }
         }
         // Control-Z would leave the shell without echo.
-        signal(SIGTSTP, SIG_IGN)
+        replace(SIGTSTP, with: SIG_IGN)
         var hidden = before
         hidden.c_lflag &= ~tcflag_t(ECHO)
-        hidden.c_lflag |= tcflag_t(ECHONL)
+        // And it would take away what was typed before it.
+        hidden.c_lflag |= tcflag_t(ECHONL) | tcflag_t(NOFLSH)
         tcsetattr(terminal, TCSAFLUSH, &hidden)
+    }
+
+    /// What the process ignores, as `nohup` has it, it goes on ignoring.
+    private mutating func replace(_ number: CInt, with handler: sighandler_t?) {
+        var old = sigaction()
+        guard sigaction(number, nil, &old) == 0, !Self.isIgnored(old) else { return }
+        actions.append((number, old))
+        signal(number, handler)
+    }
+
+    private static func isIgnored(_ action: sigaction) -> Bool {
+        #if canImport(Darwin)
+            unsafeBitCast(action.__sigaction_u.__sa_handler, to: Int.self)
+                == unsafeBitCast(SIG_IGN, to: Int.self)
+        #else
+            unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+                == unsafeBitCast(SIG_IGN, to: Int.self)
+        #endif
     }
 
     func end() {
         tcsetattr(silenced, TCSAFLUSH, &before)
-        for number in Self.signals + [SIGTSTP] { signal(number, SIG_DFL) }
+        for (number, action) in actions {
+            var action = action
+            sigaction(number, &action, nil)
+        }
     }
 }
 

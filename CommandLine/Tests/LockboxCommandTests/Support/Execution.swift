@@ -18,11 +18,13 @@ struct Execution {
     /// Something that is typed once the terminal shows `question`.
     struct Answer {
         let question: String
-        let typed: String
+        let typed: Data
 
-        init(_ question: String, _ typed: String) {
+        init(_ question: String, _ typed: String) { self.init(question, bytes: Data(typed.utf8)) }
+
+        init(_ question: String, bytes: Data) {
             self.question = question
-            self.typed = typed
+            typed = bytes
         }
     }
 
@@ -248,6 +250,6 @@ private struct Exchange {
         guard let next = answers.first, new.contains(next.question) else { return }
         answered = screen.count
         answers.removeFirst()
-        _ = write(terminal, next.typed, next.typed.utf8.count)
+        _ = next.typed.withUnsafeBytes { write(terminal, $0.baseAddress, $0.count) }
     }
 }

@@ -1,0 +1,59 @@
+import Foundation
+
+/// What the parser says against the arguments, on one line.
+///
+/// What was typed is left out unless it looks like an option's name: it may be a secret that somebody took for an
+/// argument.
+struct UsageMessage {
+    let text: String
+
+    init(_ message: String, _ arguments: [String], commands: [String]) {
+        guard let first = arguments.first else {
+            text = Self.sentence(Self.oneLine(message))
+            return
+        }
+        let isCommand = commands.contains(first)
+        let help = "See `lockbox\(isCommand ? " \(first)" : "") --help`."
+        if !isCommand, !first.hasPrefix("-") {
+            text = "There is no such command. \(help)"
+            return
+        }
+        let typed = arguments.dropFirst(isCommand ? 1 : 0)
+        let order = first.hasPrefix("-") ? "Options come after the command. " : ""
+        text = "\(Self.sentence(Self.oneLine(Self.masked(message, Array(typed))))) \(order)\(help)"
+    }
+
+    /// Before the lines are joined: what was typed may have several.
+    private static func masked(_ message: String, _ typed: [String]) -> String {
+        let secrets = Set(typed.flatMap(values)).sorted { $0.utf8.count > $1.utf8.count }
+        var masked = message
+        for secret in secrets {
+            masked = masked.replacingOccurrences(of: " '\(secret)'", with: "", options: .literal)
+                .replacingOccurrences(of: "option: \(secret)", with: "option", options: .literal)
+        }
+        // Whatever else the parser may say one day.
+        if secrets.contains(where: { $0.utf8.count > 3 && masked.contains($0) }) {
+            return "The arguments are not what this command takes."
+        }
+        return masked
+    }
+
+    /// What there is in an argument besides the names of options.
+    private static func values(_ argument: String) -> [String] {
+        let parts =
+            argument.hasPrefix("-") ? argument.split(separator: "=", maxSplits: 1).map(String.init) : []
+        return ([argument] + parts).filter { $0.wholeMatch(of: /-[a-z]|--[a-z][a-z-]*/) == nil }
+    }
+
+    private static func oneLine(_ message: String) -> String {
+        message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+            .joined(separator: " ")
+            .replacingOccurrences(of: "following: - ", with: "following: ")
+            .replacingOccurrences(of: " - ", with: ", ")
+    }
+
+    private static func sentence(_ message: String) -> String {
+        let text = message.replacing(/:[, ]*$/, with: "")
+        return text.hasSuffix(".") ? text : "\(text)."
+    }
+}
