@@ -55,11 +55,15 @@ public struct DeviceKey: Sendable {
 
     /// The 32 bytes of a given key: the BLAKE2b-256 of it, so that all of a longer one counts.
     static func key(_ name: String, _ read: () throws -> [UInt8]) throws -> SecretKey {
-        var bytes = try read()
+        let record = "The device key, \(name),"
+        var bytes: [UInt8]
+        do { bytes = try read() } catch LockboxError.invalidPasscode(let reason) {
+            throw LockboxError.corrupt(record: record, reason: reason)
+        }
         defer { sodium_memzero(&bytes, bytes.count) }
         guard bytes.count >= minimumLength else {
             throw LockboxError.corrupt(
-                record: "The device key, \(name),",
+                record: record,
                 reason: "it has \(bytes.count) bytes, and must have at least \(minimumLength)"
             )
         }

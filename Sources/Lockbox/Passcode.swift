@@ -100,17 +100,32 @@ public struct Passcode: Sendable {
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
         var bytes = try source()
         defer { sodium_memzero(&bytes, bytes.count) }
-        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-        if !bytes.allSatisfy({ $0 < 0x80 }), let text = String(validating: bytes, as: UTF8.self) {
-            bytes = Array(text.canonical.utf8)
+        if bytes.last == UInt8(ascii: "\n") {
+            bytes.removeLast()
+            if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         }
+        canonicalize(&bytes)
         if bytes.isEmpty { throw LockboxError.invalidPasscode(reason: "it is empty") }
         if bytes.count > Self.maximumLength {
             throw LockboxError.invalidPasscode(reason: "it is longer than \(Self.maximumLength) bytes")
         }
         return try bytes.withUnsafeBytes(body)
     }
+}
+
+/// Puts text into Unicode normalization form C, in which a passcode is one however it was typed; leaves bytes that are no text.
+/// Whatever it copies, it wipes.
+private func canonicalize(_ bytes: inout [UInt8]) {
+    if bytes.allSatisfy({ $0 < 0x80 }) { return }
+    guard var text = String(validating: bytes, as: UTF8.self) else { return }
+    var canonical: [UInt8] = []
+    // What this form takes at most: never grown, which would leave copies.
+    canonical.reserveCapacity(3 * bytes.count)
+    // One character after the other, as composition goes no further: Foundation keeps copies, but only of a few bytes each.
+    for character in text { canonical += String(character).canonical.utf8 }
+    text.withUTF8 { sodium_memzero(UnsafeMutableRawPointer(mutating: $0.baseAddress!), $0.count) }
+    sodium_memzero(&bytes, bytes.count)
+    bytes = canonical
 }
 
 extension Passcode: CustomStringConvertible, CustomReflectable {

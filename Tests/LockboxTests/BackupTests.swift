@@ -122,6 +122,26 @@ import Testing
         }
     }
 
+    /// A backup is what a damaged item is mended with.
+    @Test func damagedItems() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let damaged = try source.path("1", prefix: "a")
+        try overwrite(damaged, Array(readBytes(damaged).dropLast()))
+        #expect(try restore(backend).kept.map(\.key) == ["1"])
+        #expect(lockboxError { try restore(backend, .fail) }?.name == "duplicateItem")
+        let report = try restore(backend, .replace)
+        #expect(report.imported == 1 && report.unchanged == 6)
+        #expect(try backend.item(for: item("1").key, now: now) == item("1"))
+    }
+
+    @Test func onePrefixBesideADamagedOne() throws {
+        let backend = try prepare()
+        try overwrite(source.path("3", prefix: "b"), [])
+        #expect(try export(backend, prefix: "a").exported == 4)
+        #expect(lockboxError { try export(backend) }?.name == "corrupt")
+    }
+
     @Test func lockedItems() throws {
         let backend = try prepare()
         try backend.setPasscode(.value("1234"), strength: .interactive)

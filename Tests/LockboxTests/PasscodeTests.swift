@@ -119,12 +119,17 @@ import Testing
                 #expect(try backend.lockState == state)
                 let lockbox = try cell.lockbox(backend)
                 for operation in Operation.allCases {
+                    let before = try cell.store.snapshot()
                     let outcome: Outcome
                     do { outcome = try cell.perform(operation, accessibility, lockbox) } catch {
                         outcome = .error((error as? LockboxError)?.name ?? "\(error)")
                     }
                     let expected = Self.expected(accessibility, state, operation)
                     #expect(outcome == expected, "\(accessibility), \(state), \(operation)")
+                    if case .error = expected {
+                        let after = try cell.store.snapshot()
+                        #expect(after == before, "\(accessibility), \(state), \(operation)")
+                    }
                     cells += 1
                 }
                 try cell.expectNothingChangedBehindALock(accessibility, state)
@@ -207,6 +212,18 @@ import Testing
         try backend.lock()
         try backend.removePasscodeAfterUnlocking("5678")
         #expect(runsSince() == 3)
+    }
+
+    /// As much as a right one, however many there are.
+    @Test func aWrongPasscodeCostsOneRun() throws {
+        let backend = try prepare()
+        let before = runs(of: backend)
+        for number in 1...5 {
+            #expect(lockboxError { try backend.unlock(.value("12345")) }?.name == "wrongPasscode")
+            #expect(runs(of: backend) - before == number)
+        }
+        try backend.unlock(.value("1234"))
+        #expect(runs(of: backend) - before == 6)
     }
 
     @Test func threeErrorsForThreeFaults() throws {
@@ -488,10 +505,38 @@ import Testing
         #expect(status == 0)
     }
 
+    /// In a process of its own, which may lock nothing into RAM.
+    @Test func itIsSaidWhereKeysMayBeSwappedOut() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+            // RLIMIT_MEMLOCK, which the Glibc module does not have.
+            guard setrlimit(__rlimit_resource_t(8), &limit) == 0 else { exit(2) }
+            setuid(65534)  // who is root may do it all the same
+            exit(try SecretKey.random().isLockedIntoMemory ? 1 : 0)
+        }
+    }
+
+    @Test func aPasscodeIsRemovedBesideAnItemThatIsNotSafeToUse() throws {
+        let backend = try prepare()
+        let lockbox = try lockbox(backend)
+        try lockbox.archiveObject("v", forKey: "p", accessibility: .whenPasscodeSetThisDeviceOnly)
+        let bound = try store.path("p", prefix: lockbox.keyPrefix)
+        try lockbox.archiveObject("v", forKey: "open")
+        chmod(try store.path("open", prefix: lockbox.keyPrefix), 0o644)
+        try backend.removePasscode()
+        #expect(!FileManager.default.fileExists(atPath: bound))
+    }
+
     /// Reads the memory of a process of its own.
-    @Test(.enabled(if: isUnsanitized, "a sanitizer's memory takes hours to read"))
-    func keysAndPasscodeAreGoneFromMemoryAfterALock() throws {
-        let backend = try prepare("a passcode of some length")
+    @Test(
+        .enabled(if: isUnsanitized, "a sanitizer's memory takes hours to read"),
+        arguments: [
+            "a passcode of some length",
+            "Pa\u{DF}wort, \u{43F}\u{430}\u{440}\u{43E}\u{43B}\u{44C} 🔑 \u{958B}\u{3051}\u{3054}\u{307E}",
+        ]
+    )
+    func keysAndPasscodeAreGoneFromMemoryAfterALock(_ passcode: String) throws {
+        let backend = try prepare(passcode)
         let keyring = try backend.keys.currentKeyring()
         let wiped: [Accessibility] = [
             .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
@@ -501,8 +546,8 @@ import Testing
         }
         let folder = Directory.parentPath(of: store.directory)
         try overwrite("\(folder)/needles", needles)
-        try overwrite("\(folder)/passcode", Array("a passcode of some length\n".utf8))
-        try overwrite("\(folder)/inverted-passcode", "a passcode of some length".utf8.map { ~$0 })
+        try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
+        try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
         let status = try TestProcess("memory", store.directory, folder).wait()
         #expect(status == 0)
     }

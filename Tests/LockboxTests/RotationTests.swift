@@ -53,6 +53,32 @@ import Testing
         return try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
     }
 
+    /// It can be read by nobody, but it is there.
+    @Test func anItemThatIsNotSafeToUseIsReported() throws {
+        let backend = try prepare()
+        let path = try store.path("1", prefix: Self.prefixes[0])
+        chmod(path, 0o644)
+        #expect(try backend.rotateKeys().unreadable.mapValues(\.name) == [path: "unsafePermissions"])
+        #expect(try keybag().isRotating)
+        chmod(path, 0o600)
+        #expect(try backend.rotateKeys().isComplete)
+        #expect(try items(store.backend()).count == 10)
+    }
+
+    /// A damaged header names the new keys: the old ones must stay all the same.
+    @Test func anItemIsUnderNewKeysOnlyIfItOpens() throws {
+        let backend = try prepare()
+        let path = try store.path("1", prefix: Self.prefixes[0])
+        let bytes = try readBytes(path)
+        var damaged = bytes
+        damaged[8] = 2
+        try overwrite(path, damaged)
+        #expect(try Array(backend.rotateKeys().unreadable.keys) == [path])
+        try overwrite(path, bytes)
+        #expect(try store.backend().rotateKeys().isComplete)
+        #expect(try items(store.backend()).count == 10)
+    }
+
     @Test(arguments: [nil, "1234"]) func everyItemGetsNewKeys(_ passcode: String?) throws {
         let backend = try prepare(passcode: passcode)
         let before = try items(backend)

@@ -74,6 +74,60 @@ import Testing
         #expect(report.findings.allSatisfy { !$0.reason.isEmpty })
     }
 
+    /// Also what a backend removes when it opens a store.
+    @Test func leftoversStayUntilSomethingIsWritten() throws {
+        let leftOver = "\(store.directory)/tmp/root.1"
+        try overwrite(leftOver, [1])
+        let backend = store.backend()
+        #expect(found(try verify(backend)) == [leftOver: .leftOver])
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject(1, forKey: "0")
+        #expect(try store.leftovers() == [])
+    }
+
+    @Test func locksThatOthersCanUse() throws {
+        for lock in ["\(scope)/lock", "\(store.directory)/lock"] {
+            try overwrite(lock, [])
+            chmod(lock, 0o666)
+            #expect(found(try verify()) == [lock: .unsafePermissions])
+            chmod(lock, 0o600)
+        }
+    }
+
+    /// What has happened to the keys since this backend read them.
+    @Test func damagedKeysOfAnOpenStore() throws {
+        let backend = store.backend()
+        _ = try backend.prefixes()
+        chmod(store.keybag, 0o644)
+        #expect(found(try verify(backend)) == [store.keybag: .unsafePermissions])
+        chmod(store.keybag, 0o600)
+        let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
+        try overwrite(store.keybag, [])
+        #expect(found(try verify(backend)) == [store.keybag: .damaged])
+        try overwrite(store.keybag, keybag)
+        try overwrite(store.deviceKey, [])
+        #expect(found(try verify(backend)) == [store.deviceKey: .damaged])
+        try overwrite(store.deviceKey, deviceKey)
+        try FileManager.default.removeItem(atPath: store.keybag)
+        #expect(found(try verify(backend)) == [store.keybag: .damaged])
+    }
+
+    @Test func aNameThatIsNotText() throws {
+        let path = Array("\(scope)/a".utf8.map { CChar($0) }) + [CChar(bitPattern: 0xFF), 0]
+        let file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+        try #require(file >= 0)
+        close(file)
+        #expect(try store.backend().verify().findings.map(\.kind) == [.foreign])
+    }
+
+    @Test func anItemOfAnotherStore() throws {
+        let stranger = try TestStore()
+        try stranger.lockbox().archiveObject(0, forKey: "0")
+        let path = try stranger.path("0")
+        let copy = "\(scope)/\(path.split(separator: "/").last!)"
+        try overwrite(copy, readBytes(path))
+        #expect(found(try verify()) == [copy: .foreign])
+    }
+
     @Test func lockedItemsAreCounted() throws {
         let backend = store.backend()
         try backend.setPasscode(.value("1234"), strength: .interactive)

@@ -18,13 +18,17 @@ extension KeyStore {
     func changePasscode(to passcode: Passcode, strength: PasscodeStrength) throws {
         try checkIsUnlocked()
         let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
-        try rewrite { (block, $0.keyring.keys { _ in true }, key) }
+        try rewrite { opened in
+            try check(isUnlocked: opened)
+            return (block, opened.keyring.keys { _ in true }, key)
+        }
     }
 
     func removePasscode() throws {
         try checkIsUnlocked()
         try rewrite { opened in
-            (nil, opened.keyring.keys { $0 != .classKey(.whenPasscodeSetThisDeviceOnly) }, nil)
+            try check(isUnlocked: opened)
+            return (nil, opened.keyring.keys { $0 != .classKey(.whenPasscodeSetThisDeviceOnly) }, nil)
         }
     }
 
@@ -69,12 +73,13 @@ extension KeyStore {
         }
     }
 
-    /// Drops the keys that no item is sealed under any more.
-    func finishRotation() throws {
+    /// Drops the keys that no item is sealed under any more; unless another process has begun the next rotation since, which
+    /// may need them.
+    func finishRotation(of epoch: UInt32) throws {
         try changes.withLock {
             try storage.withLock(on: nil) {
                 let opened = try current()
-                guard opened.keybag.isRotating else { return }
+                guard opened.keybag.isRotating, opened.keybag.epoch == epoch else { return }
                 let keybag = opened.keybag.dropping { $0.role != .names && $0.epoch != opened.keybag.epoch }
                 let kept = Set(keybag.entries.map(\.slot))
                 let keys = opened.keyring.keys { _ in true }.filter { kept.contains($0.slot) }
@@ -90,7 +95,6 @@ extension KeyStore {
         try changes.withLock {
             try storage.withLock(on: nil) {
                 let opened = try current()
-                if opened.keybag.passcode != nil { try check(isUnlocked: opened) }
                 let device = try deviceKey()
                 let (block, keys, key) = try change(opened)
                 let wrapping = WrappingKeys(

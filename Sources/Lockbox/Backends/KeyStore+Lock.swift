@@ -18,8 +18,8 @@ extension KeyStore {
             guard try keyring(creating: false) != nil else { return nil }
             let own = try own()
             if own.keybag.passcode == nil { return nil }
-            if own.keyring.isComplete { return .process }
-            return try withSettledUserUnlock(own).keyring.isComplete ? .user : nil
+            if own.keyring.isOpen(.whenUnlocked) { return .process }
+            return try withSettledUserUnlock(own).keyring.isOpen(.whenUnlocked) ? .user : nil
         }
     }
 
@@ -33,26 +33,46 @@ extension KeyStore {
                 // Another process may have changed the passcode meanwhile.
                 guard try own().keybag.passcode == block else { return nil }
                 let passcodeKey = try WrappingKeys.combine(key, deviceKey())
-                if scope == .user, try unlockForUser(passcodeKey, timeout) { return .user }
-                guard try own().keybag.passcode == block else { return nil }
-                _ = try load(passcodeKey: passcodeKey)
-                return .process
+                if scope == .user, try unlockForUser(passcodeKey, of: block, timeout) { return .user }
+                let opened = try load(passcodeKey: passcodeKey, of: block)
+                return opened?.keybag.passcode == block ? .process : nil
             }
             if let reached { return reached }
         }
     }
 
-    /// Leaves the keys to the kernel alone, so that a lock by another process reaches this one. False if it refuses.
-    private func unlockForUser(_ passcodeKey: SecretKey, _ timeout: Duration?) throws -> Bool {
-        let own = try own()
+    /// Leaves the keys to the kernel alone, so that a lock by another process reaches this one. False if it refuses, or if
+    /// the passcode is another one by now.
+    ///
+    /// Under the root's lock: who rewrites the keybag replaces what it has found in the kernel.
+    private func unlockForUser(_ key: SecretKey, of block: PasscodeBlock, _ timeout: Duration?) throws -> Bool
+    {
+        func publish() throws -> Bool {
+            let own = try own()
+            guard own.keybag.passcode == block else { return false }
+            // What throws half way has unlocked nothing.
+            do { return try self.publish(own, key, timeout) } catch {
+                _ = try? userUnlock.remove(own.keybag.storeID)
+                throw error
+            }
+        }
+        do { return try storage.withLock(on: nil, publish) } catch let error as LockboxError
+            where error.isRefusal
+        {
+            // Where nothing can be locked nobody rewrites anything.
+            return try publish()
+        }
+    }
+
+    private func publish(_ own: OpenedKeybag, _ key: SecretKey, _ timeout: Duration?) throws -> Bool {
         let device = try deviceKey()
         let keys = try faults(of: Self.keybagRecord) {
-            try own.keybag.unwrap(with: WrappingKeys(device: device, passcode: passcodeKey))
+            try own.keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
         }
         let isPublished = try userUnlock.publish(
             own.keybag,
             keys,
-            passcodeKey: passcodeKey,
+            passcodeKey: key,
             deadline: UserUnlock.deadline(after: timeout),
             device: device
         )
@@ -87,6 +107,14 @@ extension KeyStore {
         let kept = try opened.with(opened.keyring.keys { !isForgotten($0) }, passcodeKey: nil)
         self.opened.withLock { $0 = kept }
         return kept
+    }
+}
+
+extension LockboxError {
+    /// Whether the system does not let this process write, here or at all.
+    var isRefusal: Bool {
+        guard case .storageFailure(_, _, let code) = self else { return false }
+        return [EROFS, EACCES, EPERM].contains(code)
     }
 }
 

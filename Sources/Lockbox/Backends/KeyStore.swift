@@ -11,6 +11,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let opened = Protected<OpenedKeybag?>(nil)
     /// ``opened`` with what the user has unlocked for every process.
     let shared = Protected<SharedKeybag?>(nil)
+    /// What the kernel has that opens nothing more than this keyring does. Such a record never will: both stay what they are.
+    private let worthless = Protected<(found: [UserUnlock.Found], own: Keyring)?>(nil)
     /// Held while ``opened`` is replaced, so that a keybag being read does not undo a `lock()`.
     let changes = NSRecursiveLock()
     /// How often Argon2id has run for this store, for tests.
@@ -68,6 +70,13 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     func current() throws -> OpenedKeybag { try withUserUnlock(own()) }
 
+    /// As ``keyring(creating:)``, with keybag and device key read and checked anew, whatever is open already.
+    func checkedKeyring() throws -> Keyring? {
+        guard try keyring(creating: false) != nil else { return nil }
+        guard let opened = try load() else { throw keybagIsMissing }
+        return try withSettledUserUnlock(opened).keyring
+    }
+
     /// What of the keybag, as it is in the store now, this process has opened itself.
     func own() throws -> OpenedKeybag {
         let revision = try storage.revision(of: Self.keybagRecord)
@@ -78,7 +87,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     /// Reads the keybag. What this process had open stays open, also if the passcode has changed; what it could not
     /// open then, it opens if `passcodeKey`, or the one it has, fits.
-    func load(passcodeKey: SecretKey? = nil) throws -> OpenedKeybag? {
+    ///
+    /// - Parameter block: Whose the key is, where another process may have changed the passcode meanwhile.
+    func load(passcodeKey: SecretKey? = nil, of block: PasscodeBlock? = nil) throws -> OpenedKeybag? {
         try changes.withLock {
             // Taken first: if the keybag changes in between, it is only read once more.
             guard let revision = try storage.revision(of: Self.keybagRecord) else { return nil }
@@ -89,6 +100,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             guard let keybag else { throw keybagIsMissing }
             let before = opened.withLock { $0 }
             if let before, before.keybag.storeID != keybag.storeID { throw keybagIsForeign }
+            let passcodeKey = block == nil || block == keybag.passcode ? passcodeKey : nil
             let known = before?.keybag.passcode == keybag.passcode ? before?.passcodeKey : nil
             let wrapping = WrappingKeys(device: device, passcode: passcodeKey ?? known)
             var keys = try faults(of: Self.keybagRecord) { try keybag.unwrap(with: wrapping) }
@@ -105,16 +117,24 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     func withSettledUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
         let opened = try withUserUnlock(own)
         if opened.keyring.isComplete || shared.withLock({ $0 }) != nil { return opened }
-        guard userUnlock.find(for: own.keyring).contains(where: { _ in true }) else { return opened }
+        let found = userUnlock.find(for: own.keyring).filter { !isWorthless($0, own.keyring) }
+        if found.isEmpty { return opened }
         // Where nothing can be locked nothing is written, either.
         try? storage.withLock(on: nil) {}
-        return try withUserUnlock(self.own())
+        let current = try self.own()
+        let settled = try withUserUnlock(current)
+        if shared.withLock({ $0 }) == nil { worthless.withLock { $0 = (Array(found), current.keyring) } }
+        return settled
+    }
+
+    private func isWorthless(_ found: UserUnlock.Found, _ own: Keyring) -> Bool {
+        worthless.withLock { $0.map { $0.own === own && $0.found.contains(found) } ?? false }
     }
 
     /// With the keys that the user has unlocked for every process, if not all are open anyway.
     func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
         if own.keyring.isComplete { return own }
-        for found in userUnlock.find(for: own.keyring) {
+        for found in userUnlock.find(for: own.keyring) where !isWorthless(found, own.keyring) {
             if let shared = shared.withLock({ $0 }), shared.found == found, shared.own === own.keyring {
                 return shared.opened
             }

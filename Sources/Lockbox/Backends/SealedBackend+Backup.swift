@@ -42,9 +42,9 @@ extension SealedBackend {
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let places = try keys.keyring(creating: false).map(allItems)
+        let places = try keys.keyring(creating: false).map { try allItems($0, prefix: prefix) }
         for (number, place) in (places ?? []).enumerated() {
-            try export(place, prefix, &report) { item, index in
+            try export(place, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
             }
             progress(StoreProgress(completed: number + 1, total: places?.count ?? 0))
@@ -57,19 +57,16 @@ extension SealedBackend {
 
     private func export(
         _ place: ItemRecord,
-        _ prefix: String?,
         _ report: inout ExportReport,
         _ write: (StoredItem, UInt64) throws -> Void
     ) throws {
         let keyring = try keys.currentKeyring()
         guard let metadata = try metadata(place, keyring) else { return }  // removed meanwhile
-        if let prefix, metadata.key.prefix != prefix { return }
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
-        if metadata.attributes.accessibility.isThisDeviceOnly {
-            report.leftOut.append(metadata.key)
-            return
-        }
+        if metadata.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(metadata.key) }
         guard let item = try item(for: metadata.key, now: ItemAttributes.beforeAnyExpiry) else { return }
+        // It may have been moved to another class meanwhile.
+        if item.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(item.key) }
         try write(item, UInt64(report.exported))
         report.exported += 1
     }
@@ -100,15 +97,17 @@ extension SealedBackend {
         let header = try reader.header()
         let key = try reader.key(header, passphrase)
         var total = 0
-        let keyring = try keys.keyring(creating: false)
+        let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
         try reader.read(key, header) { item in
             total += 1
             let accessibility = item.attributes.accessibility
             if let keyring, !keyring.isOpen(accessibility) {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
-            let old = try self.item(for: item.key, now: ItemAttributes.beforeAnyExpiry)
-            if existing == .fail, let old, old != item { throw LockboxError.duplicateItem(key: item.key.key) }
+            let old = try standing(item.key)
+            if existing == .fail, old != .absent, old != .item(item) {
+                throw LockboxError.duplicateItem(key: item.key.key)
+            }
         }
         var report = ImportReport()
         var completed = 0
@@ -120,24 +119,51 @@ extension SealedBackend {
         return report
     }
 
-    private func restore(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport) throws {
-        let now = ItemAttributes.beforeAnyExpiry
-        let old = try self.item(for: item.key, now: now)
-        if old == item {
-            report.unchanged += 1
-        } else if old != nil, policy == .keep {
-            report.kept.append(item.key)
-        } else {
-            var isKept = false
-            try update(item.key, now: now) { current in
-                // What another process has written since then is there already, too.
-                guard let current, current != old, current != item, policy != .replace else { return item }
-                if policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
-                isKept = true
-                return current
-            }
-            if isKept { report.kept.append(item.key) } else { report.imported += 1 }
+    /// What a store has under a key that a backup has, too.
+    private enum Standing: Equatable {
+        case absent
+        case item(StoredItem)
+        /// Not what is in the backup, whatever it was.
+        case damaged
+    }
+
+    private func standing(_ key: ItemKey) throws -> Standing {
+        do {
+            return try item(for: key, now: ItemAttributes.beforeAnyExpiry).map(Standing.item) ?? .absent
+        } catch LockboxError.corrupt, LockboxError.authenticationFailed {
+            return .damaged
         }
+    }
+
+    private func restore(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport) throws {
+        switch try standing(item.key) {
+        case .item(item): report.unchanged += 1
+        case .item where policy == .keep, .damaged where policy == .keep: report.kept.append(item.key)
+        case .damaged where policy == .fail: throw LockboxError.duplicateItem(key: item.key.key)
+        case .damaged:
+            try write(item, policy: .replace)
+            report.imported += 1
+        case .absent: try restore(item, over: nil, policy, &report)
+        case .item(let old): try restore(item, over: old, policy, &report)
+        }
+    }
+
+    /// - Parameter old: What was there a moment ago.
+    private func restore(
+        _ item: StoredItem,
+        over old: StoredItem?,
+        _ policy: ImportPolicy,
+        _ report: inout ImportReport
+    ) throws {
+        var isKept = false
+        try update(item.key, now: ItemAttributes.beforeAnyExpiry) { current in
+            // What another process has written since then is there already, too.
+            guard let current, current != old, current != item, policy != .replace else { return item }
+            if policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
+            isKept = true
+            return current
+        }
+        if isKept { report.kept.append(item.key) } else { report.imported += 1 }
     }
 }
 

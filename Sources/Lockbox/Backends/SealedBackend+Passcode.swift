@@ -43,7 +43,7 @@ extension SealedBackend {
     ///   - scope: For whom.
     ///   - timeout: With the scope ``UnlockScope/user``: after how long the kernel drops the keys of all but the
     ///     `afterFirstUnlock` classes, in whole seconds, and at least one. Nil: not before a lock or the next start of the
-    ///     machine.
+    ///     machine. There is none where the kernel refuses: then this backend is unlocked until ``lock(includingAfterFirstUnlock:)``.
     /// - Returns: For whom the store is unlocked.
     /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/invalidPasscode(reason:)`` if the source has none;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.

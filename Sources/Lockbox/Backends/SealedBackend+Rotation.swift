@@ -18,6 +18,7 @@ extension SealedBackend {
         try keys.beginRotation()
         let keyring = try keys.currentKeyring()
         var report = RotationReport()
+        var left: [String: LockboxError] = [:]
         let items = try allItems(keyring)
         for (index, item) in items.enumerated() {
             do {
@@ -28,23 +29,30 @@ extension SealedBackend {
             progress(StoreProgress(completed: index + 1, total: items.count))
         }
         // Looked at once more: a key that is dropped too early is the loss of an item.
-        let left = try allItems(keyring).filter { item in
-            // None: it was removed since it was listed.
-            try seal(of: item).map { $0.epoch != keyring.epoch } ?? false
-        }
-        for item in left where report.unreadable[storage.location(of: item.record)] == nil {
+        for item in try allItems(keyring) {
             let location = storage.location(of: item.record)
-            report.unreadable[location] = .corrupt(record: location, reason: "it is not under the new keys")
+            do {
+                // None: it was removed since it was listed.
+                guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { continue }
+                left[location] = .corrupt(record: location, reason: "it is not under the new keys")
+            } catch let error as LockboxError {
+                left[location] = error
+            }
         }
-        if report.isComplete { try keys.finishRotation() }
+        // Otherwise another process has finished this rotation, and begun the next.
+        guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
+        report.unreadable.merge(left) { first, _ in first }
+        if report.isComplete { try keys.finishRotation(of: keyring.epoch) }
         return report
     }
 
-    /// Every item of the store, listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
+    /// Every item of the store, or of one prefix, listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
     /// A writer that began with the old keys of a rotation has finished when its scope's lock is had; one that begins later
     /// has the new ones. So no item under old keys is missing here.
-    func allItems(_ keyring: Keyring) throws -> [ItemRecord] {
-        try storage.scopes().filter(keyring.isScopeName).flatMap { scope in
+    func allItems(_ keyring: Keyring, prefix: String? = nil) throws -> [ItemRecord] {
+        let scope = prefix.map(keyring.scopeName)
+        let scopes = try storage.scopes().filter { scope == nil ? keyring.isScopeName($0) : $0 == scope }
+        return try scopes.flatMap { scope in
             try storage.withLock(on: scope) { try items(scope: scope) }
         }
     }
@@ -53,12 +61,13 @@ extension SealedBackend {
     private func reseal(_ place: ItemRecord) throws -> Bool {
         try storage.withLock(on: place.record.scope) {
             let keyring = try keys.currentKeyring()
-            if try seal(of: place)?.epoch == keyring.epoch { return false }
             var item: StoredItem?
             let isThere = try read(place, keyring, upTo: .max) {
                 item = try ItemEnvelope.openItem($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
             }
             guard isThere, let item else { return false }
+            // Not before it has been opened: a damaged header can name any keys.
+            if try seal(of: place)?.epoch == keyring.epoch { return false }
             try storage.replace(place.record, seal(item, place.id, keyring))
             return true
         }

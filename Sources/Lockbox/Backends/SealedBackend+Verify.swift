@@ -12,7 +12,7 @@ extension SealedBackend {
         var report = VerifyReport()
         report.findings = try storage.strays()
         let keyring: Keyring?
-        do { keyring = try keys.keyring(creating: false) } catch let error as LockboxError {
+        do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
             report.add(error, try keybagLocation(error))
             return report
         }
@@ -20,7 +20,12 @@ extension SealedBackend {
         let records = try records(keyring, &report)
         for (number, record) in records.enumerated() {
             do { try verify(record, keyring, &report) } catch let error as LockboxError {
-                report.add(error, storage.location(of: record))
+                let location = storage.location(of: record)
+                if try isOfAnotherStore(record, keyring) {
+                    report.add(.foreign, location, "it is another store's")
+                } else {
+                    report.add(error, location)
+                }
             }
             progress(StoreProgress(completed: number + 1, total: records.count))
         }
@@ -62,6 +67,19 @@ extension SealedBackend {
             report.locked += 1
         }
         report.intact += 1
+    }
+
+    /// By what its header says, which nothing proves.
+    private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
+        var other = false
+        do {
+            _ = try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
+                other = ItemHeader.storeID($0).map { $0 != keyring.storeID } ?? false
+            }
+        } catch is LockboxError {
+            return false
+        }
+        return other
     }
 
     private func keybagLocation(_ error: LockboxError) throws -> String {

@@ -147,8 +147,11 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     func removeUnopenableItems(of accessibility: Accessibility) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for scope in try storage.scopes() where keyring.isScopeName(scope) {
-            try removeItems(scope: scope) { item in
-                guard let seal = try seal(of: item), seal.accessibility == accessibility else { return false }
+            // Also where there seem to be none: one may just be being written.
+            try removeChosenItems(scope: scope) { item in
+                guard let seal = try? seal(of: item), seal.accessibility == accessibility else {
+                    return false
+                }
                 // Looked at under the scope's lock: another process may have made a key again, and used it.
                 return try !keys.currentKeyring().holds(.classKey(accessibility), epoch: seal.epoch)
             }
@@ -161,7 +164,12 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
             try storage.remove([], scope: scope)
             return 0
         }
-        return try storage.withLock(on: scope) {
+        return try removeChosenItems(scope: scope, where: isChosen)
+    }
+
+    @discardableResult
+    private func removeChosenItems(scope: String, where isChosen: (ItemRecord) throws -> Bool) throws -> Int {
+        try storage.withLock(on: scope) {
             let names = try items(scope: scope).filter(isChosen).map(\.record.name)
             try storage.remove(names, scope: scope)
             return names.count
@@ -181,8 +189,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         try keys.checkIsThere()
     }
 
-    /// Opens a record with `open`; once more under the keybag as it is now, if the record names a key that the
-    /// keyring in hand does not hold. False if there is no such record.
+    /// Opens a record with `open`; once more under the keybag as it is now, if the keyring in hand does not hold the key
+    /// that the record names, or holds it locked. False if there is no such record.
     func read(
         _ place: ItemRecord,
         _ keyring: Keyring,
@@ -195,8 +203,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
             }
         }
         do {
-            do { return try attempt(keyring) } catch RecordFault.unknownKey {
-                return try attempt(keys.currentKeyring())
+            var keyring = keyring
+            while true {
+                do { return try attempt(keyring) } catch let fault as RecordFault where fault.isOfKeyring {
+                    let current = try keys.currentKeyring()
+                    if current === keyring { throw fault }
+                    keyring = current
+                }
             }
         } catch let fault as RecordFault {
             throw fault.error(storage.location(of: place.record))
@@ -295,13 +308,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         let items = try items(scope: scope)
         if items.count <= 256 { return items }
         do { return try storage.withLock(on: scope) { try self.items(scope: scope) } } catch let error
-            as LockboxError
+            as LockboxError where error.isRefusal
         {
-            // Who may not lock finds what there is.
-            guard case .storageFailure(_, _, let code) = error, [EROFS, EACCES, EPERM].contains(code) else {
-                throw error
-            }
-            return items
+            return items  // who may not lock finds what there is
         }
     }
 

@@ -48,4 +48,11 @@ extension ItemHeader {
         else { return nil }
         return (accessibility, epoch)
     }
+
+    /// The store alone, as it is named in a record of which only the header may be there.
+    static func storeID(_ record: UnsafeMutableRawBufferPointer) -> StoreID? {
+        var reader = ByteReader(UnsafeRawBufferPointer(record))
+        guard (try? RecordKind.item.check(&reader)) != nil, reader.readBytes(10) != nil else { return nil }
+        return reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+    }
 }

@@ -8,6 +8,14 @@ enum RecordFault: Error, Equatable {
     case unknownKey
     /// The class key is in the keybag, and locked.
     case locked(Accessibility)
+
+    /// Whether a newer keyring may not have it.
+    var isOfKeyring: Bool {
+        switch self {
+        case .unknownKey, .locked: true
+        default: false
+        }
+    }
 }
 
 /// The first six bytes of every record: four of magic, version, suite.

@@ -130,6 +130,15 @@ final class Directory: Sendable {
         return true
     }
 
+    /// Throws if there is such a file, and it is not safe to use.
+    func checkFile(_ name: String) throws {
+        let result = calls.open(name, at: descriptor, O_RDONLY)
+        if result == -Int(ENOENT) { return }
+        let file = CInt(try checkOpened(result, name))
+        defer { calls.close(file) }
+        _ = try checkedStatus(of: file, name)
+    }
+
     /// Makes a new file (0600) with `bytes`, all of them on the disk when this returns; or nothing.
     func writeFile(_ name: String, _ bytes: [UInt8]) throws {
         let flags = O_WRONLY | O_CREAT | O_EXCL

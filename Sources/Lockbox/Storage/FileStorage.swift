@@ -22,6 +22,8 @@ public final class FileStorage: RecordStorage {
     private let calls: SystemCalls
     private let lockTimeout: Duration
     private let open = Protected<[Place: Directory]>([:])
+    /// Whether leftovers are still to be removed, as nothing may be changed at first.
+    private let isUnswept = Protected(false)
 
     /// Nothing is opened yet.
     ///
@@ -91,15 +93,7 @@ public final class FileStorage: RecordStorage {
 
     /// See ``RecordStorage/strays()``.
     public func strays() throws -> [VerifyReport.Finding] {
-        // Opened without a sweep: leftovers are to be found.
-        let root = try Directory.open(
-            directory,
-            at: SystemCalls.currentDirectory,
-            path: directory,
-            calls: calls,
-            creating: false
-        )
-        guard let root else { return [] }
+        guard let root = try rootAsItIs() else { return [] }
         var report = VerifyReport()
         for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
             report.add(.foreign, root.filePath(name), "it is none of the store's files")
@@ -111,7 +105,21 @@ public final class FileStorage: RecordStorage {
         } catch let error as LockboxError {
             report.add(error, root.filePath("tmp"))
         }
+        for folder in try [root] + scopes().compactMap({ try? folder(.scope($0), creating: false) }) {
+            do { try folder.checkFile(DirectoryLock.fileName) } catch let error as LockboxError {
+                report.add(error, folder.filePath(DirectoryLock.fileName))
+            }
+        }
         return report.findings
+    }
+
+    /// Without a sweep: leftovers are to be found.
+    private func rootAsItIs() throws -> Directory? {
+        if let root = open.withLock({ $0[.root] }) { return root }
+        guard let root = try openRoot(creating: false) else { return nil }
+        isUnswept.withLock { $0 = true }
+        open.withLock { $0[.root] = root }
+        return root
     }
 
     // MARK: Writing
@@ -147,6 +155,11 @@ public final class FileStorage: RecordStorage {
     /// See ``RecordStorage/withLock(on:_:)``. Waits at most 30 seconds.
     public func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result {
         let folder = try folderInPlace(Place(scope: scope))
+        let isUnswept = isUnswept.withLock { isUnswept in
+            defer { isUnswept = false }
+            return isUnswept
+        }
+        if isUnswept { try? sweep(existingFolder(.root)) }
         return try folder.writers.withLock {
             let lock = try DirectoryLock.acquire(folder, timeout: lockTimeout)
             defer { lock.release() }
@@ -188,13 +201,7 @@ public final class FileStorage: RecordStorage {
         switch place {
         case .root:
             if creating { try makeParents(of: directory) }
-            let root = try Directory.open(
-                directory,
-                at: SystemCalls.currentDirectory,
-                path: directory,
-                calls: calls,
-                creating: creating
-            )
+            let root = try openRoot(creating: creating)
             if let root { try? sweep(root) }
             return root
         case .items: return try folder(.root, creating: creating)?.directory("items", creating: creating)
@@ -202,6 +209,16 @@ public final class FileStorage: RecordStorage {
         case .scope(let name):
             return try folder(.items, creating: creating)?.directory(name, creating: creating)
         }
+    }
+
+    private func openRoot(creating: Bool) throws -> Directory? {
+        try Directory.open(
+            directory,
+            at: SystemCalls.currentDirectory,
+            path: directory,
+            calls: calls,
+            creating: creating
+        )
     }
 
     private func makeParents(of path: String) throws {

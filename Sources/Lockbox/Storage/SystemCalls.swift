@@ -113,11 +113,11 @@ struct SystemCalls: Sendable {
         var names: [String] = []
         errno = 0
         while let entry = readdir(stream) {
+            // A name that is not UTF-8 is none of ours, and is none of ours with the characters that are put in here.
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
-            // A name that is not UTF-8 is not one of ours.
-            if let name, name != ".", name != ".." { names.append(name) }
+            if name != ".", name != ".." { names.append(name) }
             errno = 0
         }
         return (names, -Int(errno))

@@ -1,0 +1,327 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// What another process does at the worst moment. Each backend stands for a process.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct RaceTests {
+    private let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    private func lockbox(_ backend: EncryptedFileBackend) throws -> Lockbox {
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+    }
+
+    private func read(_ key: String, _ backend: EncryptedFileBackend) throws -> String? {
+        try lockbox(backend).unarchiveObject(forKey: key)
+    }
+
+    /// Runs `other` before the call of that number that is made while the flag is up, and tells whether there was one.
+    private final class Interruption: Sendable {
+        private let number: Int
+        private let count = Protected(0)
+        private let isUp = Protected(false)
+        private let other: @Sendable () -> Void
+
+        init(at number: Int, _ other: @escaping @Sendable () -> Void) {
+            self.number = number
+            self.other = other
+        }
+
+        func raise() { isUp.withLock { $0 = true } }
+
+        var hasHappened: Bool { count.withLock { $0 } >= number }
+
+        func call() {
+            guard isUp.withLock({ $0 }) else { return }
+            let isNow = count.withLock { count in
+                count += 1
+                return count == number
+            }
+            if isNow { other() }
+        }
+
+        var calls: SystemCalls {
+            SystemCalls { _ in
+                self.call()
+                return nil
+            }
+        }
+
+        var kernel: KernelKeyring {
+            KernelKeyring {
+                self.call()
+                return nil
+            }
+        }
+    }
+
+    private func backend(_ store: TestStore, _ kernel: KernelKeyring) -> EncryptedFileBackend {
+        EncryptedFileBackend(
+            storage: FileStorage(
+                directory: store.directory,
+                calls: SystemCalls(),
+                lockTimeout: .milliseconds(50)
+            ),
+            deviceKey: .stored,
+            kernel: kernel
+        )
+    }
+
+    // MARK: Rotations
+
+    /// One process carries a rotation on to its end, and a third begins the next and dies, before a slower one is done: the
+    /// keys that it would drop are those of every item.
+    @Test func aRotationDropsNoKeysOfTheNext() throws {
+        let slow = store.backend()
+        for index in 0..<3 { try lockbox(slow).archiveObject("v", forKey: "\(index)") }
+        var isDone = false
+        let report = try slow.rotateKeys { progress in
+            guard progress.completed == progress.total, !isDone else { return }
+            isDone = true
+            #expect(throws: Never.self) { try store.backend().rotateKeys() }
+            let renames = Protected(0)
+            let dying = store.backend(
+                SystemCalls { call in
+                    renames.withLock {
+                        $0 += call == .rename ? 1 : 0
+                        return $0 >= 1 && call != .rename || $0 > 1 ? .failure(EIO) : nil
+                    }
+                }
+            )
+            _ = try? dying.rotateKeys()
+        }
+        #expect(isDone && report.unreadable.isEmpty)
+        for index in 0..<3 { #expect(try read("\(index)", store.backend()) == "v") }
+        #expect(try store.backend().rotateKeys().isComplete)
+        for index in 0..<3 { #expect(try read("\(index)", store.backend()) == "v") }
+    }
+
+    @Test func aSlowRotationCallsNothingDamagedThatIsUnderNewerKeys() throws {
+        let slow = store.backend()
+        for index in 0..<3 { try lockbox(slow).archiveObject("v", forKey: "\(index)") }
+        var isDone = false
+        let report = try slow.rotateKeys { progress in
+            guard progress.completed == progress.total, !isDone else { return }
+            isDone = true
+            #expect(throws: Never.self) {
+                try store.backend().rotateKeys()
+                try store.backend().rotateKeys()
+            }
+        }
+        #expect(isDone && report.unreadable.isEmpty)
+    }
+
+    @Test func readersBesideRotations() throws {
+        try store.lockbox().archiveObject("v", forKey: "k")
+        let isOver = Protected(false)
+        let group = DispatchGroup()
+        DispatchQueue.global().async(group: group) { [store] in
+            let rotating = store.backend()
+            while !isOver.withLock({ $0 }) { _ = try? rotating.rotateKeys() }
+        }
+        let reader = store.backend()
+        for _ in 0..<20_000 { #expect(try read("k", reader) == "v") }
+        isOver.withLock { $0 = true }
+        group.wait()
+    }
+
+    // MARK: Passcode and lock
+
+    /// What was locked is open to everybody now.
+    @Test func aPasscodeThatIsRemovedUnlocksTheOthers() throws {
+        let locked = store.backend()
+        try locked.setPasscode(.value("1"), strength: .interactive)
+        try lockbox(locked).archiveObject("v", forKey: "k")
+        let other = store.backend()
+        try other.unlock(.value("1"))
+        try locked.lock()
+        #expect(lockboxError { try read("k", locked) }?.name == "interactionNotAllowed")
+        try other.removePasscode()
+        #expect(try read("k", locked) == "v")
+    }
+
+    @Test func ofTwoPasscodesTheFirstIsSet() throws {
+        let other = store.backend()
+        let error = lockboxError {
+            let late = Passcode.closure {
+                try other.setPasscode(.value("2"), strength: .interactive)
+                return "1"
+            }
+            try store.backend().setPasscode(late, strength: .interactive)
+        }
+        #expect(error?.name == "passcodeAlreadySet")
+        try store.backend().unlock(.value("2"))
+    }
+
+    @Test func aStoreIsUnlockedForSomebodyIfItIsUnlocked() throws {
+        let backend = store.backend()
+        try lockbox(backend).archiveObject("v", forKey: "k")
+        try store.backend().setPasscode(.value("1"), strength: .interactive)
+        #expect(try backend.lockState == .unlocked && backend.unlockScope == .process)
+    }
+
+    @Test func aPasscodeChangedDuringAnUnlockIsNoDamage() throws {
+        var number = 0
+        while true {
+            number += 1
+            let store = try TestStore()
+            let other = store.backend()
+            try other.setPasscode(.value("1234"), strength: .interactive)
+            let interruption = Interruption(at: number) {
+                #expect(throws: Never.self) {
+                    try other.changePasscode(to: .value("5678"), strength: .interactive)
+                }
+            }
+            let backend = store.backend(interruption.calls)
+            _ = try backend.lockState
+            interruption.raise()
+            let error = lockboxError { try backend.unlock(.value("1234")) }
+            #expect(error == nil || error?.name == "wrongPasscode", "call \(number): \(error!)")
+            if !interruption.hasHappened { break }
+        }
+        #expect(number > 10)
+    }
+
+    /// The item is being written while its key is destroyed.
+    @Test func aWriterBesideTheRemovalOfThePasscode() throws {
+        let other = store.backend()
+        try other.setPasscode(.value("1"), strength: .interactive)
+        try lockbox(other).archiveObject("v", forKey: "first")
+        try lockbox(other).removeObject(forKey: "first")
+        let isUp = Protected(false)
+        let outcome = Protected<String?>(nil)
+        let writer = store.backend(
+            SystemCalls { call in
+                guard call == .write else { return nil }
+                let isNow = isUp.withLock { isUp in
+                    defer { isUp = false }
+                    return isUp
+                }
+                if isNow { outcome.withLock { $0 = lockboxError { try other.removePasscode() }?.name } }
+                return nil
+            }
+        )
+        try writer.unlock(.value("1"))
+        isUp.withLock { $0 = true }
+        try lockbox(writer).archiveObject("v", forKey: "k", accessibility: .whenPasscodeSetThisDeviceOnly)
+        #expect(outcome.withLock { $0 } == "storageFailure", "it has waited for the writer, in vain")
+        // As after a kill, the next call carries on.
+        #expect(lockboxError { try store.backend().removePasscode() }?.name == "passcodeNotSet")
+        #expect(try read("k", store.backend()) == nil)
+        #expect(try store.backend().verify().findings.isEmpty)
+    }
+
+    // MARK: Unlocked for the user
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aRotationDuringAnUnlockForTheUser() throws {
+        for call in 1...16 {
+            let store = try TestStore()
+            let other = backend(store, KernelKeyring())
+            try other.setPasscode(.value("1234"), strength: .interactive)
+            try lockbox(other).archiveObject("v", forKey: "k", accessibility: .afterFirstUnlock)
+            defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+            // Refused while the lock is held that keeps the two apart.
+            let interruption = Interruption(at: call) { _ = try? other.rotateKeys() }
+            let backend = backend(store, interruption.kernel)
+            interruption.raise()
+            guard try backend.unlock(.value("1234"), scope: .user) == .user else { continue }
+            try store.backend().lock()
+            #expect(try read("k", store.backend()) == "v", "call \(call)")
+        }
+    }
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func anUnlockForTheUserDuringARotation() throws {
+        for call in 1...30 {
+            let store = try TestStore()
+            try store.backend().setPasscode(.value("1234"), strength: .interactive)
+            defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+            let scope = Protected<UnlockScope?>(nil)
+            let other = backend(store, KernelKeyring())
+            let interruption = Interruption(at: call) {
+                let reached = try? other.unlock(.value("1234"), scope: .user)
+                scope.withLock { $0 = reached }
+            }
+            let rotating = backend(store, interruption.kernel)
+            try rotating.unlock(.value("1234"))
+            interruption.raise()
+            try rotating.rotateKeys()
+            if !interruption.hasHappened { break }
+            let state = try store.backend().lockState
+            #expect(scope.withLock { $0 } != .user || state == .unlocked, "call \(call)")
+        }
+    }
+
+    /// A process that the kernel refuses changes the passcode: what the kernel has is worth nothing then, and costs readers
+    /// nothing either.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aStaleRecordHoldsNobodyUp() throws {
+        let first = store.backend()
+        try first.setPasscode(.value("1234"), strength: .interactive)
+        try lockbox(first).archiveObject("v", forKey: "k", accessibility: .always)
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try #require(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        let refused = backend(store, KernelKeyring { EPERM })
+        try refused.unlock(.value("1234"))
+        try refused.changePasscode(to: .value("5678"), strength: .interactive)
+        let calls = Protected(0)
+        let reader = store.backend(
+            SystemCalls { call in
+                if call == .flock { calls.withLock { $0 += 1 } }
+                return nil
+            }
+        )
+        for _ in 0..<10 { #expect(try read("k", reader) == "v") }
+        #expect(calls.withLock { $0 } <= 1, "it waits for a writer once")
+        // A later unlock is found.
+        try store.backend().unlock(.value("5678"), scope: .user)
+        #expect(try reader.lockState == .unlocked)
+    }
+
+    // MARK: Backups
+
+    @Test func anImportBesideARotationWritesNothingIfAClassIsLocked() throws {
+        let source = try TestStore()
+        let path = Directory.parentPath(of: source.directory) + "/backup"
+        for (key, accessibility) in [("d", Accessibility.always), ("c", .afterFirstUnlock)] {
+            try source.lockbox().archiveObject("v", forKey: key, accessibility: accessibility)
+        }
+        try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
+        let locked = store.backend()
+        try locked.setPasscode(.value("1"), strength: .interactive)
+        let other = store.backend()
+        try other.unlock(.value("1"))
+        try locked.lock()
+        try other.rotateKeys()
+        let before = try store.snapshot()
+        let error = lockboxError { try locked.importBackup(from: path, passphrase: .value("p")) }
+        #expect(error?.name == "interactionNotAllowed")
+        #expect(try store.snapshot() == before)
+    }
+
+    @Test func anItemThatMayNoLongerLeaveThisDevice() throws {
+        var number = 0
+        while true {
+            number += 1
+            let store = try TestStore()
+            let path = Directory.parentPath(of: store.directory) + "/backup"
+            try store.lockbox().archiveObject("v", forKey: "k")
+            let other = try store.lockbox()
+            let interruption = Interruption(at: number) {
+                try? other.setAccessibility(.whenUnlockedThisDeviceOnly, forKey: "k")
+            }
+            let backend = store.backend(interruption.calls)
+            interruption.raise()
+            try backend.export(to: path, passphrase: .value("p"), strength: .interactive)
+            let target = try TestStore()
+            try target.backend().importBackup(from: path, passphrase: .value("p"))
+            let accessibility = try target.lockbox().attributes(forKey: "k")?.accessibility
+            #expect(accessibility != .whenUnlockedThisDeviceOnly, "call \(number)")
+            if !interruption.hasHappened { break }
+        }
+        #expect(number > 10)
+    }
+}
