@@ -14,6 +14,7 @@ public struct JSONValueCoder: ValueCoder {
 
     /// The value as JSON.
     ///
+    /// - Parameter value: Anything that JSON can hold; infinities and NaN become texts.
     /// - Throws: `EncodingError`, also for 512 levels of nesting and more, which Foundation would not read again.
     public func encode<Value: Encodable>(_ value: Value) throws -> Data {
         let encoder = JSONEncoder()
@@ -27,6 +28,9 @@ public struct JSONValueCoder: ValueCoder {
 
     /// The value of such JSON.
     ///
+    /// - Parameters:
+    ///   - type: What the JSON is to be read as. Members that it does not know are ignored.
+    ///   - data: JSON in UTF-8.
     /// - Throws: `DecodingError`.
     public func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         let decoder = JSONDecoder()

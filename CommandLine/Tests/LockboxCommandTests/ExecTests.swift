@@ -44,6 +44,17 @@ import Testing
         #expect(try sandbox.lockbox("exec", "--", "sh", "-c", "kill -TERM $$").status == -SIGTERM)
     }
 
+    /// Everybody can read the arguments of every process.
+    @Test func noSecretIsInTheListOfProcesses() throws {
+        let typed = Execution.Answer("Value: ", "hunter2-hunter2\n")
+        try sandbox.lockbox("set", "token", typing: [typed])
+        let list =
+            "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; echo; test \"$TOKEN\" = hunter''2-hunter2"
+        let outcome = try sandbox.lockbox("exec", "--only", "token", "--", "sh", "-c", list)
+        #expect(outcome.status == 0 && outcome.output.contains("sh -c"))
+        #expect(!outcome.output.contains("hunter2-hunter2"))
+    }
+
     @Test func commandsThatCannotBeRun() throws {
         #expect(try sandbox.lockbox("exec", "--", "no-such-command").status == 127)
         #expect(try sandbox.lockbox("exec", "--", "/").status == 126)

@@ -93,6 +93,7 @@ import Testing
         #expect(!exported.screen.contains("tr0ub4dor"))
         let imported = try sandbox.lockbox("import", backup, typing: [.init("Passphrase", "tr0ub4dor\n")])
         #expect(imported.status == 0 && imported.screen.hasSuffix("unchanged: 3\r\n"))
+        #expect(imported.screen.contains("import [##############################] 3 of 3"))
     }
 
     @Test func aLockedStoreIsUnlockedFirst() throws {

@@ -87,6 +87,8 @@ public final class FileStorage: RecordStorage {
     }
 
     /// The record's path.
+    ///
+    /// - Parameter record: Which one. It need not be there.
     public func location(of record: RecordName) -> String {
         "\(directory)/\(record.scope.map { "items/\($0)/" } ?? "")\(record.name)"
     }

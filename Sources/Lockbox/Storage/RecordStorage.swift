@@ -83,7 +83,7 @@ public protocol RecordStorage: Sendable {
 }
 
 extension RecordStorage {
-    /// Nothing.
+    /// Nothing. Does not throw.
     public func strays() throws -> [VerifyReport.Finding] { [] }
 }
 
