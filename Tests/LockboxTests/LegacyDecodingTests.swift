@@ -170,6 +170,50 @@ import Testing
         refuses(dictionary([(.string("x"), .null)]), Point.self)
     }
 
+    /// What is decoded is all that there was, wherever it stands.
+    @Test func nothingIsLeftOut() {
+        struct Two: Decodable, Equatable {
+            var one, two: Int
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                one = try list.decode(Int.self)
+                two = try list.decode(Int.self)
+            }
+        }
+        struct Inner: Decodable, Equatable {
+            var x: Int
+            init(from decoder: any Decoder) throws {
+                let fields = try decoder.container(keyedBy: Key.self)
+                x = try fields.nestedContainer(keyedBy: Key.self, forKey: .deep).decode(Int.self, forKey: .x)
+            }
+            enum Key: CodingKey { case deep, x }
+        }
+        /// Of two parts that each take some of the fields.
+        struct Parts: Decodable, Equatable {
+            var point: Point
+            var inner: Inner
+            init(from decoder: any Decoder) throws {
+                let whole = try decoder.singleValueContainer()
+                point = try whole.decode(Point.self)
+                inner = try Inner(from: decoder)
+            }
+        }
+        struct NoFields: Decodable {}
+        let x = (PropertyValue.string("x"), PropertyValue.integer(1))
+        let extra = (PropertyValue.string("secret"), PropertyValue.string("s"))
+        refuses(dictionary([x, extra]), Point.self, Point?.self)
+        refuses(.array([dictionary([x, extra])]), [Point].self)
+        refuses(.array([.integer(1), .integer(2), .integer(3)]), Two.self, CGPoint.self)
+        refuses(dictionary([(.string("deep"), dictionary([x, extra]))]), Inner.self)
+        let inner = dictionary([(.string("deep"), dictionary([x]))])
+        #expect((try? inner.decode(Inner.self))?.x == 1)
+        let point = (PropertyValue.string("x"), PropertyValue.integer(2))
+        let parts = dictionary([point, (.string("deep"), dictionary([x]))])
+        #expect((try? parts.decode(Parts.self))?.inner.x == 1)
+        refuses(dictionary([point, extra, (.string("deep"), dictionary([x]))]), Parts.self)
+        refuses(dictionary([extra]), NoFields.self)
+    }
+
     @Test func null() {
         decodes(.null, nil as Int?)
         decodes(.null, nil as Date?)

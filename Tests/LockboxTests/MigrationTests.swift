@@ -549,6 +549,54 @@ import Testing
         #expect(try text(path) == "machine b.example login b password p\n")
     }
 
+    /// It would be gone with the old entry.
+    @Test func whatTheTypeDoesNotHaveIsNotLost() throws {
+        struct Login: Codable { var machine, login, password: String }
+        let path = try file("netrc", "machine a.example login al password s3cret account billing\n".utf8)
+        let migration = Migration(
+            "m",
+            from: .netrc(at: path),
+            .value("al@a.example", as: Login.self, to: "a")
+        )
+        #expect(
+            try lockbox.migrate(migration)["al@a.example"] == .refused(.wrongType(expected: "Login"))
+        )
+        #expect(try text(path).contains("billing"))
+
+        let removed = Protected<Set<String>>([])
+        let archive = archive(
+            ["machine": "a", "login": "b", "password": "c", "pin": "4"] as NSDictionary,
+            "k"
+        )
+        let source = MigrationSource.items(["k": archive]) { keys in removed.withLock { $0 = keys } }
+        let report = try lockbox.migrate(Migration("n", from: source, .archive("k", as: Login.self)))
+        #expect(report["k"] == .refused(.wrongType(expected: "Login")))
+        #expect(removed.withLock { $0 }.isEmpty)
+    }
+
+    /// `archiveObject:nil` of Lockbox 3 left an archive of nothing.
+    @Test func whatLockbox3DidNotRemoveIsAbsent() throws {
+        let archiver = NSKeyedArchiver(requiringSecureCoding: false)
+        archiver.encode(nil, forKey: "session")
+        archiver.finishEncoding()
+        let removed = Protected<Set<String>>([])
+        let source = MigrationSource.items(["session": archiver.encodedData]) { keys in
+            removed.withLock { $0 = keys }
+        }
+        for item in [
+            Migration.Item.archive("session", as: String.self), .archive("session", as: String?.self),
+            .strongbox("session", as: User.self),
+        ] {
+            let report = try lockbox.migrate(Migration("m", from: source, items: [item]))
+            #expect(report["session"] == .absent && report.isComplete)
+        }
+        #expect(removed.withLock { $0 }.isEmpty)
+        #expect(try lockbox.allKeys().isEmpty)
+        try lockbox.archiveObject("new", forKey: "session")
+        let report = try lockbox.migrate(Migration("m", from: source, .archive("session", as: String.self)))
+        #expect(report["session"] == .alreadyNew)
+    }
+
     @Test func aJSONFile() throws {
         let path = try file(
             "config.json",
@@ -648,6 +696,19 @@ import Testing
         #expect(left.object(forKey: "password") == nil && left.string(forKey: "other") == "stays")
     }
 
+    /// Each reading of a dictionary may have another order.
+    @Test func aDictionaryInUserDefaultsIsRemoved() throws {
+        let suite = "lockbox-tests-\(UInt64.random(in: .min ... .max))"
+        let defaults = try #require(UserDefaults(suiteName: suite))
+        defer { defaults.removePersistentDomain(forName: suite) }
+        let map = Dictionary(uniqueKeysWithValues: (0..<100).map { ("k\($0)", "v\($0)") })
+        defaults.set(map, forKey: "map")
+        let migration = Migration("m", from: .userDefaults(suiteName: suite), .dictionary("map"))
+        #expect(try lockbox.migrate(migration)["map"] == .migrated)
+        #expect(defaults.object(forKey: "map") == nil)
+        #expect(try lockbox.unarchiveObject([String: String].self, forKey: "map") == map)
+    }
+
     @Test func anotherBackend() throws {
         let old = try Lockbox(keyPrefix: "com.example.old", backend: InMemoryBackend())
         try writeAll(in: old)
@@ -705,6 +766,23 @@ import Testing
         #expect(try bytes("k")?.value.data == Data("newer".utf8))
     }
 
+    /// Not a number does not equal itself, and texts equal others of the same characters.
+    @Test func whatIsUnchangedIsSoBitForBit() throws {
+        let path = try file(
+            "a.plist",
+            "<plist><dict><key>A</key><array><real>nan</real><real>1.5</real></array></dict></plist>".utf8
+        )
+        let numbers = Migration("m", from: .propertyList(at: path), .value("A", as: [Double].self))
+        #expect(try lockbox.migrate(numbers)["A"] == .migrated)
+        #expect(try !text(path).contains("nan"))
+
+        let settings = try file("app.env", "A=caf\u{E9}\n".utf8)
+        let source = try FileItems(path: settings, format: .environment)
+        let a = try #require(try source.item(forKey: "A"))
+        try Data("A=cafe\u{301}\n".utf8).write(to: URL(fileURLWithPath: settings))
+        #expect(try source.remove(["A": a]) == ["A"])
+    }
+
     @Test func anEntryThatCannotBeReadAnyMoreIsNotRemoved() throws {
         let suite = "lockbox-tests-\(UInt64.random(in: .min ... .max))"
         let defaults = try #require(UserDefaults(suiteName: suite))
@@ -733,6 +811,72 @@ import Testing
         let migration = Migration("m", from: .json(at: path), .value("account", as: Account.self))
         #expect(try lockbox.migrate(migration)["account"] == .refused(.destinationTaken))
         #expect(try text(path).contains("s3cret"))
+    }
+
+    private struct Group: Codable, Sendable {
+        var name: String
+        var members: Set<String>
+        var quotas: [Role: Int]
+        var steps: [String]
+
+        enum Role: String, Codable { case owner, guest, reader, writer }
+    }
+
+    private func group(_ members: [String], steps: [String] = ["x", "y"]) throws -> Data {
+        try JSONEncoder().encode(
+            Group(
+                name: "staff",
+                members: Set(members),
+                quotas: [.owner: 1, .guest: 2, .reader: 3, .writer: 4],
+                steps: steps
+            )
+        )
+    }
+
+    /// What has no order may read back in another, also inside a type that cannot be compared.
+    @Test(arguments: [1, 2, 8, 40, 200]) func aSetInsideATypeThatIsNotEquatable(_ count: Int) throws {
+        let members = (0..<count).map { "member \($0)" }
+        let source = try MigrationSource.items(["k": group(members)])
+        #expect(
+            try lockbox.migrate(Migration("m", from: source, .json("k", as: Group.self)))["k"] == .migrated
+        )
+        // As an interrupted run of another process may have left it.
+        let json = try #require(
+            try JSONSerialization.jsonObject(with: group(members)) as? [String: Any]
+        )
+        for other in [members, members.reversed(), members.shuffled()] {
+            let bytes = try JSONSerialization.data(withJSONObject: json.merging(["members": other]) { $1 })
+            let value = try ArchivedValue(data: bytes, format: .json)
+            let item = try StoredItem(key: lockbox.itemKey("k"), value: value, modified: date)
+            try lockbox.backend.write(item, policy: .replace)
+            let report = try lockbox.migrate(Migration(nil, from: source, .json("k", as: Group.self)))
+            #expect(report["k"] == .migrated)
+        }
+    }
+
+    @Test func anotherOrderOfAListIsAnotherValue() throws {
+        let old = try group(["a", "b"], steps: ["x", "y"])
+        let value = try ArchivedValue(data: group(["a", "b"], steps: ["y", "x"]), format: .json)
+        let item = try StoredItem(key: lockbox.itemKey("k"), value: value, modified: date)
+        try lockbox.backend.write(item, policy: .replace)
+        let migration = Migration("m", from: .items(["k": old]), .json("k", as: Group.self))
+        #expect(try lockbox.migrate(migration)["k"] == .refused(.destinationTaken))
+        // Nor does a list inside a dictionary's value go by another's order.
+        let lists = Migration(
+            "n",
+            from: .items(["l": Data(#"{"k":[1,2]}"#.utf8)]),
+            .json("l", as: Lists.self)
+        )
+        try lockbox.archiveObject(Lists(map: ["k": [2, 1]]), forKey: "l")
+        #expect(try lockbox.migrate(lists)["l"] == .refused(.destinationTaken))
+    }
+
+    private struct Lists: Codable, Sendable {
+        var map: [String: [Int]]
+
+        init(map: [String: [Int]]) { self.map = map }
+        init(from decoder: any Decoder) throws { map = try [String: [Int]](from: decoder) }
+        func encode(to encoder: any Encoder) throws { try map.encode(to: encoder) }
     }
 
     @Test func aFileOfTwoNamesIsRefused() throws {

@@ -41,11 +41,12 @@ struct KeyedArchive: Undescribed {
         sharesObjects = try Self.sharesObjects(objects, list)
     }
 
-    /// The value that was archived with `encode(_:forKey:)`; ``PropertyValue/null`` for nil and for `NSNull`.
+    /// The value that was archived with `encode(_:forKey:)`; ``PropertyValue/null`` for `NSNull`.
     ///
-    /// - Throws: ``LegacyFault``, ``LegacyFault/noSuchKey`` if there is none.
+    /// - Throws: ``LegacyFault``, ``LegacyFault/noSuchKey`` if there is none, ``LegacyFault/nothing`` if it is nil.
     func value(forKey key: String) throws(LegacyFault) -> PropertyValue {
         guard let reference = top[key.hasPrefix("$") ? "$" + key : key] else { throw .noSuchKey }
+        if try list.uid(reference) == 0 { throw .nothing }
         return try value(reference, Unfolding(size: list.bytes.count))
     }
 

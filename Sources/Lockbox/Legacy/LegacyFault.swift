@@ -13,6 +13,8 @@ enum LegacyFault: Error, Equatable {
     case notAnArchive
     /// There is no entry of that name.
     case noSuchKey
+    /// Nil was archived.
+    case nothing
     /// Well-formed, but nothing that can be read without guessing or loss.
     case unsupported(String)
     case notUTF8
@@ -37,6 +39,7 @@ extension LegacyFault: CustomStringConvertible {
         case .unknownClass(let name): "it holds an instance of \(name), which is not read"
         case .notAnArchive: "it is no keyed archive"
         case .noSuchKey: "it has no such entry"
+        case .nothing: "nothing is archived in it"
         case .unsupported(let reason): "it cannot be read without loss: \(reason)"
         case .notUTF8: "it is not UTF-8"
         case .notDecodable(let type): "its JSON is not that of a value of the type \(type)"

@@ -38,42 +38,57 @@ extension PropertyDecoder {
 
         func contains(_ key: Key) -> Bool { fields[key.stringValue] != nil }
 
-        func decodeNil(forKey key: Key) throws -> Bool { try nested(key).decodeNil() }
+        func decodeNil(forKey key: Key) throws -> Bool {
+            guard case .null = try value(key) else { return false }
+            decoder.taken?.names.insert(key.stringValue)
+            return true
+        }
 
         func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-            try nested(key).decode(type)
+            let decoded = try decoder.nested(value(key), key).decode(type)
+            decoder.taken?.names.insert(key.stringValue)
+            return decoded
         }
 
         func nestedContainer<Nested: CodingKey>(
             keyedBy type: Nested.Type,
             forKey key: Key
-        ) throws -> KeyedDecodingContainer<Nested> { try nested(key).container(keyedBy: type) }
+        ) throws -> KeyedDecodingContainer<Nested> { try opened(key).container(keyedBy: type) }
 
         func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-            try nested(key).unkeyedContainer()
+            try opened(key).unkeyedContainer()
         }
 
         func superDecoder() throws -> any Decoder {
             guard let value = fields["super"] else {
                 throw decoder.corrupted("There is no value for the superclass.")
             }
-            return decoder.nested(value, Index(0))
+            decoder.taken?.names.insert("super")
+            return decoder.opened(value, Index(0))
         }
 
-        func superDecoder(forKey key: Key) throws -> any Decoder { try nested(key) }
+        func superDecoder(forKey key: Key) throws -> any Decoder { try opened(key) }
 
-        private func nested(_ key: Key) throws -> PropertyDecoder {
+        private func opened(_ key: Key) throws -> PropertyDecoder {
+            let value = try value(key)
+            decoder.taken?.names.insert(key.stringValue)
+            return decoder.opened(value, key)
+        }
+
+        private func value(_ key: Key) throws -> PropertyValue {
             guard let value = fields[key.stringValue] else {
                 throw DecodingError.keyNotFound(key, decoder.context("There is no value for a key."))
             }
-            return decoder.nested(value, key)
+            return value
         }
     }
 
     struct Unkeyed: UnkeyedDecodingContainer {
         let decoder: PropertyDecoder
         let elements: [PropertyValue]
-        private(set) var currentIndex = 0
+        private(set) var currentIndex = 0 {
+            didSet { decoder.taken?.reach(currentIndex) }
+        }
 
         init(decoder: PropertyDecoder, elements: [PropertyValue]) {
             (self.decoder, self.elements) = (decoder, elements)
@@ -84,13 +99,13 @@ extension PropertyDecoder {
         var isAtEnd: Bool { currentIndex == elements.count }
 
         mutating func decodeNil() throws -> Bool {
-            guard try nested().decodeNil() else { return false }
+            guard case .null = try value() else { return false }
             currentIndex += 1
             return true
         }
 
         mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-            let value = try nested().decode(type)
+            let value = try decoder.nested(value(), Index(currentIndex)).decode(type)
             currentIndex += 1
             return value
         }
@@ -98,28 +113,32 @@ extension PropertyDecoder {
         mutating func nestedContainer<Nested: CodingKey>(
             keyedBy type: Nested.Type
         ) throws -> KeyedDecodingContainer<Nested> {
-            let container = try nested().container(keyedBy: type)
+            let container = try opened().container(keyedBy: type)
             currentIndex += 1
             return container
         }
 
         mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-            let container = try nested().unkeyedContainer()
+            let container = try opened().unkeyedContainer()
             currentIndex += 1
             return container
         }
 
         mutating func superDecoder() throws -> any Decoder {
-            let decoder = try nested()
+            let decoder = try opened()
             currentIndex += 1
             return decoder
         }
 
-        private func nested() throws -> PropertyDecoder {
+        private func opened() throws -> PropertyDecoder {
+            try decoder.opened(value(), Index(currentIndex))
+        }
+
+        private func value() throws -> PropertyValue {
             guard !isAtEnd else {
                 throw DecodingError.valueNotFound(Any.self, decoder.context("There are no more elements."))
             }
-            return decoder.nested(elements[currentIndex], Index(currentIndex))
+            return elements[currentIndex]
         }
     }
 }

@@ -7,6 +7,8 @@ struct PropertyDecoder: Decoder {
     let depth: Int
     /// For a dictionary whose keys are `Int`.
     var hasIntegerKeys = false
+    /// Nil for a value that no type has been given yet.
+    var taken: Taken?
 
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -50,6 +52,13 @@ struct PropertyDecoder: Decoder {
         PropertyDecoder(value: value, codingPath: codingPath + [key], depth: depth + 1)
     }
 
+    /// The same for a type that goes on decoding it itself.
+    func opened(_ value: PropertyValue, _ key: any CodingKey) -> PropertyDecoder {
+        var decoder = nested(value, key)
+        decoder.taken = taken?.opened(value, key.stringValue)
+        return decoder
+    }
+
     // MARK: Errors, without values
 
     func mismatch(_ type: Any.Type) -> DecodingError {
@@ -73,7 +82,14 @@ struct PropertyDecoder: Decoder {
         if let value = try special(type) { return value }
         var inner = PropertyDecoder(value: value, codingPath: codingPath, depth: depth + 1)
         inner.hasIntegerKeys = type is any IntegerKeys.Type
+        let taken = Taken(value)
+        inner.taken = taken
         let decoded = try Value(from: inner)
+        if let whole = self.taken {
+            whole.add(taken)
+        } else if !taken.isComplete {
+            throw corrupted("The type does not have a place for everything.")
+        }
         if let entries = decoded as? any UniqueEntries, !entries.holdAll(of: value) { throw mismatch(type) }
         // Float16 decodes itself as a Float, and rounds.
         if let number = decoded as? any BinaryFloatingPoint, !isEqual(number) { throw mismatch(type) }

@@ -48,11 +48,30 @@ enum PropertyValue: Sendable, Hashable {
     /// A number decodes into each number type that represents it without loss, never into a `Bool`, nor a `Bool` into
     /// a number; a set into a `Set` or an `Array`, an ordered set into an `Array` only, and an array into a `Set` if no
     /// two elements are equal. Null is an Optional's nil and nothing else. `URL` and `UUID` are also read from a string
-    /// that is exactly theirs, as the text formats have no others; `Date` and `Data` from nothing but themselves.
+    /// that is exactly theirs, as the text formats have no others; `Date` and `Data` from nothing but themselves. A
+    /// type that does not ask for every entry and element is refused: they would be lost.
     ///
     /// - Throws: `DecodingError`, whose texts hold no value; and what the type's own `init(from:)` throws.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try PropertyDecoder(value: self, codingPath: [], depth: 0).decode(type)
+    }
+}
+
+extension PropertyValue {
+    /// Whether the two are the same bit for bit: not a number is itself, and text in another Unicode form is another.
+    func isIdentical(to other: PropertyValue) -> Bool {
+        switch (self, other) {
+        case (.real(let one), .real(let two)): one.bitPattern == two.bitPattern
+        case (.date(let one), .date(let two)):
+            one.timeIntervalSinceReferenceDate.bitPattern == two.timeIntervalSinceReferenceDate.bitPattern
+        case (.string(let one), .string(let two)): one.utf8.elementsEqual(two.utf8)
+        case (.array(let one), .array(let two)), (.set(let one), .set(let two)),
+            (.orderedSet(let one), .orderedSet(let two)):
+            one.elementsEqual(two) { $0.isIdentical(to: $1) }
+        case (.dictionary(let one), .dictionary(let two)):
+            one.elementsEqual(two) { $0.key.isIdentical(to: $1.key) && $0.value.isIdentical(to: $1.value) }
+        default: self == other
+        }
     }
 }
 

@@ -43,11 +43,11 @@ extension PropertyValue {
             for element in value { elements.append(try PropertyValue(object: element, depth: depth + 1)) }
             self = .array(elements)
         case let value as [String: Any]:
+            // Sorted, as each reading may have another order.
+            let entries = value.sorted { $0.key < $1.key }
             var values: [PropertyValue] = []
-            for element in value.values {
-                values.append(try PropertyValue(object: element, depth: depth + 1))
-            }
-            self = try .dictionary(keys: value.keys.map(PropertyValue.string), values: values)
+            for entry in entries { values.append(try PropertyValue(object: entry.value, depth: depth + 1)) }
+            self = try .dictionary(keys: entries.map { .string($0.key) }, values: values)
         default: throw .unknownClass(named: "\(type(of: object))")
         }
     }

@@ -7,6 +7,14 @@ enum LegacyValue: Sendable, Equatable {
     /// A value that says its type.
     case property(PropertyValue)
 
+    static func == (one: LegacyValue, other: LegacyValue) -> Bool {
+        switch (one, other) {
+        case (.bytes(let one, let isOwn), .bytes(let other, let isOthers)): one == other && isOwn == isOthers
+        case (.property(let one), .property(let other)): one.isIdentical(to: other)
+        default: false
+        }
+    }
+
     func bytes() throws(LegacyFault) -> [UInt8] {
         switch self {
         case .bytes(let data, _), .property(.data(let data)): [UInt8](data)
@@ -57,39 +65,10 @@ struct Migrated<Value: Codable & Sendable>: MigratedValue {
     }
 
     func equals(_ archived: ArchivedValue, of lockbox: Lockbox) -> Bool {
-        guard let other = try? lockbox.unarchive(Value.self, archived, "") else { return false }
-        guard let own = encoded(value), let others = encoded(other) else { return false }
-        if own == others { return true }
-        // Sets have no order. But `==` alone is not enough: a type may leave out of it what is worth keeping.
-        guard let value = value as? any Equatable, value.isEqual(to: other) else { return false }
-        return unordered(own) == unordered(others)
+        guard let other = try? lockbox.unarchive(Value.self, archived, ""),
+            let own = try? CanonicalEncoder.text(of: value),
+            let others = try? CanonicalEncoder.text(of: other)
+        else { return false }
+        return own.utf8.elementsEqual(others.utf8)
     }
-
-    private func encoded(_ value: Value) -> Data? {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(
-            positiveInfinity: "inf",
-            negativeInfinity: "-inf",
-            nan: "nan"
-        )
-        return try? encoder.encode(value)
-    }
-
-    /// The JSON with the elements of every array sorted.
-    private func unordered(_ json: Data) -> String? {
-        func text(_ value: Any) -> String {
-            switch value {
-            case let elements as [Any]: "[\(elements.map(text).sorted().joined(separator: ","))]"
-            case let entries as [String: Any]:
-                "{\(entries.map { "\(String(reflecting: $0.key)):\(text($0.value))" }.sorted().joined(separator: ","))}"
-            default: String(reflecting: value)
-            }
-        }
-        return (try? JSONSerialization.jsonObject(with: json, options: .fragmentsAllowed)).map(text)
-    }
-}
-
-extension Equatable {
-    fileprivate func isEqual(to other: Any) -> Bool { other as? Self == self }
 }

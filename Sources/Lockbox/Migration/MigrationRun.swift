@@ -112,9 +112,10 @@ struct MigrationRun {
             // One damaged item does not hold up the others.
             return .none(.refused(.malformed(reason: error.description)))
         }
-        guard let old = found else {
-            return .none(existing == nil || existing?.value.format == .lockbox2 ? .absent : .alreadyNew)
-        }
+        let nothing = Step.none(
+            existing.map { $0.value.format != .lockbox2 } ?? false ? .alreadyNew : .absent
+        )
+        guard let old = found else { return nothing }
         do {
             let value = try item.decode(old.value)
             if let existing, existing != old.stored {
@@ -130,6 +131,8 @@ struct MigrationRun {
                 return .replace(old: stored, new: new)
             }
             return .move(old: old, new: new)
+        } catch LegacyFault.nothing {
+            return nothing
         } catch let fault as LegacyFault {
             return .none(.refused(MigrationRefusal(fault)))
         } catch let refusal as MigrationRefusal {
