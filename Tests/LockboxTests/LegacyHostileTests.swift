@@ -149,6 +149,32 @@ private typealias Writer = PropertyListWriter
         }
     }
 
+    /// Each fault names its line; the lines are not counted anew for each.
+    @Test func manyFaultsTakeNoLongerThanManyValues() throws {
+        func time(_ text: String, _ format: LegacyFile.Format) -> Duration {
+            let times = (0..<3).map { _ in
+                ContinuousClock().measure { _ = try? LegacyFile(bytes: Array(text.utf8), format: format) }
+            }
+            return times.min()!
+        }
+        func json(_ number: String, _ isList: Bool) -> String {
+            let numbers = (0..<20_000).map { isList ? number : "\"\($0)\":\(number)" }.joined(
+                separator: ",\n"
+            )
+            return isList ? "{\"A\":[\(numbers)]}" : "{\(numbers)}"
+        }
+        func xml(_ value: String) -> String {
+            let values = String(repeating: "\(value)\n", count: 20_000)
+            return "<plist><dict><key>A</key><array>\(values)</array></dict></plist>"
+        }
+        for isList in [true, false] {
+            #expect(time(json("1e999", isList), .json) < time(json("1e299", isList), .json) * 10)
+        }
+        let fine = time(xml("<real>1</real>"), .propertyList)
+        #expect(time(xml("<real>x</real>"), .propertyList) < fine * 10)
+        #expect(time(xml("<string>\r</string>"), .propertyList) < fine * 10)
+    }
+
     /// 10 ms; several times that without optimization, and under a sanitizer.
     private static let limit: Duration = {
         if ProcessInfo.processInfo.environment["LOCKBOX_SANITIZER"] != nil { return .milliseconds(500) }

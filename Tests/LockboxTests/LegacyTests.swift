@@ -66,7 +66,7 @@ extension Lockbox {
     @Test(
         arguments: [
             ["-|-"], ["a-|-b"], ["-|-a"], ["a-|-"], ["a-|", "b"], ["a", "|-b"], ["-|", ""], ["", "|-"],
-            ["a", "\u{301}b"], ["a", "\u{FE0F}"], ["a", "\u{200C}"],
+            ["a", "\u{301}b"], ["a", "\u{FE0F}"], ["a", "\u{200C}"], ["a", "\u{1F3FD}"],
         ]
     )
     func arraysThatLockbox2Corrupted(_ value: [String]) throws {
@@ -78,6 +78,18 @@ extension Lockbox {
             #expect(!v2.setDictionary([value[0]: value[1]], forKey: "k", accessibility: .whenUnlocked))
         }
         #expect(v2.array(forKey: "k") == ["before"])
+    }
+
+    /// The characters before which Foundation, and so Lockbox 2, does not find a delimiter.
+    @Test func delimitersThatLockbox2DidNotFind() {
+        // Elsewhere there are none.
+        let ranges = [UInt32(0)...0x1FFFF, 0xE0000...0xE0FFF]
+        for scalar in ranges.joined().compactMap(Unicode.Scalar.init) {
+            let text = "a-|-\(Character(scalar))b"
+            let isFound = NSString(string: text).components(separatedBy: "-|-").count == 2
+            let elements = try? LegacyText.array(text)
+            #expect(elements == nil || isFound, "U+\(String(scalar.value, radix: 16))")
+        }
     }
 
     @Test(arguments: [1, 2, 1000]) func setsAndDictionaries(_ count: Int) throws {

@@ -328,6 +328,39 @@ import Testing
         #expect(try bytes("token")?.value.format == .lockbox2)
     }
 
+    /// Whatever it looks like.
+    @Test func aRecordOfALaterVersionIsKnownByItsVersion() throws {
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
+        let value = try ArchivedValue(data: Data(#"{"version":2,"items":{}}"#.utf8), format: .json)
+        try lockbox.backend.write(StoredItem(key: key, value: value, modified: date), policy: .replace)
+        let error = lockboxError { try lockbox.migrate(Migration("m", .string("token"))) }
+        #expect(error?.name == "unsupportedVersion")
+    }
+
+    @Test(arguments: ["p", "\u{FB2C}"]) func thePrefixMayBeAsLongAsAnyMayBe(_ character: String) throws {
+        let length = character.canonical.utf8.count
+        let prefix = String(repeating: character, count: ItemKey.maximumLength / length)
+        let lockbox = try store.lockbox(prefix)
+        try write("t".utf8, "k", in: lockbox)
+        let name = String(repeating: "n", count: ItemKey.maximumLength)
+        #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .migrated)
+        #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .doneBefore)
+        // Another long one has its own record.
+        let other = try store.lockbox("q" + prefix.dropFirst())
+        try write("t".utf8, "k", in: other)
+        #expect(try other.migrate(Migration(name, .string("k")))["k"] == .migrated)
+        #expect(try lockbox.backend.prefixes() == [prefix, other.keyPrefix])
+    }
+
+    @Test func whereARecordIs() throws {
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: "com.example")
+        #expect(key.prefix == "\0migration\0com.example" && key.key == "m")
+        let longest = String(repeating: "p", count: 4085)
+        #expect(
+            try MigrationRecord.key(ofMigration: "m", prefix: longest).prefix == "\0migration\0\(longest)"
+        )
+    }
+
     @Test func migrationsThatContradictThemselves() throws {
         try write("t".utf8, "a")
         let before = try store.snapshot()

@@ -174,6 +174,43 @@ import Testing
         #expect(try all(source) == [item("k")])
     }
 
+    /// A killed move leaves its probe, which expires, and which a later move removes.
+    @Test func whatAKilledMoveLeavesDoesNotStay() throws {
+        try source.write(item("k"), policy: .replace)
+        let key = try ItemKey(storedPrefix: "\0transfer", key: "left by a killed move")
+        let value = try ArchivedValue(data: Data(), format: .data)
+        let probe = try StoredItem(key: key, value: value, modified: date, expires: date)
+        try destination.write(probe, policy: .replace)
+        #expect(try source.moveItems(to: destination).isComplete)
+        #expect(try destination.item(for: key, now: ItemAttributes.beforeAnyExpiry) == nil)
+
+        let left = Protected<[ItemAttributes]>([])
+        let watching = Hooked(
+            wrapped: source,
+            beforeReading: { [destination] in
+                let now = ItemAttributes.beforeAnyExpiry
+                let probes = try? destination.attributes(prefix: "\0transfer", now: now)
+                left.withLock { $0 += probes?.values.map(\.self) ?? [] }
+            }
+        )
+        #expect(try watching.moveItems(to: destination).isComplete)
+        #expect(left.withLock { $0.count == 1 && $0.allSatisfy { $0.expires != nil } })
+    }
+
+    /// As everywhere, an expired item is absent.
+    @Test func whatIsExpiredThereIsNotKept() throws {
+        let long = Date(timeIntervalSinceReferenceDate: 0)
+        for policy in [ImportPolicy.keep, .fail] {
+            try source.write(item("k", "live"), policy: .replace)
+            try destination.write(item("k", "expired", expires: long), policy: .replace)
+            let report = try source.moveItems(to: destination, existing: policy)
+            #expect(report.isComplete && report.transferred.count == 1)
+            #expect(try all(destination) == [item("k", "live")])
+            #expect(try all(source).isEmpty)
+            try destination.removeAll(prefix: item("k").key.prefix)
+        }
+    }
+
     /// The destination says that it has written, and has not.
     @Test func whatDoesNotReadBackIsNotRemoved() throws {
         try source.write(item("k"), policy: .replace)

@@ -2,6 +2,8 @@
 struct ByteCursor {
     let bytes: [UInt8]
     private(set) var position = 0
+    /// The line that was last asked for, and where: together, all of them are counted once.
+    private var known = (line: 1, position: 0)
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
@@ -46,10 +48,16 @@ struct ByteCursor {
         }
     }
 
-    func malformed(_ reason: String) -> LegacyFault { .malformed("\(reason), in line \(line)") }
-    func unsupported(_ reason: String) -> LegacyFault { .unsupported("\(reason), in line \(line)") }
+    mutating func malformed(_ reason: String) -> LegacyFault { .malformed("\(reason), in line \(line())") }
+    mutating func unsupported(_ reason: String) -> LegacyFault {
+        .unsupported("\(reason), in line \(line())")
+    }
 
-    private var line: Int { 1 + bytes[..<position].count { $0 == UInt8(ascii: "\n") } }
+    private mutating func line() -> Int {
+        known.line += bytes[known.position..<position].count { $0 == UInt8(ascii: "\n") }
+        known.position = position
+        return known.line
+    }
 }
 
 extension UInt8 {

@@ -87,6 +87,7 @@ enum LegacyText {
 extension Unicode.Scalar {
     fileprivate var joinsTheCharacterBefore: Bool {
         let marks: [Unicode.GeneralCategory] = [.nonspacingMark, .spacingMark, .enclosingMark]
-        return properties.isGraphemeExtend || marks.contains(properties.generalCategory)
+        return properties.isGraphemeExtend || properties.isEmojiModifier
+            || marks.contains(properties.generalCategory)
     }
 }

@@ -8,6 +8,8 @@ struct Transfer {
 
     /// Expired items go along: they are not ours to drop.
     private let now = ItemAttributes.beforeAnyExpiry
+    /// In the destination an expired item is in nobody's way.
+    private let today = Date()
 
     func run(_ prefix: String?, removing: Bool, _ progress: (StoreProgress) -> Void) throws -> TransferReport
     {
@@ -34,8 +36,11 @@ struct Transfer {
             key: key,
             value: value,
             accessibility: .alwaysThisDeviceOnly,
-            modified: Date()
+            modified: today,
+            // One that a killed move leaves goes with the next, long after any that is still looked for.
+            expires: today + 86_400
         )
+        try destination.removeExpired(prefix: key.prefix, now: today)
         try destination.write(probe, policy: .replace)
         let isSame = Result { try source.value(for: key, now: now) == value }
         try destination.remove(key)
@@ -43,7 +48,7 @@ struct Transfer {
     }
 
     private func checkIsFree(_ key: ItemKey) throws {
-        guard let old = try destination.item(for: key, now: now) else { return }
+        guard let old = try destination.item(for: key, now: today) else { return }
         if try source.item(for: key, now: now) != old { throw LockboxError.duplicateItem(key: key.key) }
     }
 
@@ -77,7 +82,7 @@ struct Transfer {
     /// False if the other backend has another item, and it is to be kept.
     private func put(_ item: StoredItem) throws -> Bool {
         var isKept = false
-        try destination.update(item.key, now: now) { old in
+        try destination.update(item.key, now: today) { old in
             guard let old else { return item }
             switch policy {
             case .replace: return item
