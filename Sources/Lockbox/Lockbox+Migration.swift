@@ -11,12 +11,13 @@ extension Lockbox {
     ///
     /// - Parameters:
     ///   - migration: What is to be done.
-    ///   - dryRun: Whether to report what would be done, and do nothing.
+    ///   - dryRun: Whether to report what would be done, and do nothing. With a backend of an app's own it cannot know
+    ///     whether the new classes are open.
     ///   - progress: Is called after each item.
     /// - Returns: What became of each item.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; ``LockboxError/invalidKey(reason:)`` for
-    ///   a migration that contradicts itself; ``LockboxError`` if the source or the store cannot be read or written.
-    ///   Nothing is lost then: it can be run again.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item, or its new class, is locked: nothing was migrated
+    ///   then. ``LockboxError/invalidKey(reason:)`` for a migration that contradicts itself; ``LockboxError`` if the source or
+    ///   the store cannot be read or written. Nothing is lost then: it can be run again.
     @discardableResult
     public func migrate(
         _ migration: Migration,

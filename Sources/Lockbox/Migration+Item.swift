@@ -88,8 +88,10 @@ extension Migration {
 
         /// Lockbox 3's `archiveObject`, and any other archive of `NSKeyedArchiver`. Becomes a `type`.
         ///
-        /// Strings, numbers, booleans, dates, data, URLs, UUIDs, null, and arrays, sets, ordered sets and dictionaries of
-        /// them are read, without any class of the archive being made.
+        /// Strings, numbers (a decimal number as a `Decimal`), booleans, dates, data, URLs, UUIDs, null, and arrays, sets,
+        /// ordered sets and dictionaries of them are read, without any class of the archive being made. A type that has no
+        /// place for all that is there is refused. An archive of nil, which Lockbox 3 left where an item was removed with
+        /// nil, is absent.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
@@ -110,7 +112,8 @@ extension Migration {
             }
         }
 
-        /// What Strongbox archived: the JSON of any Codable type, inside a keyed archive. Becomes a `type`.
+        /// What Strongbox archived: the JSON of any Codable type, inside a keyed archive. Becomes a `type`, as
+        /// ``json(_:as:to:accessibility:)`` does.
         public static func strongbox<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -120,7 +123,8 @@ extension Migration {
             Item(key, newKey, accessibility) { try KeyedArchive($0.bytes()).json(type, forKey: key) }
         }
 
-        /// The JSON of any Codable type, as `JSONEncoder` makes it. Becomes a `type`.
+        /// The JSON of any Codable type, as `JSONEncoder` makes it. Becomes a `type`, by `JSONDecoder`: members that the
+        /// type does not have are dropped, of two of one name one is taken, and numbers are rounded to what the type holds.
         public static func json<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -130,7 +134,8 @@ extension Migration {
             Item(key, newKey, accessibility) { try JSONDecoder().decode(type, from: Data($0.bytes())) }
         }
 
-        /// A value that says itself what it is, as in a property list, a JSON file or `UserDefaults`. Becomes a `type`.
+        /// A value that says itself what it is, as in a property list, a JSON file or `UserDefaults`. Becomes a `type`,
+        /// exactly: one that has no place for all that is there is refused.
         public static func value<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,

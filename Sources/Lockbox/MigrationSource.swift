@@ -39,17 +39,11 @@ public struct MigrationSource: Sendable {
         return MigrationSource { _, _ in GivenItems(items: values, removal: remove) }
     }
 
-    /// Entries of `UserDefaults`, whose values say their types.
+    /// Entries of `UserDefaults`, whose values say their types; not those that are only registered.
     ///
     /// - Parameter suiteName: As in `UserDefaults(suiteName:)`; nil for the standard defaults.
     public static func userDefaults(suiteName: String? = nil) -> MigrationSource {
-        MigrationSource { _, _ in
-            let defaults = suiteName.map { UserDefaults(suiteName: $0) } ?? UserDefaults.standard
-            guard let defaults else {
-                throw LockboxError.storageFailure(operation: "open", path: "UserDefaults", errno: EINVAL)
-            }
-            return DefaultsItems(defaults: defaults)
-        }
+        MigrationSource { _, _ in try DefaultsItems(suiteName: suiteName) }
     }
 
     /// The entries of a property list's dictionary, binary or XML. Others stay as they are.

@@ -230,6 +230,67 @@ private typealias Writer = PropertyListWriter
         #expect(url.relativeString == "c.xml")
     }
 
+    /// As Apple's systems write them; Foundation here cannot.
+    private func decimal(
+        _ mantissa: [UInt8],
+        _ exponent: Int,
+        length: Int,
+        isNegative: Bool = false,
+        order: UInt64 = 1
+    ) -> [UInt8] {
+        let words = Array((mantissa + [UInt8](repeating: 0, count: 16)).prefix(16))
+        return Writer.archive([
+            Writer.instance(
+                class: 2,
+                ("NS.compact", .boolean(true)),
+                ("NS.exponent", .integer(UInt64(bitPattern: Int64(exponent)), size: 8)),
+                ("NS.length", .integer(UInt64(length), size: 1)),
+                ("NS.mantissa", .data(words)),
+                ("NS.mantissa.bo", .integer(order, size: 1)),
+                ("NS.negative", .boolean(isNegative))
+            ),
+            Writer.classNamed("NSDecimalNumber", "NSNumber", "NSValue", "NSObject"),
+        ])
+    }
+
+    @Test func decimalNumbers() throws {
+        func read(_ bytes: [UInt8]) throws -> Decimal { try self.read(bytes).decode(Decimal.self) }
+        #expect(try read(decimal([0xD2, 4], -2, length: 1)) == Decimal(string: "12.34"))
+        #expect(try read(decimal([4, 0xD2], -2, length: 1, order: 2)) == Decimal(string: "12.34"))
+        #expect(try read(decimal([0xD2, 4], -2, length: 1, isNegative: true)) == Decimal(string: "-12.34"))
+        #expect(try read(decimal([1], 20, length: 1)) == Decimal(string: "1e20"))
+        #expect(try read(decimal([0, 0, 1], 0, length: 2)) == 65_536)
+        #expect(try "\(read(decimal([0xE8, 3], -2, length: 1)))" == "10", "1,000 hundredths")
+        #expect(try read(decimal([], 0, length: 0)) == 0)
+        #expect(
+            try read(decimal([1], -128, length: 1)) == Decimal(sign: .plus, exponent: -128, significand: 1)
+        )
+        let most = [UInt8](repeating: 0xFF, count: 16)
+        #expect(try read(decimal(most, 127, length: 8)) == Decimal.greatestFiniteMagnitude)
+        #expect(throws: DecodingError.self) { try self.read(decimal([5], 0, length: 1)).decode(Double.self) }
+        for damaged in [
+            decimal([], 0, length: 0, isNegative: true), decimal([1], 128, length: 1),
+            decimal([1], -129, length: 1), decimal([1], 0, length: 9),
+            decimal([1], 0, length: 1, order: 0),
+        ] { #expect(fault(damaged) != nil) }
+    }
+
+    /// Equal texts are archived once, and there may be many.
+    @Test func oneLongTextManyTimes() throws {
+        let texts = Array(repeating: String(repeating: "t", count: 256), count: 1000)
+        #expect(try read(Self.archive(texts as NSArray), "token").decode([String].self) == texts)
+        let list = try PropertyListSerialization.data(
+            fromPropertyList: ["A": texts],
+            format: .binary,
+            options: 0
+        )
+        let file = try LegacyFile(bytes: Array(list), format: .propertyList)
+        #expect(try file.value(forName: "A").decode([String].self) == texts)
+        // But what could not be stored is not made.
+        let half = Array(repeating: String(repeating: "t", count: 1 << 20), count: 17)
+        #expect(throws: LegacyFault.tooLarge) { try read(Self.archive(half as NSArray), "token") }
+    }
+
     @Test func refusals() throws {
         let array = Writer.classNamed("NSArray", "NSObject")
         let dictionary = Writer.classNamed("NSDictionary", "NSObject")

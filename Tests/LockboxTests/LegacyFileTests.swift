@@ -100,7 +100,8 @@ import Testing
         arguments: [
             ("null", .null), ("true", .boolean(true)), ("false", .boolean(false)), ("0", .integer(0)),
             ("-9223372036854775808", .integer(.min)), ("9223372036854775808", .unsigned(1 << 63)),
-            ("1.5", .real(1.5)), ("-0.0", .real(-0.0)), ("1e2", .real(100)), ("1.10E+1", .real(11)),
+            ("1.5", .real(1.5)), ("-0.0", .real(-0.0)), ("-0", .real(-0.0)), ("1e2", .real(100)),
+            ("1.10E+1", .real(11)),
             ("0.1", .real(0.1)), ("0.10000000000000001", .real(0.1)),
             ("5e-324", .real(.leastNonzeroMagnitude)),
             ("1.7976931348623157e308", .real(.greatestFiniteMagnitude)), ("0e999", .real(0)),

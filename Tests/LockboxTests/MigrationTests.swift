@@ -185,7 +185,9 @@ import Testing
             .string("b", to: "c", accessibility: .whenPasscodeSetThisDeviceOnly),
             .string("absent")
         )
+        let preview = try lockbox.migrate(migration, dryRun: true)
         #expect(try lockbox.migrate(migration).refused.keys.sorted() == ["a", "b"])
+        #expect(preview.refused.keys.sorted() == ["a", "b"])
         #expect(try bytes("a")?.value.format == .lockbox2)
         #expect(try bytes("b")?.value.format == .lockbox2)
     }
@@ -393,6 +395,69 @@ import Testing
         #expect(try lockbox.allKeys() == ["a", "b"])
         try backend.unlock(.value("1234"))
         #expect(try lockbox.migrate(migration).isComplete)
+    }
+
+    /// The new class of one item is open, that of the other is not.
+    @Test func aLockedClassStopsItBeforeAnythingIsWritten() throws {
+        let backend = store.backend()
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let migration = Migration(
+            "m",
+            from: .environmentFile(at: path),
+            .string("A", accessibility: .always),
+            .string("B")
+        )
+        try backend.lock()
+        let before = try store.snapshot()
+        // Also behind a backend of which nobody knows whether it is locked.
+        for backend: any LockboxBackend in [backend, Hooked(wrapped: backend)] {
+            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            #expect(lockboxError { try lockbox.migrate(migration) }?.name == "interactionNotAllowed")
+            #expect(try lockbox.allKeys().isEmpty)
+        }
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        #expect(
+            lockboxError { try lockbox.migrate(migration, dryRun: true) }?.name == "interactionNotAllowed"
+        )
+        let after = try store.snapshot()
+        #expect(before.allSatisfy { after[$0.key] == $0.value })
+        #expect(try text(path) == "A=1\nB=2\n")
+        try backend.unlock(.value("1234"))
+        #expect(try lockbox.migrate(migration).isComplete)
+    }
+
+    @Test(arguments: LockState.allCases) func whatIsOpenInEachState(_ state: LockState) throws {
+        let backend = store.backend()
+        try lockbox.archiveObject(0, forKey: "there is a store")
+        if state != .noPasscode { try backend.setPasscode(.value("1234"), strength: .interactive) }
+        if state == .locked { try backend.lock() }
+        let isFresh = state == .beforeFirstUnlock
+        let lockbox = try Lockbox(
+            keyPrefix: TestStore.prefix,
+            backend: isFresh ? store.backend() : backend
+        )
+        for accessibility in Accessibility.allCases {
+            let key = accessibility.rawValue
+            let migration = Migration(
+                nil,
+                from: .items([key: Data("t".utf8)]),
+                .string(key, accessibility: accessibility)
+            )
+            let dry = Result { try lockbox.migrate(migration, dryRun: true).outcomes.map(\.outcome) }
+            let write = lockboxError {
+                try lockbox.archiveObject("t", forKey: "\(key) 2", accessibility: accessibility)
+            }
+            let real = Result { try lockbox.migrate(migration).outcomes.map(\.outcome) }
+            switch (dry, real) {
+            case (.success(let dry), .success(let real)):
+                #expect(dry == real)
+                #expect((write == nil) == (real == [.migrated]))
+                #expect(write == nil || write?.name == "passcodeNotSet")
+            case (.failure, .failure): #expect(write?.name == "interactionNotAllowed")
+            default: Issue.record("the dry run of \(accessibility) says something else")
+            }
+        }
     }
 
     // MARK: Bad luck
@@ -693,6 +758,7 @@ import Testing
         defaults.set(42, forKey: "answer")
         defaults.set(true, forKey: "on")
         defaults.set(1.5, forKey: "ratio")
+        defaults.set(-0.0, forKey: "minus zero")
         defaults.set(["a", "b"], forKey: "list")
         defaults.set(["k": "v"], forKey: "map")
         defaults.set(Data([1]), forKey: "data")
@@ -706,6 +772,7 @@ import Testing
             .value("answer", as: Int.self),
             .value("on", as: Bool.self),
             .value("ratio", as: Double.self),
+            .value("minus zero", as: Double.self),
             .array("list"),
             .dictionary("map"),
             .data("data"),
@@ -720,6 +787,7 @@ import Testing
         #expect(try lockbox.unarchiveObject(Int.self, forKey: "answer") == 42)
         #expect(try lockbox.unarchiveObject(Bool.self, forKey: "on") == true)
         #expect(try lockbox.unarchiveObject(Double.self, forKey: "ratio") == 1.5)
+        #expect(try lockbox.unarchiveObject(Double.self, forKey: "minus zero")?.sign == .minus)
         #expect(try lockbox.unarchiveObject([String].self, forKey: "list") == ["a", "b"])
         #expect(try lockbox.unarchiveObject([String: String].self, forKey: "map") == ["k": "v"])
         #expect(try lockbox.unarchiveObject(Data.self, forKey: "data") == Data([1]))
@@ -727,6 +795,31 @@ import Testing
         #expect(try lockbox.unarchiveObject(String.self, forKey: "archive") == "r")
         let left = try #require(UserDefaults(suiteName: suite))
         #expect(left.object(forKey: "password") == nil && left.string(forKey: "other") == "stays")
+    }
+
+    /// It says what a setting is while there is none, and could not be removed.
+    @Test func aRegisteredDefaultIsAbsent() throws {
+        let suite = "lockbox-tests-\(UInt64.random(in: .min ... .max))"
+        let defaults = try #require(UserDefaults(suiteName: suite))
+        let keys = ["\(suite) registered", "\(suite) stored"]
+        defer {
+            defaults.removePersistentDomain(forName: suite)
+            UserDefaults.standard.removeObject(forKey: keys[1])
+        }
+        for (defaults, name) in [(UserDefaults.standard, nil), (defaults, suite)] {
+            defaults.register(defaults: [keys[0]: "none", keys[1]: "none"])
+            defaults.set("s3cret", forKey: keys[1])
+            let source = MigrationSource.userDefaults(suiteName: name)
+            let migration = Migration(nil, from: source, items: keys.map { .string($0) })
+            let report = try lockbox.migrate(migration)
+            #expect(report[keys[0]] == .absent)
+            #expect(report[keys[1]] == .migrated)
+            #expect(defaults.string(forKey: keys[0]) == "none")
+            #expect(defaults.string(forKey: keys[1]) == "none")
+            #expect(try !lockbox.keys(of: source).contains(keys[0]))
+            #expect(try lockbox.unarchiveObject(String.self, forKey: keys[1]) == "s3cret")
+            try lockbox.removeAllObjects()
+        }
     }
 
     /// Each reading of a dictionary may have another order.
@@ -821,7 +914,7 @@ import Testing
         let defaults = try #require(UserDefaults(suiteName: suite))
         defer { defaults.removePersistentDomain(forName: suite) }
         defaults.set("old", forKey: "k")
-        let items = DefaultsItems(defaults: defaults)
+        let items = try DefaultsItems(suiteName: suite)
         let item = try #require(try items.item(forKey: "k"))
         let newer = (0...PropertyValue.maximumDepth).reduce("newer" as Any) { value, _ in [value] }
         defaults.set(newer, forKey: "k")

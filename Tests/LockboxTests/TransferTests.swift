@@ -261,7 +261,7 @@ import Testing
 }
 
 /// Does something more, or something else, where a test says so.
-private struct Hooked: LockboxBackend {
+struct Hooked: LockboxBackend {
     var wrapped: any LockboxBackend = InMemoryBackend()
     var beforeReading: @Sendable () -> Void = {}
     var afterUpdating: @Sendable () -> Void = {}

@@ -113,7 +113,9 @@ struct JSONText {
             guard !cursor.taking(\.isDigit).isEmpty else { throw cursor.malformed("a number is cut short") }
         }
         let text = String(utf8: cursor.bytes[start..<cursor.position])
-        if let number = isWhole ? NumberText.integer(text) : NumberText.real(text) { return number }
+        // No integer has the sign of -0.
+        let number = isWhole && text != "-0" ? NumberText.integer(text) : NumberText.real(text)
+        if let number { return number }
         fault = cursor.unsupported("a number has more digits than can be kept")
         return .null
     }

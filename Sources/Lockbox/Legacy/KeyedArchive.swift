@@ -110,6 +110,7 @@ struct KeyedArchive: Undescribed {
         case "NSNull": value = .null
         case "NSString", "NSMutableString": value = try string(&instance, unfolding)
         case "NSNumber": value = try number(&instance, unfolding)
+        case "NSDecimalNumber": value = try decimal(&instance, unfolding)
         case "NSDate": value = try date(&instance, unfolding)
         case "NSData", "NSMutableData":
             value = .data(try data(instance.take("NS.data", "NS.bytes"), instance, unfolding))
@@ -167,6 +168,46 @@ struct KeyedArchive: Undescribed {
         case .boolean, .booleanOrNumber, .integer, .unsigned, .real: return number
         default: throw instance.malformed
         }
+    }
+
+    /// Up to eight digits of 16 bits, the lowest first, and a power of ten. Not a number has a sign and no digits.
+    private func decimal(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault)
+        -> PropertyValue
+    {
+        let data = try data(instance.take("NS.mantissa"), instance, unfolding)
+        let exponent = try integer(instance.take("NS.exponent"), -128...127, instance, unfolding)
+        let count = try integer(instance.take("NS.length"), 0...8, instance, unfolding)
+        let isNegative = try integer(instance.take("NS.negative"), 0...1, instance, unfolding) == 1
+        let isLittleEndian = try integer(instance.take("NS.mantissa.bo"), 1...2, instance, unfolding) == 1
+        _ = instance.take("NS.compact")
+        guard data.count == 16, count > 0 || !isNegative else { throw instance.malformed }
+        let bytes = Array(data)
+        let mantissa = (0..<count).reversed().reduce(into: Decimal(0)) { mantissa, index in
+            let (low, high) = (bytes[2 * index], bytes[2 * index + 1])
+            mantissa =
+                mantissa * 65_536
+                + Decimal(isLittleEndian ? Int(high) << 8 | Int(low) : Int(low) << 8 | Int(high))
+        }
+        let number = Decimal(sign: isNegative ? .minus : .plus, exponent: exponent, significand: mantissa)
+        guard !number.isNaN else { throw instance.malformed }
+        return .decimal(number)
+    }
+
+    private func integer(
+        _ reference: BinaryPropertyList.Reference?,
+        _ range: ClosedRange<Int>,
+        _ instance: Instance,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> Int {
+        guard let reference else { throw instance.malformed }
+        let integer: Int? =
+            switch try leaf(reference, unfolding) {
+            case .integer(let integer): Int(exactly: integer)
+            case .boolean(let value): value ? 1 : 0
+            default: nil
+            }
+        guard let integer, range.contains(integer) else { throw instance.malformed }
+        return integer
     }
 
     private func date(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault) -> PropertyValue

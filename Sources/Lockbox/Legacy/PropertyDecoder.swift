@@ -165,6 +165,7 @@ struct PropertyDecoder: Decoder {
         case .integer(let number): return Decimal(number)
         case .unsigned(let number): return Decimal(number)
         case .booleanOrNumber(let isOne): return isOne ? 1 : 0
+        case .decimal(let number): return number
         case .real(let number):
             guard number != 0 || number.sign == .plus, let (digits, scale) = Self.decimalDigits(number) else {
                 return nil

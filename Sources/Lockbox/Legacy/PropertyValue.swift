@@ -19,6 +19,8 @@ enum PropertyValue: Sendable, Hashable {
     /// Only above `Int64.max`.
     case unsigned(UInt64)
     case real(Double)
+    /// An `NSDecimalNumber`. Decodes as a `Decimal` only.
+    case decimal(Decimal)
     case string(String)
     case date(Date)
     case data(Data)
@@ -82,7 +84,7 @@ extension PropertyValue: Undescribed {
         case .null: "null"
         case .boolean: "a boolean"
         case .booleanOrNumber: "a boolean or number"
-        case .integer, .unsigned, .real: "a number"
+        case .integer, .unsigned, .real, .decimal: "a number"
         case .string: "a string"
         case .date: "a date"
         case .data: "data"

@@ -1,13 +1,34 @@
 import Foundation
 
-/// Entries of `UserDefaults`.
+/// Entries of `UserDefaults`, as far as they are stored: what is registered, or was given to this process alone, could
+/// not be removed.
 struct DefaultsItems: LegacyItems {
-    let defaults: UserDefaults
+    private let defaults: UserDefaults
+    private let domain: String
 
-    func keys() -> [String] { defaults.dictionaryRepresentation().keys.sorted() }
+    init(suiteName: String?) throws {
+        let defaults = suiteName.map { UserDefaults(suiteName: $0) } ?? UserDefaults.standard
+        guard let defaults else {
+            throw LockboxError.storageFailure(operation: "open", path: "UserDefaults", errno: EINVAL)
+        }
+        (self.defaults, domain) = (defaults, suiteName ?? Self.standardDomain)
+    }
+
+    /// The name under which the standard defaults are stored.
+    private static var standardDomain: String {
+        #if canImport(Darwin)
+            Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        #else
+            "kCFPreferencesCurrentApplication"
+        #endif
+    }
+
+    private var entries: [String: Any] { defaults.persistentDomain(forName: domain) ?? [:] }
+
+    func keys() -> [String] { entries.keys.sorted() }
 
     func item(forKey key: String) throws -> LegacyItem? {
-        guard let object = defaults.object(forKey: key) else { return nil }
+        guard let object = entries[key] else { return nil }
         return LegacyItem(.property(try PropertyValue(object: object, depth: 0)))
     }
 
@@ -54,7 +75,9 @@ extension PropertyValue {
 
     /// `NSNumber` does not keep a boolean apart from the numbers 0 and 1 on every system.
     private init(number: NSNumber) {
-        if number == 0 || number == 1 {
+        if number.doubleValue == 0, number.doubleValue.sign == .minus {
+            self = .real(-0.0)
+        } else if number == 0 || number == 1 {
             self = .booleanOrNumber(number.boolValue)
         } else if number.doubleValue != Double(number.int64Value),
             number.doubleValue != Double(number.uint64Value)

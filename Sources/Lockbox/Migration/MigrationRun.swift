@@ -91,15 +91,26 @@ struct MigrationRun {
             if case .none(let outcome) = self { return outcome }
             return .migrated
         }
+
+        /// What is locked first is written first: if that can be written, so can all the rest.
+        var rank: Int {
+            switch self {
+            case .replace(_, let new), .move(_, let new?): new.attributes.accessibility.rank
+            case .none, .move(_, nil): 0
+            }
+        }
     }
 
     private func steps(except done: Set<String>, _ source: any LegacyItems) throws -> [(
         key: String, step: Step
     )] {
-        try migration.items.filter { !done.contains($0.key) }.map { ($0.key, try step($0, source)) }
+        let state = try (lockbox.backend as? any StatesItsLock)?.lockState
+        return try migration.items.filter { !done.contains($0.key) }.map {
+            ($0.key, try step($0, source, state))
+        }
     }
 
-    private func step(_ item: Migration.Item, _ source: any LegacyItems) throws -> Step {
+    private func step(_ item: Migration.Item, _ source: any LegacyItems, _ state: LockState?) throws -> Step {
         let key = try lockbox.itemKey(item.newKey)
         let existing: StoredItem?
         let found: LegacyItem?
@@ -125,6 +136,7 @@ struct MigrationRun {
                 return .move(old: old, new: nil)
             }
             let new = try newItem(item, key, value, old.stored?.attributes)
+            try state?.check(new.attributes.accessibility)
             if let stored = old.stored, existing != nil {
                 // The source may be this store by another name, and the old item is to stay.
                 if migration.keepsOldItems { return .none(.refused(.destinationTaken)) }
@@ -138,6 +150,7 @@ struct MigrationRun {
         } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
         } catch let error as LockboxError {
+            if case .interactionNotAllowed = error { throw error }
             return .none(.refused(.notStorable(reason: error.description)))
         } catch {
             // Of a decoder: its text may hold the value.
@@ -170,7 +183,7 @@ struct MigrationRun {
         _ progress: (StoreProgress) -> Void
     ) throws -> [String: MigrationReport.Outcome] {
         let source = try migration.source.open(lockbox, now)
-        let steps = try steps(except: done, source)
+        let steps = try steps(except: done, source).sorted { $0.step.rank < $1.step.rank }
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: LegacyItem] = [:]
         for (index, (key, step)) in steps.enumerated() {

@@ -1,0 +1,35 @@
+/// A backend that says which classes are open. Of any other it is known when something is written.
+protocol StatesItsLock {
+    var lockState: LockState { get throws }
+}
+
+extension SealedBackend: StatesItsLock {}
+
+extension InMemoryBackend: StatesItsLock {
+    var lockState: LockState { .noPasscode }
+}
+
+extension LockState {
+    /// Throws what writing an item of this class does.
+    func check(_ accessibility: Accessibility) throws {
+        switch self {
+        case .noPasscode:
+            if accessibility == .whenPasscodeSetThisDeviceOnly { throw LockboxError.passcodeNotSet }
+        case .unlocked: break
+        case .locked: if accessibility.rank < 1 { throw LockboxError.interactionNotAllowed(accessibility) }
+        case .beforeFirstUnlock:
+            if accessibility.rank < 2 { throw LockboxError.interactionNotAllowed(accessibility) }
+        }
+    }
+}
+
+extension Accessibility {
+    /// The longer a class is open, the higher.
+    var rank: Int {
+        switch self {
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: 0
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: 1
+        case .always, .alwaysThisDeviceOnly: 2
+        }
+    }
+}
