@@ -62,7 +62,8 @@ public struct MigrationSource: Sendable {
     public static func environmentFile(at path: String) -> MigrationSource { file(path, .environment) }
 
     /// The entries of a netrc file: `login@machine`, or `machine` for one without a login, each a dictionary of
-    /// `machine`, `login`, `password` and `account`. The rest stays as it is, byte for byte.
+    /// `machine`, `login`, `password` and `account`. The rest stays as it is, byte for byte; a comment inside an entry is part
+    /// of it.
     ///
     /// - Parameter path: The file. It need not be there. It is replaced as a whole, with its owner and permissions.
     public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }

@@ -148,7 +148,10 @@ private func file(_ bytes: [UInt8], _ format: LegacyFile.Format) {
 
 /// A value holds nothing that was not in the bytes, is not too deep, and decodes without a trap.
 private func check(_ value: PropertyValue, of bytes: [UInt8]) {
-    checkOrigin(value, bytes, depth: 1)
+    var leaves: Set<PropertyValue> = []
+    collectLeaves(of: value, into: &leaves, depth: 1)
+    // Each once: what is shared stands for many.
+    for leaf in leaves { precondition(isFrom(bytes, leaf)) }
     _ = try? value.decode(Anything.self)
     _ = try? value.decode([String: [Int8]].self)
     _ = try? value.decode([Int: Set<String>].self)
@@ -157,22 +160,45 @@ private func check(_ value: PropertyValue, of bytes: [UInt8]) {
     _ = try? value.decode(Float.self)
 }
 
-private func checkOrigin(_ value: PropertyValue, _ bytes: [UInt8], depth: Int) {
+private func collectLeaves(of value: PropertyValue, into leaves: inout Set<PropertyValue>, depth: Int) {
     precondition(depth <= PropertyValue.maximumDepth)
     switch value {
-    case .string(let text):
-        let wide = text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }
-        precondition(bytes.contains(Array(text.utf8)) || bytes.contains(wide))
-    case .data(let data): precondition(bytes.contains(Array(data)))
-    case .uuid(let uuid): precondition(bytes.contains(withUnsafeBytes(of: uuid.uuid) { Array($0) }))
     case .array(let elements), .set(let elements), .orderedSet(let elements):
-        for element in elements.prefix(20) { checkOrigin(element, bytes, depth: depth + 1) }
+        for element in elements { collectLeaves(of: element, into: &leaves, depth: depth + 1) }
     case .dictionary(let pairs):
-        for pair in pairs.prefix(20) {
-            checkOrigin(pair.key, bytes, depth: depth + 1)
-            checkOrigin(pair.value, bytes, depth: depth + 1)
+        for pair in pairs {
+            collectLeaves(of: pair.key, into: &leaves, depth: depth + 1)
+            collectLeaves(of: pair.value, into: &leaves, depth: depth + 1)
         }
-    default: break
+    case .url(let url):
+        leaves.insert(.string(url.relativeString))
+        if let base = url.baseURL { collectLeaves(of: .url(base), into: &leaves, depth: depth + 1) }
+    default: leaves.insert(value)
+    }
+}
+
+/// Whether a value that holds no other stands in the bytes. Those of a decimal number are put together.
+private func isFrom(_ bytes: [UInt8], _ value: PropertyValue) -> Bool {
+    func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: number.bigEndian, Array.init)
+    }
+    switch value {
+    case .string(let text):
+        return bytes.contains(Array(text.utf8)) || bytes.contains(text.utf16.flatMap(bigEndian))
+    case .data(let data): return bytes.contains(Array(data))
+    case .uuid(let uuid): return bytes.contains(withUnsafeBytes(of: uuid.uuid) { Array($0) })
+    case .date(let date): return isFrom(bytes, .real(date.timeIntervalSinceReferenceDate))
+    case .real(let number):
+        return number.isNaN || bytes.contains(bigEndian(number.bitPattern))
+            || bytes.contains(bigEndian(Float(number).bitPattern))
+            || Int64(exactly: number).map { isFrom(bytes, .integer($0)) } ?? false
+    case .integer(let number):
+        return bytes.contains(bigEndian(number))
+            || UInt8(exactly: number).map { bytes.contains($0) } ?? false
+            || UInt16(exactly: number).map { bytes.contains(bigEndian($0)) } ?? false
+            || UInt32(exactly: number).map { bytes.contains(bigEndian($0)) } ?? false
+    case .unsigned(let number): return bytes.contains(bigEndian(number))
+    default: return true
     }
 }
 

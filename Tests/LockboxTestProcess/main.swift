@@ -9,6 +9,7 @@
 //     LockboxTestProcess die DIRECTORY KEY N           the same for a removal
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
+//     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 //     LockboxTestProcess kill …                        for Tests/KillMatrix/run: see KillMatrix.swift
 //     LockboxTestProcess load …                        for Tests/Rotation/run: see RotationLoad.swift
@@ -79,6 +80,10 @@ case "die-in" where arguments.count >= 4:
 
 case "memory" where arguments.count == 3:
     exit(try scanMemory(directory: arguments[1], folder: arguments[2]))
+
+case "migrate" where arguments.count == 2:
+    waitForEndOfInput()
+    exit(try migrate(arguments[1]))
 
 case "hold" where arguments.count == 3:
     let backend = EncryptedFileBackend(directory: arguments[1])

@@ -33,6 +33,109 @@ extension Lockbox {
     }
 }
 
+/// Every form of Lockbox 2's setters, with the class that its items then have.
+private protocol SetterForms {
+    static func all(of lockbox: Lockbox) -> [(Setters, Accessibility)]
+}
+
+private struct Setters {
+    let string: (String?) -> Bool
+    let array: ([String]?) -> Bool
+    let set: (Set<String>?) -> Bool
+    let dictionary: ([String: String]?) -> Bool
+    let date: (Date?) -> Bool
+}
+
+/// As an app calls them; called through the protocol, they give no warnings.
+private enum DeprecatedForms: SetterForms {
+    @available(*, deprecated)
+    static func all(of lockbox: Lockbox) -> [(Setters, Accessibility)] {
+        let short = Setters(
+            string: { lockbox.setString($0, forKey: "string") },
+            array: { lockbox.setArray($0, forKey: "array") },
+            set: { lockbox.setSet($0, forKey: "set") },
+            dictionary: { lockbox.setDictionary($0, forKey: "dictionary") },
+            date: { lockbox.setDate($0, forKey: "date") }
+        )
+        let long = Setters(
+            string: { lockbox.setString($0, forKey: "string", accessibility: .always) },
+            array: { lockbox.setArray($0, forKey: "array", accessibility: .always) },
+            set: { lockbox.setSet($0, forKey: "set", accessibility: .always) },
+            dictionary: { lockbox.setDictionary($0, forKey: "dictionary", accessibility: .always) },
+            date: { lockbox.setDate($0, forKey: "date", accessibility: .always) }
+        )
+        let staticShort = Setters(
+            string: { Lockbox.setString($0, forKey: "string") },
+            array: { Lockbox.setArray($0, forKey: "array") },
+            set: { Lockbox.setSet($0, forKey: "set") },
+            dictionary: { Lockbox.setDictionary($0, forKey: "dictionary") },
+            date: { Lockbox.setDate($0, forKey: "date") }
+        )
+        let staticLong = Setters(
+            string: { Lockbox.setString($0, forKey: "string", accessibility: .afterFirstUnlock) },
+            array: { Lockbox.setArray($0, forKey: "array", accessibility: .afterFirstUnlock) },
+            set: { Lockbox.setSet($0, forKey: "set", accessibility: .afterFirstUnlock) },
+            dictionary: {
+                Lockbox.setDictionary($0, forKey: "dictionary", accessibility: .afterFirstUnlock)
+            },
+            date: { Lockbox.setDate($0, forKey: "date", accessibility: .afterFirstUnlock) }
+        )
+        return [
+            (short, .whenUnlocked), (long, .always), (staticShort, .whenUnlocked),
+            (staticLong, .afterFirstUnlock),
+        ]
+    }
+}
+
+/// The static getters.
+private protocol StaticLockbox2 {
+    static func string(forKey key: String) -> String?
+    static func array(forKey key: String) -> [String]?
+    static func set(forKey key: String) -> Set<String>?
+    static func dictionary(forKey key: String) -> [String: String]?
+    static func date(forKey key: String) -> Date?
+}
+
+extension Lockbox: StaticLockbox2 {}
+
+/// What runs in a process of its own, as the default is the process's.
+private enum EveryForm {
+    struct Unmet: Error {}
+
+    static func expect(_ condition: Bool) throws {
+        if !condition { throw Unmet() }
+    }
+
+    static func check() throws {
+        let backend = InMemoryBackend()
+        try Lockbox.configure(keyPrefix: "com.example.legacy", backend: backend)
+        let lockbox = try Lockbox(keyPrefix: "com.example.legacy", backend: backend)
+        let forms: any SetterForms.Type = DeprecatedForms.self
+        for (setters, accessibility) in forms.all(of: lockbox) {
+            try check(setters, accessibility, lockbox)
+        }
+    }
+
+    private static func check(_ v2: Setters, _ accessibility: Accessibility, _ lockbox: Lockbox) throws {
+        let date = Date(timeIntervalSinceReferenceDate: 1.5)
+        try expect(v2.string("text") && v2.array(["b", "a"]) && v2.set(["b", "a"]))
+        try expect(v2.dictionary(["l": "1", "k": "2"]) && v2.date(date))
+        let texts = [
+            "string": "text", "array": "b-|-a", "set": "a-|-b", "dictionary": "k-|-l-|-2-|-1", "date": "1.5",
+        ]
+        for (key, text) in texts { try expect(lockbox.text(key) == text) }
+        try expect(lockbox.allAttributes().values.allSatisfy { $0.accessibility == accessibility })
+        let getters: any StaticLockbox2.Type = Lockbox.self
+        try expect(getters.string(forKey: "string") == "text")
+        try expect(getters.array(forKey: "array") == ["b", "a"])
+        try expect(getters.set(forKey: "set") == ["a", "b"])
+        try expect(getters.dictionary(forKey: "dictionary") == ["k": "2", "l": "1"])
+        try expect(getters.date(forKey: "date") == date)
+        try expect(v2.string(nil) && v2.array(nil) && v2.set([]) && v2.dictionary(nil) && v2.date(nil))
+        try expect(lockbox.allKeys().isEmpty)
+    }
+}
+
 @Suite struct LegacyTests {
     private let lockbox: Lockbox
     private var v2: any Lockbox2 { lockbox }
@@ -223,6 +326,10 @@ extension Lockbox {
         )
         #expect(lockboxError { try lockbox.unarchiveObject(Data.self, forKey: "k") }?.name == "typeMismatch")
         #expect(v2.string(forKey: "k") == "\"text\"")
+    }
+
+    @Test func everyFormStoresTheSame() async {
+        await #expect(processExitsWith: .success) { try EveryForm.check() }
     }
 
     @Test func aFailureIsFalseAndChangesNothing() throws {

@@ -521,6 +521,23 @@ import Testing
         try expectAll()
     }
 
+    /// All of them wait for the same instant.
+    @Test(.timeLimit(.minutes(2))) func runByManyProcessesAtOnceItHappensOnce() throws {
+        for _ in 0..<3 {
+            let store = try TestStore()
+            let lockbox = try store.lockbox("com.example.process")
+            for number in 0..<50 { try write("value \(number)".utf8, "k\(number)", in: lockbox) }
+            let processes = try (0..<8).map { _ in try TestProcess("migrate", store.directory) }
+            processes.forEach { $0.endInput() }
+            #expect(processes.map { $0.wait() }.sorted() == [0, 4, 4, 4, 4, 4, 4, 4])
+            for number in 0..<50 {
+                let value = try lockbox.unarchiveObject(String.self, forKey: "k\(number)")
+                #expect(value == "value \(number)")
+            }
+            #expect(try store.leftovers() == [])
+        }
+    }
+
     // MARK: Other sources
 
     private struct User: Codable, Equatable {

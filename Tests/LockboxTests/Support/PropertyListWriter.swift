@@ -22,12 +22,12 @@ enum PropertyListWriter {
 
     static func write(_ root: Node) -> [UInt8] {
         var objects: [[UInt8]] = []
-        _ = append(root, to: &objects)
-        return assemble(objects)
+        _ = append(root, to: &objects, referenceSize: 4)
+        return assemble(objects, referenceSize: 4)
     }
 
-    /// A file of objects as they are, the first at the top. Their references have two bytes.
-    static func assemble(_ objects: [[UInt8]], root: Int = 0) -> [UInt8] {
+    /// A file of objects as they are, the first at the top unless told otherwise.
+    static func assemble(_ objects: [[UInt8]], root: Int = 0, referenceSize: Int = 2) -> [UInt8] {
         var bytes = Array("bplist00".utf8)
         var table: [UInt8] = []
         for object in objects {
@@ -35,7 +35,7 @@ enum PropertyListWriter {
             bytes += object
         }
         let start = bytes.count
-        bytes += table + [0, 0, 0, 0, 0, 0, 4, 2]
+        bytes += table + [0, 0, 0, 0, 0, 0, 4, UInt8(referenceSize)]
         return bytes + [objects.count, root, start].flatMap { bigEndian(UInt64($0), 8) }
     }
 
@@ -48,15 +48,15 @@ enum PropertyListWriter {
             ? [kind << 4 | UInt8(count)] : [kind << 4 | 0xF, 0x12] + bigEndian(UInt64(count), 4)
     }
 
-    static func append(_ node: Node, to objects: inout [[UInt8]]) -> Int {
+    static func append(_ node: Node, to objects: inout [[UInt8]], referenceSize: Int = 2) -> Int {
         if case .reference(let index) = node { return index }
         let index = objects.count
         objects.append([])
-        objects[index] = encode(node, &objects)
+        objects[index] = encode(node, &objects, referenceSize)
         return index
     }
 
-    private static func encode(_ node: Node, _ objects: inout [[UInt8]]) -> [UInt8] {
+    private static func encode(_ node: Node, _ objects: inout [[UInt8]], _ referenceSize: Int) -> [UInt8] {
         switch node {
         case .null: return [0]
         case .boolean(let value): return [value ? 9 : 8]
@@ -69,30 +69,31 @@ enum PropertyListWriter {
         case .ascii(let text): return marker(5, text.utf8.count) + text.utf8
         case .utf16(let units): return marker(6, units.count) + units.flatMap { bigEndian(UInt64($0), 2) }
         case .uid(let uid): return uid < 256 ? [0x80, UInt8(uid)] : [0x81] + bigEndian(UInt64(uid), 2)
-        case .array(let nodes): return marker(0xA, nodes.count) + references(nodes, &objects)
-        case .set(let nodes): return marker(0xC, nodes.count) + references(nodes, &objects)
+        case .array(let nodes): return marker(0xA, nodes.count) + references(nodes)
+        case .set(let nodes): return marker(0xC, nodes.count) + references(nodes)
         case .dictionary(let pairs):
-            return marker(0xD, pairs.count) + references(pairs.map(\.0) + pairs.map(\.1), &objects)
+            return marker(0xD, pairs.count) + references(pairs.map(\.0) + pairs.map(\.1))
         case .reference: return []
         }
-    }
-
-    private static func references(_ nodes: [Node], _ objects: inout [[UInt8]]) -> [UInt8] {
-        nodes.flatMap { bigEndian(UInt64(append($0, to: &objects)), 2) }
+        func references(_ nodes: [Node]) -> [UInt8] {
+            nodes.flatMap { node in
+                bigEndian(UInt64(append(node, to: &objects, referenceSize: referenceSize)), referenceSize)
+            }
+        }
     }
 
     // MARK: Keyed archives
 
     /// An archive of these objects, after `$null`, with a top.
-    static func archive(_ objects: [Node], top: [(Node, Node)] = [(.ascii("key"), .uid(1))]) -> [UInt8] {
-        write(
-            .dictionary([
-                (.ascii("$version"), .integer(100_000, size: 4)),
-                (.ascii("$archiver"), .ascii("NSKeyedArchiver")),
-                (.ascii("$top"), .dictionary(top)),
-                (.ascii("$objects"), .array([.ascii("$null")] + objects)),
-            ])
-        )
+    static func archive(_ objects: [Node]) -> [UInt8] { write(archiveRoot(objects)) }
+
+    static func archiveRoot(_ objects: [Node]) -> Node {
+        .dictionary([
+            (.ascii("$version"), .integer(100_000, size: 4)),
+            (.ascii("$archiver"), .ascii("NSKeyedArchiver")),
+            (.ascii("$top"), .dictionary([(.ascii("key"), .uid(1))])),
+            (.ascii("$objects"), .array([.ascii("$null")] + objects)),
+        ])
     }
 
     /// An instance whose class is the object with that UID.
