@@ -8,7 +8,7 @@ extension LockboxBackend {
     /// - Parameters:
     ///   - other: Where to.
     ///   - prefix: Only this prefix's items; nil, all.
-    ///   - existing: What is done with items that are there, and are others.
+    ///   - existing: What is done with items that are there, not expired, and are others.
     ///   - progress: Is called after each item.
     /// - Returns: What became of each item.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` with the policy `fail`: nothing was written then. Whatever makes the items

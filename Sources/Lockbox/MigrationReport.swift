@@ -6,7 +6,7 @@ public struct MigrationReport: Sendable {
         case migrated
         /// There is an item in the new form, and none in the old.
         case alreadyNew
-        /// There is none.
+        /// There is none, or an archive of nothing.
         case absent
         /// It was left as it was.
         case refused(MigrationRefusal)

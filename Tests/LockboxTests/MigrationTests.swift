@@ -919,6 +919,11 @@ import Testing
         #expect(try lockbox.migrate(numbers)["A"] == .migrated)
         #expect(try !text(path).contains("nan"))
 
+        // One with a sign, as processors make it.
+        let archived = ["key": Data(PropertyListWriter.archive([.real(-Double.nan)]))]
+        let number = Migration("n", from: .items(archived), .archive("key", as: Double.self))
+        #expect(try lockbox.migrate(number)["key"] == .migrated)
+
         let settings = try file("app.env", "A=caf\u{E9}\n".utf8)
         let source = try FileItems(path: settings, format: .environment)
         let a = try #require(try source.item(forKey: "A"))

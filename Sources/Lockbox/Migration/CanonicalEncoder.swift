@@ -35,12 +35,12 @@ final class CanonicalEncoder: Encoder {
         switch value {
         case let value as any Unordered:
             form = .leaf("(\(try value.texts().sorted().joined(separator: ",")))")
-        // These as JSON has them, which knows no base of an address.
+        // These as JSON has them, which knows no base of an address, and one not-a-number.
         case let value as URL: form = .leaf(String(reflecting: value.absoluteString))
         case let value as Decimal: form = .leaf("\(value)")
         case let value as Data: form = .leaf(String(reflecting: value.base64EncodedString()))
-        case is Bool, is String, is any BinaryInteger, is any BinaryFloatingPoint:
-            form = .leaf(String(reflecting: value))
+        case let value as any BinaryFloatingPoint: form = .leaf(value.isNaN ? "nan" : "\(value)")
+        case is Bool, is String, is any BinaryInteger: form = .leaf(String(reflecting: value))
         default: try value.encode(to: self)
         }
     }
