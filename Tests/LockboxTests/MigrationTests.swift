@@ -667,6 +667,8 @@ import Testing
     /// It would be gone with the old entry.
     @Test func whatTheTypeDoesNotHaveIsNotLost() throws {
         struct Login: Codable { var machine, login, password: String }
+        let reason = "it cannot be read without loss: the type has no place for all that is there"
+        let lost = MigrationRefusal.ambiguous(reason: reason)
         let path = try file("netrc", "machine a.example login al password s3cret account billing\n".utf8)
         let migration = Migration(
             "m",
@@ -674,7 +676,7 @@ import Testing
             .value("al@a.example", as: Login.self, to: "a")
         )
         #expect(
-            try lockbox.migrate(migration)["al@a.example"] == .refused(.wrongType(expected: "Login"))
+            try lockbox.migrate(migration)["al@a.example"] == .refused(lost)
         )
         #expect(try text(path).contains("billing"))
 
@@ -685,7 +687,7 @@ import Testing
         )
         let source = MigrationSource.items(["k": archive]) { keys in removed.withLock { $0 = keys } }
         let report = try lockbox.migrate(Migration("n", from: source, .archive("k", as: Login.self)))
-        #expect(report["k"] == .refused(.wrongType(expected: "Login")))
+        #expect(report["k"] == .refused(lost))
         #expect(removed.withLock { $0 }.isEmpty)
     }
 

@@ -88,7 +88,7 @@ struct PropertyDecoder: Decoder {
         if let whole = self.taken {
             whole.add(taken)
         } else if !taken.isComplete {
-            throw corrupted("The type does not have a place for everything.")
+            throw LegacyFault.unsupported("the type has no place for all that is there")
         }
         if let entries = decoded as? any UniqueEntries, !entries.holdAll(of: value) { throw mismatch(type) }
         // Float16 decodes itself as a Float, and rounds.

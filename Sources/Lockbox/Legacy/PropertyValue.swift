@@ -53,7 +53,8 @@ enum PropertyValue: Sendable, Hashable {
     /// that is exactly theirs, as the text formats have no others; `Date` and `Data` from nothing but themselves. A
     /// type that does not ask for every entry and element is refused: they would be lost.
     ///
-    /// - Throws: `DecodingError`, whose texts hold no value; and what the type's own `init(from:)` throws.
+    /// - Throws: `DecodingError`, whose texts hold no value; ``LegacyFault/unsupported(_:)`` if something would be lost; and
+    ///   what the type's own `init(from:)` throws.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try PropertyDecoder(value: self, codingPath: [], depth: 0).decode(type)
     }
