@@ -9,6 +9,11 @@ import Foundation
 // getters read what ``Lockbox/migrate(_:dryRun:progress:)`` has made of the items, too.
 extension Lockbox {
     /// Stores Lockbox 2's form of `value`; nil removes the item. False if that failed.
+    ///
+    /// - Parameters:
+    ///   - value: What is to be stored.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When it is to be readable.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setString(
@@ -20,10 +25,17 @@ extension Lockbox {
     }
 
     /// The text of a key. Nil if it is absent, locked, or anything else.
+    ///
+    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(String.self, forKey:), and migrate(_:) once.")
     public func string(forKey key: String) -> String? { legacy(key) { $0 } }
 
     /// Stores Lockbox 2's form of `value`; nil and an empty array remove the item. False if that failed.
+    ///
+    /// - Parameters:
+    ///   - value: What is to be stored.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When it is to be readable.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setArray(
@@ -35,10 +47,17 @@ extension Lockbox {
     }
 
     /// The texts of a key. Nil if it is absent, locked, or anything else.
+    ///
+    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject([String].self, forKey:), and migrate(_:) once.")
     public func array(forKey key: String) -> [String]? { legacy(key, LegacyText.array) }
 
     /// Stores Lockbox 2's form of `value`; nil and an empty set remove the item. False if that failed.
+    ///
+    /// - Parameters:
+    ///   - value: What is to be stored.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When it is to be readable.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setSet(
@@ -58,6 +77,11 @@ extension Lockbox {
     public func set(forKey key: String) -> Set<String>? { legacy(key, LegacyText.set) }
 
     /// Stores Lockbox 2's form of `value`; nil and an empty dictionary remove the item. False if that failed.
+    ///
+    /// - Parameters:
+    ///   - value: What is to be stored.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When it is to be readable.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setDictionary(
@@ -77,6 +101,11 @@ extension Lockbox {
     public func dictionary(forKey key: String) -> [String: String]? { legacy(key, LegacyText.dictionary) }
 
     /// Stores Lockbox 2's form of `value`; nil removes the item. False if that failed.
+    ///
+    /// - Parameters:
+    ///   - value: What is to be stored.
+    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When it is to be readable.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility = .whenUnlocked)
@@ -86,6 +115,8 @@ extension Lockbox {
     }
 
     /// The date of a key. Nil if it is absent, locked, or anything else.
+    ///
+    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(Date.self, forKey:), and migrate(_:) once.")
     public func date(forKey key: String) -> Date? { legacy(key, LegacyText.date) }
 

@@ -30,6 +30,8 @@ extension Lockbox {
 
     /// The keys of the items that a source has now, for a migration of all of them.
     ///
+    /// - Parameter source: Any. Nothing is changed in it.
+    /// - Returns: The keys; none if the source is not there.
     /// - Throws: ``LockboxError`` if the source cannot be read.
     public func keys(of source: MigrationSource) throws -> [String] { try source.open(self, now()).keys() }
 

@@ -33,6 +33,11 @@ extension Migration {
         }
 
         /// A text: `setString` of Lockbox 2, and what most wrappers store. Becomes a `String`.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func string(
             _ key: String,
             to newKey: String? = nil,
@@ -42,6 +47,11 @@ extension Migration {
         }
 
         /// Bytes. Becomes a `Data`.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func data(
             _ key: String,
             to newKey: String? = nil,
@@ -51,6 +61,11 @@ extension Migration {
         }
 
         /// Lockbox 2's `setArray`. Becomes a `[String]`.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func array(
             _ key: String,
             to newKey: String? = nil,
@@ -60,6 +75,11 @@ extension Migration {
         }
 
         /// Lockbox 2's `setSet`. Becomes a `Set<String>`.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func set(
             _ key: String,
             to newKey: String? = nil,
@@ -69,6 +89,11 @@ extension Migration {
         }
 
         /// Lockbox 2's `setDictionary`. Becomes a `[String: String]`.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func dictionary(
             _ key: String,
             to newKey: String? = nil,
@@ -78,6 +103,11 @@ extension Migration {
         }
 
         /// Lockbox 2's `setDate`. Becomes a `Date`.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func date(
             _ key: String,
             to newKey: String? = nil,
@@ -114,6 +144,12 @@ extension Migration {
 
         /// What Strongbox archived: the JSON of any Codable type, inside a keyed archive. Becomes a `type`, as
         /// ``json(_:as:to:accessibility:)`` does.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - type: What the value is to be read as.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func strongbox<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -125,6 +161,12 @@ extension Migration {
 
         /// The JSON of any Codable type, as `JSONEncoder` makes it. Becomes a `type`, by `JSONDecoder`: members that the
         /// type does not have are dropped, of two of one name one is taken, and numbers are rounded to what the type holds.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - type: What the value is to be read as.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func json<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -136,6 +178,12 @@ extension Migration {
 
         /// A value that says itself what it is, as in a property list, a JSON file or `UserDefaults`. Becomes a `type`,
         /// exactly: one that has no place for all that is there is refused.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - type: What the value is to be read as.
+        ///   - newKey: The key that the item is to have; by default the same.
+        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
         public static func value<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,

@@ -32,7 +32,7 @@ public struct Migration: Sendable {
     ///   - name: Not empty, at most 4,096 bytes of UTF-8. Always the same; another migration needs another. Nil for one that
     ///     is done anew each time, such as an import that somebody asks for.
     ///   - source: Where the items are now. By default in the store, as Lockbox 2 wrote them.
-    ///   - items: What is to be migrated, in this order.
+    ///   - items: What is to be migrated, and in which order it is reported.
     ///   - keepsOldItems: Whether the old items stay where they are, for a way back. Not possible for items that keep
     ///     their key in the same store.
     public init(
@@ -45,6 +45,12 @@ public struct Migration: Sendable {
     }
 
     /// As ``init(_:from:_:keepsOldItems:)``, for items that are made elsewhere.
+    ///
+    /// - Parameters:
+    ///   - name: What it is remembered by; nil, nothing is remembered.
+    ///   - source: Where the old items are.
+    ///   - items: What is to be migrated, and in which order it is reported.
+    ///   - keepsOldItems: Whether the old items stay where they are.
     public init(
         _ name: String?,
         from source: MigrationSource = .store,

@@ -34,7 +34,9 @@ public struct MigrationReport: Sendable {
     /// Whether the next run has nothing to do.
     public var isComplete: Bool { refused.isEmpty }
 
-    /// What became of the item with this old key.
+    /// What became of the item with this old key; nil if the migration has none of it.
+    ///
+    /// - Parameter key: The key in the source.
     public subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
 }
 

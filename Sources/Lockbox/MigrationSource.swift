@@ -30,7 +30,7 @@ public struct MigrationSource: Sendable {
     /// - Parameters:
     ///   - items: The bytes.
     ///   - remove: Is called with the keys whose new items are safely stored, to remove the old ones; nil leaves that
-    ///     to the app.
+    ///     to the app. What it throws, ``Lockbox/migrate(_:dryRun:progress:)-method`` throws on; the next run calls it again.
     public static func items(
         _ items: [String: Data],
         remove: (@Sendable (Set<String>) throws -> Void)? = nil
