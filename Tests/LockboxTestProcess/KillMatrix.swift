@@ -132,6 +132,7 @@ extension EncryptedFileBackend {
 
     /// How many files of items there are, but for Lockbox's own records.
     private func itemFiles() throws -> Int {
+        guard try keys.keyring(creating: false) != nil else { return 0 }  // there is no store yet
         let keyring = try keys.currentKeyring()
         return try storage.scopes().flatMap { scope in
             try storage.names(scope: scope).filter { name in

@@ -135,6 +135,38 @@ import Testing
         #expect(try backend.item(for: item("1").key, now: now) == item("1"))
     }
 
+    /// The names are whole still, and with them the dates that the item had here.
+    @Test func anItemWithADamagedValueBecomesTheBackups() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let path = try source.path("1", prefix: "a")
+        try backend.write(item("1", text: "other"), policy: .replace)
+        let bytes = try readBytes(path)
+        try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1])
+        #expect(try restore(backend, .replace).imported == 1)
+        #expect(try restore(backend, .keep).unchanged == 7)
+        #expect(try restore(backend, .fail).unchanged == 7)
+    }
+
+    /// A mistyped prefix or folder must not cost the last backup.
+    @Test func nothingDoesNotReplaceABackup() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let before = try readBytes(path)
+        #expect(lockboxError { try export(backend, prefix: "none") }?.name == "unsafePermissions")
+        #expect(lockboxError { try export(TestStore().backend()) }?.name == "unsafePermissions")
+        #expect(try readBytes(path) == before)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(try export(backend, prefix: "none").exported == 0)
+    }
+
+    /// Also from a disk that may not be written to.
+    @Test func aReadOnlyStoreIsExported() throws {
+        _ = try prepare()
+        let backend = source.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
+        #expect(try export(backend).exported == 7)
+    }
+
     @Test func onePrefixBesideADamagedOne() throws {
         let backend = try prepare()
         try overwrite(source.path("3", prefix: "b"), [])

@@ -281,6 +281,30 @@ import Testing
         #expect(try reader.lockState == .unlocked)
     }
 
+    /// A record that could not be read was never known to be worth nothing.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aKernelThatFailsForAMomentHidesNoUnlock() throws {
+        try store.backend().setPasscode(.value("1234"), strength: .interactive)
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try #require(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        let calls = Protected(0)
+        let isOver = Protected(false)
+        let reader = backend(
+            store,
+            // The searches succeed, and the readings fail.
+            KernelKeyring {
+                let number = calls.withLock {
+                    $0 += 1
+                    return $0
+                }
+                return !isOver.withLock { $0 } && [2, 4, 8, 10].contains(number) ? ENOMEM : nil
+            }
+        )
+        _ = try reader.lockState
+        isOver.withLock { $0 = true }
+        #expect(try reader.lockState == .unlocked)
+    }
+
     // MARK: Backups
 
     @Test func anImportBesideARotationWritesNothingIfAClassIsLocked() throws {
@@ -300,6 +324,25 @@ import Testing
         let error = lockboxError { try locked.importBackup(from: path, passphrase: .value("p")) }
         #expect(error?.name == "interactionNotAllowed")
         #expect(try store.snapshot() == before)
+    }
+
+    /// What is there when its turn comes is another's, whatever was there when the backup was looked through.
+    @Test func anImportThatMayNotReplaceReplacesNothing() throws {
+        let source = try TestStore()
+        let path = Directory.parentPath(of: source.directory) + "/backup"
+        for key in ["a", "b", "c"] { try source.lockbox().archiveObject("backup", forKey: key) }
+        try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
+        let other = try store.lockbox()
+        var isDone = false
+        let error = lockboxError {
+            try store.backend().importBackup(from: path, passphrase: .value("p"), existing: .fail) { _ in
+                if isDone { return }
+                isDone = true
+                for key in ["a", "b", "c"] { try? other.archiveObject("mine", forKey: key) }
+            }
+        }
+        #expect(error?.name == "duplicateItem")
+        for key in ["a", "b", "c"] { #expect(try read(key, store.backend()) == "mine") }
     }
 
     @Test func anItemThatMayNoLongerLeaveThisDevice() throws {

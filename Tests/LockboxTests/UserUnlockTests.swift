@@ -356,6 +356,16 @@ let hasKernelKeyring: Bool = {
         #expect(try readable(store.backend()) == afterLock)
     }
 
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aStoreThatCannotBeWrittenTo() throws {
+        defer { clear() }
+        let backend = store.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
+        #expect(try backend.unlock(.value("1234"), scope: .user) == .user)
+        #expect(try readable(store.backend()) == all)
+        try backend.lock()
+        #expect(try readable(store.backend()) == afterLock)
+    }
+
     /// Whatever fails on the way.
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
     func anUnlockThatThrowsIsNone() throws {

@@ -84,6 +84,32 @@ import Testing
         #expect(try store.leftovers() == [])
     }
 
+    /// More folders than are kept open.
+    @Test func leftoversOfAStoreWithManyPrefixes() throws {
+        let backend = store.backend()
+        for number in 0..<300 {
+            try Lockbox(keyPrefix: "p\(number)", backend: backend).archiveObject("v", forKey: "k")
+        }
+        let leftOver = "\(store.directory)/tmp/root.1"
+        try overwrite(leftOver, [1])
+        #expect(found(try verify()) == [leftOver: .leftOver])
+    }
+
+    /// The kernel holds what goes with another keybag: waiting for its writer is no writing.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func leftoversBesideAStaleUnlock() throws {
+        try store.backend().setPasscode(.value("1234"), strength: .interactive)
+        let keybag = try readBytes(store.keybag)
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        let backend = store.backend()
+        try backend.unlock(.value("1234"), scope: .user)
+        try backend.changePasscode(to: .value("5678"), strength: .interactive)
+        try overwrite(store.keybag, keybag)
+        let leftOver = "\(store.directory)/tmp/root.1"
+        try overwrite(leftOver, [1])
+        #expect(found(try verify()) == [leftOver: .leftOver])
+    }
+
     @Test func locksThatOthersCanUse() throws {
         for lock in ["\(scope)/lock", "\(store.directory)/lock"] {
             try overwrite(lock, [])

@@ -28,6 +28,13 @@ struct DockerCredentialCommand: ParsableCommand {
         var Secret: String?
     }
 
+    /// Whatever else is wrong with the arguments.
+    static var isRunning: Bool {
+        let arguments = CommandLine.arguments
+        return arguments.first?.split(separator: "/").last == Substring(helperName)
+            || arguments.dropFirst().first == configuration.commandName
+    }
+
     /// Docker takes errors from standard output, and knows one status.
     static func leave(with failure: Failure) -> Never {
         try? Output.line(failure.message.onOneLine)

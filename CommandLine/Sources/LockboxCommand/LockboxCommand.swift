@@ -70,9 +70,7 @@ import Foundation
         if arguments.first == "---completion" { Foundation.exit(ExitStatus.usage.rawValue) }
         let isUsage = exitCode(for: error) == .validationFailure && !(error is Failure)
         let failure = isUsage ? Failure(.usage, usage(error, arguments)) : Failure(error)
-        if arguments.first == DockerCredentialCommand.configuration.commandName {
-            DockerCredentialCommand.leave(with: failure)
-        }
+        if DockerCredentialCommand.isRunning { DockerCredentialCommand.leave(with: failure) }
         leave(with: failure)
     }
 
@@ -89,8 +87,16 @@ import Foundation
     }
 
     private static func usage(_ error: any Error, _ arguments: [String]) -> String {
-        let commands = configuration.groupedSubcommands.flatMap(\.subcommands)
-            .compactMap { $0.configuration.commandName }
-        return UsageMessage(message(for: error), arguments, commands: commands).text
+        let commands = configuration.groupedSubcommands.flatMap(\.subcommands).map { command in
+            (
+                command.configuration.commandName ?? "",
+                command.configuration.subcommands.map { $0._commandName }
+            )
+        }
+        return UsageMessage(
+            message(for: error),
+            arguments,
+            commands: Dictionary(uniqueKeysWithValues: commands)
+        ).text
     }
 }

@@ -52,7 +52,7 @@ struct SetCommand: ParsableCommand {
         // Anything said of its value would show it once more.
         if !rest.isEmpty {
             throw ValidationError(
-                "A value is never an argument, where others can see it: give it on standard input."
+                "A value is never an argument, where others can see it: give it on standard input. If that is none, an option before it is misspelt."
             )
         }
         if json && data { throw ValidationError("Give --json or --data, not both.") }

@@ -49,6 +49,12 @@ import Testing
         #expect(try docker("get", "\(server)\n").output.contains("david"))
     }
 
+    @Test func alsoForArgumentsThatAreNotText() throws {
+        let line = "\(Sandbox.executable) docker-credential \"$(printf '\\377')\" </dev/null"
+        let outcome = try sandbox.execution(["-c", line], executable: "/bin/sh").run()
+        #expect(outcome.status == 1 && outcome.output.contains("UTF-8") && outcome.error == "")
+    }
+
     @Test func errorsAreOnStandardOutputAsDockerKnowsThem() throws {
         let cases = [
             ("get", server, "credentials not found in native keychain"),

@@ -69,6 +69,30 @@ import Testing
         #expect(try sandbox.lockbox("list").output == "")
     }
 
+    /// They say which option or command is meant, and where to read on.
+    @Test(arguments: [
+        (["get", "prefix", "--prefx", "web"], "Did you mean '--prefix'? See `lockbox get --help`"),
+        (["set", "class", "--class", "foo"], "The value is invalid for '--class <class>'"),
+        (["passcode", "set", "--new-passcode", "x"], "See `lockbox passcode set --help`"),
+        (["set", "token", "--expire", "7d"], "an option before it is misspelt"),
+        (["GET", "k"], "There is no such command. See `lockbox --help`"),
+        (["get", "-hash"], "comes after --"), (["set", "-phone"], "comes after --"),
+    ])
+    func mistakesAreExplained(_ arguments: [String], _ text: String) throws {
+        let outcome = try sandbox.execution(arguments).run()
+        #expect(
+            outcome.status == 64 && isOneLine(outcome) && outcome.error.contains(text),
+            "\(outcome.error)"
+        )
+    }
+
+    @Test func aKeyMayBeginWithADash() throws {
+        try sandbox.lockbox("set", "--", "-phone", text: "v")
+        #expect(try sandbox.lockbox("get", "--", "-phone").output == "v")
+        #expect(try sandbox.lockbox("list").output == "-phone\n")
+        #expect(try sandbox.lockbox("get", "-h").output.contains("USAGE"))
+    }
+
     @Test func aValueThatIsTooLarge() throws {
         let outcome = try sandbox.lockbox(
             "set",

@@ -67,6 +67,11 @@ import Testing
         #expect(outcome.status == 64 && outcome.error.contains("which there is not"))
     }
 
+    @Test func aManifestThatIsNoJSON() throws {
+        let manifest = try sandbox.file("manifest.json", #"{"name": "n", "items": [],}"#)
+        #expect(try sandbox.lockbox("migrate", manifest).status == 64)
+    }
+
     @Test func aManifest() throws {
         let settings = try sandbox.file(
             "settings.json",

@@ -132,6 +132,14 @@ import Testing
         #expect(try sandbox.lockbox("get", "k").output == "before")
     }
 
+    /// As some programs paste them.
+    @Test(arguments: ["v\n\n", "v\r\n", "v\r\r"]) func lineBreaksAfterTheLineAreNothing(_ typed: String)
+        throws
+    {
+        #expect(try at(["set", "k"], [Answer("Value: ", typed)]).status == 0)
+        #expect(try sandbox.lockbox("get", "k").output == "v")
+    }
+
     @Test func controlZTakesNothingAway() throws {
         #expect(try at(["set", "k"], [Answer("Value: ", "ab\u{1A}cd\n")]).status == 0)
         #expect(try sandbox.lockbox("get", "k").output == "abcd")

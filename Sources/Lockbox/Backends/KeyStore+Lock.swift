@@ -56,12 +56,7 @@ extension KeyStore {
                 throw error
             }
         }
-        do { return try storage.withLock(on: nil, publish) } catch let error as LockboxError
-            where error.isRefusal
-        {
-            // Where nothing can be locked nobody rewrites anything.
-            return try publish()
-        }
+        return try storage.withLockIfAllowed(on: nil, publish)
     }
 
     private func publish(_ own: OpenedKeybag, _ key: SecretKey, _ timeout: Duration?) throws -> Bool {
@@ -92,7 +87,7 @@ extension KeyStore {
             let levels = includingAfterFirstUnlock ? SharedUnlock.Level.allCases : [.unlocked]
             guard try userUnlock.remove(store, levels) else { return }
             // Who rewrites the keybag at this moment puts back what it has found: once more when it is done.
-            try storage.withLock(on: nil) { _ = try userUnlock.remove(store, levels) }
+            try storage.withLockIfAllowed(on: nil) { _ = try userUnlock.remove(store, levels) }
         }
     }
 
@@ -107,14 +102,6 @@ extension KeyStore {
         let kept = try opened.with(opened.keyring.keys { !isForgotten($0) }, passcodeKey: nil)
         self.opened.withLock { $0 = kept }
         return kept
-    }
-}
-
-extension LockboxError {
-    /// Whether the system does not let this process write, here or at all.
-    var isRefusal: Bool {
-        guard case .storageFailure(_, _, let code) = self else { return false }
-        return [EROFS, EACCES, EPERM].contains(code)
     }
 }
 

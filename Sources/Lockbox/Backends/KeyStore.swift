@@ -119,12 +119,14 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         if opened.keyring.isComplete || shared.withLock({ $0 }) != nil { return opened }
         let found = userUnlock.find(for: own.keyring).filter { !isWorthless($0, own.keyring) }
         if found.isEmpty { return opened }
-        // Where nothing can be locked nothing is written, either.
-        try? storage.withLock(on: nil) {}
+        storage.waitForWriter()
         let current = try self.own()
-        let settled = try withUserUnlock(current)
-        if shared.withLock({ $0 }) == nil { worthless.withLock { $0 = (Array(found), current.keyring) } }
-        return settled
+        let settled = try userUnlock(of: current)
+        worthless.withLock { worthless in
+            let known = worthless.flatMap { $0.own === current.keyring ? $0.found : nil } ?? []
+            worthless = (known + settled.worthless, current.keyring)
+        }
+        return settled.opened
     }
 
     private func isWorthless(_ found: UserUnlock.Found, _ own: Keyring) -> Bool {
@@ -132,23 +134,30 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     }
 
     /// With the keys that the user has unlocked for every process, if not all are open anyway.
-    func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
-        if own.keyring.isComplete { return own }
+    func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag { try userUnlock(of: own).opened }
+
+    private func userUnlock(of own: OpenedKeybag) throws -> (
+        opened: OpenedKeybag, worthless: [UserUnlock.Found]
+    ) {
+        if own.keyring.isComplete { return (own, []) }
+        var worthless: [UserUnlock.Found] = []
         for found in userUnlock.find(for: own.keyring) where !isWorthless(found, own.keyring) {
             if let shared = shared.withLock({ $0 }), shared.found == found, shared.own === own.keyring {
-                return shared.opened
+                return (shared.opened, [])
             }
             // What is new in the kernel may go with a new keybag.
             let own = try self.own()
-            let opened = try faults(of: Self.keybagRecord) {
-                try userUnlock.open(own, found, device: deviceKey())
+            switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, found, device: deviceKey()) })
+            {
+            case .opened(let opened):
+                shared.withLock { $0 = SharedKeybag(found: found, own: own.keyring, opened: opened) }
+                return (opened, [])
+            case .worthless: worthless.append(found)
+            case .unread: break
             }
-            guard let opened else { continue }
-            shared.withLock { $0 = SharedKeybag(found: found, own: own.keyring, opened: opened) }
-            return opened
         }
         shared.withLock { $0 = nil }
-        return own
+        return (own, worthless)
     }
 
     @discardableResult

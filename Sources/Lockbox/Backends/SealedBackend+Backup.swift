@@ -15,8 +15,8 @@ extension SealedBackend {
     ///   - progress: Is called after each item.
     /// - Returns: How many items are in the backup, and which are not.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read;
-    ///   ``LockboxError/unsafePermissions(path:reason:)`` if something else is at that path, a symbolic link included. Then
-    ///   nothing was written.
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` if something else is at that path, a symbolic link included, or a
+    ///   backup, and there is no item for the new one. Then nothing was written.
     @discardableResult
     public func export(
         to path: String,
@@ -36,13 +36,13 @@ extension SealedBackend {
         _ calls: SystemCalls,
         _ progress: (StoreProgress) -> Void
     ) throws -> ExportReport {
-        try BackupRecord.checkReplaceable(path, calls)
+        let isReplacing = try BackupRecord.isReplaceable(path, calls)
         let (block, key) = try passphrase.withBytes { try PasscodeBlock.make($0, strength: strength) }
         let header = BackupRecord.header(block)
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let places = try keys.keyring(creating: false).map { try allItems($0, prefix: prefix) }
+        let places = try keys.keyring(creating: false).map { try items($0, prefix: prefix) }
         for (number, place) in (places ?? []).enumerated() {
             try export(place, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
@@ -51,8 +51,23 @@ extension SealedBackend {
         }
         let count = UInt64(report.exported)
         try writer.write(BackupRecord.seal(.end(count: count), index: count, header: header, key: key))
+        if isReplacing, count == 0 {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is a backup, and there is nothing to replace it by"
+            )
+        }
         try writer.finish()
         return report
+    }
+
+    /// Listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
+    private func items(_ keyring: Keyring, prefix: String?) throws -> [ItemRecord] {
+        let chosen = prefix.map(keyring.scopeName)
+        let scopes = try storage.scopes().filter { chosen == nil ? keyring.isScopeName($0) : $0 == chosen }
+        return try scopes.flatMap { scope in
+            try storage.withLockIfAllowed(on: scope) { try items(scope: scope) }
+        }
     }
 
     private func export(
@@ -136,29 +151,24 @@ extension SealedBackend {
     }
 
     private func restore(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport) throws {
-        switch try standing(item.key) {
-        case .item(item): report.unchanged += 1
-        case .item where policy == .keep, .damaged where policy == .keep: report.kept.append(item.key)
-        case .damaged where policy == .fail: throw LockboxError.duplicateItem(key: item.key.key)
-        case .damaged:
-            try write(item, policy: .replace)
+        switch (try standing(item.key), policy) {
+        case (.item(item), _): report.unchanged += 1
+        case (.item, .keep), (.damaged, .keep): report.kept.append(item.key)
+        case (.item, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+        case (.item, .replace), (.damaged, .replace):
+            try overwrite(item)
             report.imported += 1
-        case .absent: try restore(item, over: nil, policy, &report)
-        case .item(let old): try restore(item, over: old, policy, &report)
+        case (.absent, _): try restoreAbsent(item, policy, &report)
         }
     }
 
-    /// - Parameter old: What was there a moment ago.
-    private func restore(
-        _ item: StoredItem,
-        over old: StoredItem?,
-        _ policy: ImportPolicy,
-        _ report: inout ImportReport
-    ) throws {
+    private func restoreAbsent(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport)
+        throws
+    {
         var isKept = false
         try update(item.key, now: ItemAttributes.beforeAnyExpiry) { current in
             // What another process has written since then is there already, too.
-            guard let current, current != old, current != item, policy != .replace else { return item }
+            guard let current, current != item, policy != .replace else { return item }
             if policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
             isKept = true
             return current

@@ -46,13 +46,11 @@ extension SealedBackend {
         return report
     }
 
-    /// Every item of the store, or of one prefix, listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
+    /// Every item of the store, listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
     /// A writer that began with the old keys of a rotation has finished when its scope's lock is had; one that begins later
     /// has the new ones. So no item under old keys is missing here.
-    func allItems(_ keyring: Keyring, prefix: String? = nil) throws -> [ItemRecord] {
-        let scope = prefix.map(keyring.scopeName)
-        let scopes = try storage.scopes().filter { scope == nil ? keyring.isScopeName($0) : $0 == scope }
-        return try scopes.flatMap { scope in
+    private func allItems(_ keyring: Keyring) throws -> [ItemRecord] {
+        try storage.scopes().filter(keyring.isScopeName).flatMap { scope in
             try storage.withLock(on: scope) { try items(scope: scope) }
         }
     }

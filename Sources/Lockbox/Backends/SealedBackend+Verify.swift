@@ -22,7 +22,7 @@ extension SealedBackend {
             do { try verify(record, keyring, &report) } catch let error as LockboxError {
                 let location = storage.location(of: record)
                 if try isOfAnotherStore(record, keyring) {
-                    report.add(.foreign, location, "it is another store's")
+                    report.add(.foreign, location, "it is damaged, or another store's")
                 } else {
                     report.add(error, location)
                 }

@@ -22,25 +22,41 @@ struct UserUnlock: Sendable {
             }
     }
 
-    /// The keybag with the keys that the record opens besides those that are open already. Nil if it is one of
-    /// another passcode, or damaged.
-    func open(_ opened: OpenedKeybag, _ found: Found, device: SecretKey) throws -> OpenedKeybag? {
-        let keybag = opened.keybag
-        guard let record = try read(found.key, found.level, keybag, device) else { return nil }
+    /// What came of a record.
+    enum Outcome {
+        /// The keybag, with the keys that the record opens besides those that are open already.
+        case opened(OpenedKeybag)
+        /// It goes with another passcode, or is damaged.
+        case worthless
+        /// The kernel did not give it out.
+        case unread
+    }
+
+    func open(_ opened: OpenedKeybag, _ found: Found, device: SecretKey) throws -> Outcome {
+        var record: SharedUnlock?
+        let isRead: Bool? = try kernel.read(found.key, maximum: SharedUnlock.maximumLength) {
+            record = try SharedUnlock($0, found.level, opened.keybag, device)
+            return true
+        }
+        if isRead == nil { return .unread }
+        guard let record else { return .worthless }
         switch found.level {
         case .unlocked:
-            guard let key = record.keys.first?.key,
-                let keys = try? keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
-            else { return nil }
-            return try opened.with(keys, passcodeKey: key)
+            guard let key = record.keys.first?.key else { return .worthless }
+            do {
+                let keys = try opened.keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
+                return .opened(try opened.with(keys, passcodeKey: key))
+            } catch is RecordFault {
+                return .worthless
+            }
         case .afterFirstUnlock:
-            let slots = Set(keybag.entries.map(\.slot))
+            let slots = Set(opened.keybag.entries.map(\.slot))
             let keys = opened.keyring.keys { _ in true }
             let added = record.keys.filter { entry in
                 entry.slot.role.isOfAfterFirstUnlock && slots.contains(entry.slot)
                     && !keys.contains { $0.slot == entry.slot }
             }
-            return try opened.with(keys + added, passcodeKey: nil)
+            return .opened(try opened.with(keys + added, passcodeKey: nil))
         }
     }
 

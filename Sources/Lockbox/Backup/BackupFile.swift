@@ -80,12 +80,14 @@ struct BackupReader: ~Copyable {
 }
 
 extension BackupRecord {
-    /// Throws if something is at the path that is neither an earlier backup nor an empty file: a slip must not cost a store
-    /// its keys, or a machine a device.
-    static func checkReplaceable(_ path: String, _ calls: SystemCalls) throws {
+    /// Whether an earlier backup is at the path.
+    ///
+    /// - Throws: ``LockboxError/unsafePermissions(path:reason:)`` if something else is there, but for an empty file: a slip
+    ///   must not cost a store its keys, or a machine a device.
+    static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
         let path = StoreLocation.absolute(path)
         let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)
-        guard let kind else { return }
+        guard let kind else { return false }
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
                 path: path,
@@ -97,11 +99,13 @@ extension BackupRecord {
         defer { calls.close(file) }
         var magic: UInt32 = 0
         let count = try withUnsafeMutableBytes(of: &magic) { try calls.readAll(file, into: $0, path: path) }
-        guard count == 0 || UInt32(littleEndian: magic) == RecordKind.backup.rawValue else {
+        if count == 0 { return false }
+        guard UInt32(littleEndian: magic) == RecordKind.backup.rawValue else {
             throw LockboxError.unsafePermissions(
                 path: path,
                 reason: "it is no backup, and would be lost; remove it, or choose another name"
             )
         }
+        return true
     }
 }

@@ -157,11 +157,7 @@ public final class FileStorage: RecordStorage {
     /// See ``RecordStorage/withLock(on:_:)``. Waits at most 30 seconds.
     public func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result {
         let folder = try folderInPlace(Place(scope: scope))
-        let isUnswept = isUnswept.withLock { isUnswept in
-            defer { isUnswept = false }
-            return isUnswept
-        }
-        if isUnswept { try? sweep(existingFolder(.root)) }
+        if scope != nil { sweepOnce() }  // who takes the root's lock may only be waiting
         return try folder.writers.withLock {
             let lock = try DirectoryLock.acquire(folder, timeout: lockTimeout)
             defer { lock.release() }
@@ -186,7 +182,7 @@ public final class FileStorage: RecordStorage {
         guard let folder = try openFolder(place, creating: creating) else { return nil }
         return open.withLock { open in
             if let first = open[place] { return first }
-            if open.count >= Self.maximumOpenFolders { open.removeAll() }
+            if open.count >= Self.maximumOpenFolders { Self.keepRoot(&open) }
             open[place] = folder
             return folder
         }
@@ -272,9 +268,10 @@ public final class FileStorage: RecordStorage {
         return FileIdentity(status) == folder.identity
     }
 
-    private func forget() {
-        open.withLock { open in open = open.filter { $0.key == .root } }
-    }
+    private func forget() { open.withLock { Self.keepRoot(&$0) } }
+
+    /// The root stays open: another one would be swept.
+    private static func keepRoot(_ open: inout [Place: Directory]) { open = open.filter { $0.key == .root } }
 
     // MARK: Leftovers
 
@@ -284,6 +281,14 @@ public final class FileStorage: RecordStorage {
     }
 
     private static let rootScope = "root"
+
+    private func sweepOnce() {
+        let isUnswept = isUnswept.withLock { isUnswept in
+            defer { isUnswept = false }
+            return isUnswept
+        }
+        if isUnswept { try? sweep(existingFolder(.root)) }
+    }
 
     /// Removes what killed writers left. A temporary file whose lock can be had belongs to nobody.
     private func sweep(_ root: Directory) throws {

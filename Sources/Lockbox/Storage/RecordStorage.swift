@@ -1,3 +1,5 @@
+import Foundation
+
 /// Where a ``SealedBackend`` keeps its records: named byte strings, sealed already, of which the storage
 /// understands nothing.
 ///
@@ -85,6 +87,25 @@ public protocol RecordStorage: Sendable {
 extension RecordStorage {
     /// Nothing. Does not throw.
     public func strays() throws -> [VerifyReport.Finding] { [] }
+}
+
+extension RecordStorage {
+    /// Runs `body` under the lock, and without it where this process may not write: then nobody does, or not by its leave.
+    func withLockIfAllowed<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result {
+        do { return try withLock(on: scope, body) } catch let error as LockboxError where error.isRefusal {
+            return try body()
+        }
+    }
+
+    /// Waits for who is writing records outside any scope, if that can be.
+    func waitForWriter() { try? withLock(on: nil) {} }
+}
+
+extension LockboxError {
+    fileprivate var isRefusal: Bool {
+        guard case .storageFailure(_, _, let code) = self else { return false }
+        return [EROFS, EACCES, EPERM].contains(code)
+    }
 }
 
 /// The name of a record.

@@ -44,6 +44,7 @@ struct Manifest: Decodable {
             throw Failure(.inputOutput, "The manifest \(path.onOneLine) cannot be read.")
         }
         do {
+            guard JSONValue.isStrict(data) else { throw Failure(.usage, "it is not JSON.") }
             let decoder = JSONDecoder()
             self = try decoder.decode(Manifest.self, from: data)
             try Self.checkMembers(decoder.decode(JSONValue.self, from: data))

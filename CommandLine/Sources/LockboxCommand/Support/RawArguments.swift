@@ -12,7 +12,22 @@ enum RawArguments {
             guard let text else { throw Failure(.usage, "An argument is not text in UTF-8.") }
             arguments.append(text)
         }
+        try checkShortOptions(arguments)
         return arguments + CommandLine.arguments.dropFirst(arguments.count)
+    }
+
+    /// The parser takes any word of a dash and letters for help if one of the letters is an h.
+    private static func checkShortOptions(_ arguments: [String]) throws {
+        let words = arguments.dropFirst().prefix { $0 != "--" }.filter {
+            $0.hasPrefix("-") && !$0.hasPrefix("--")
+        }
+        if words.contains(where: { $0.count > 2 && $0.contains("h") && $0.contains { !"-hqvy".contains($0) } }
+        ) {
+            throw Failure(
+                .usage,
+                "There is no such option. What begins with a dash and is none comes after --."
+            )
+        }
     }
 
     /// The last ones, for `execvp`.

@@ -42,12 +42,13 @@ enum Terminal {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard terminal >= 0 else { throw Failure(.locked, otherwise) }
         defer { close(terminal) }
+        guard isInForeground(terminal) else { throw Failure(.locked, otherwise) }
         let silence = isShown ? nil : Silence(terminal)
         defer { silence?.end() }
         guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
             throw Failure(.locked, "Nothing was entered.")
         }
-        if !isShown, hasMore(terminal) {
+        if !isShown, hasMoreLines(terminal) {
             throw Failure(.usage, "More than one line was entered. Nothing was changed.")
         }
         return try text(line)
@@ -83,8 +84,8 @@ enum Terminal {
         }
     }
 
-    /// Whether more was pasted than the line.
-    private static func hasMore(_ terminal: CInt) -> Bool {
+    /// Whether more was pasted than the line, but for line breaks; waits a moment for it, as it may be typed by a program.
+    private static func hasMoreLines(_ terminal: CInt) -> Bool {
         var settings = termios()
         // Else the terminal keeps to itself what has no newline yet.
         if tcgetattr(terminal, &settings) == 0 {
@@ -92,7 +93,24 @@ enum Terminal {
             tcsetattr(terminal, TCSANOW, &settings)
         }
         var request = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
-        return poll(&request, 1, 0) > 0
+        var buffer = [UInt8](repeating: 0, count: 256)
+        while poll(&request, 1, 100) > 0 {
+            let count = read(terminal, &buffer, buffer.count)
+            if count <= 0 { return false }
+            let breaks = [UInt8(ascii: "\r"), UInt8(ascii: "\n")]
+            if !buffer[..<count].allSatisfy(breaks.contains) { return true }
+        }
+        return false
+    }
+
+    /// Stops, as a shell expects it, until this is the process that the terminal is for. False if it will not be.
+    private static func isInForeground(_ terminal: CInt) -> Bool {
+        for _ in 0..<100 {
+            let group = tcgetpgrp(terminal)
+            if group < 0 || group == getpgrp() { return true }
+            kill(0, SIGTTIN)  // does nothing where no shell could wake it again
+        }
+        return false
     }
 }
 

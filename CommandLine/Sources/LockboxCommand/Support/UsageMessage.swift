@@ -7,13 +7,17 @@ import Foundation
 struct UsageMessage {
     let text: String
 
-    init(_ message: String, _ arguments: [String], commands: [String]) {
+    /// - Parameter commands: Each with those below it.
+    init(_ message: String, _ arguments: [String], commands: [String: [String]]) {
         guard let first = arguments.first else {
             text = Self.sentence(Self.oneLine(message))
             return
         }
-        let isCommand = commands.contains(first)
-        let help = "See `lockbox\(isCommand ? " \(first)" : "") --help`."
+        let isCommand = commands[first] != nil
+        let path = [
+            isCommand ? first : nil, arguments.dropFirst().first { commands[first]?.contains($0) ?? false },
+        ]
+        let help = "See `\((["lockbox"] + path.compactMap(\.self)).joined(separator: " ")) --help`."
         if !isCommand, !first.hasPrefix("-") {
             text = "There is no such command. \(help)"
             return
@@ -31,8 +35,8 @@ struct UsageMessage {
             masked = masked.replacingOccurrences(of: " '\(secret)'", with: "", options: .literal)
                 .replacingOccurrences(of: "option: \(secret)", with: "option", options: .literal)
         }
-        // Whatever else the parser may say one day.
-        if secrets.contains(where: { $0.utf8.count > 3 && masked.contains($0) }) {
+        // Whatever else the parser may say one day. Plain words are in every message.
+        if secrets.contains(where: { $0.wholeMatch(of: /[a-z-]*|..?.?/) == nil && masked.contains($0) }) {
             return "The arguments are not what this command takes."
         }
         return masked
@@ -54,6 +58,6 @@ struct UsageMessage {
 
     private static func sentence(_ message: String) -> String {
         let text = message.replacing(/:[, ]*$/, with: "")
-        return text.hasSuffix(".") ? text : "\(text)."
+        return text.hasSuffix(".") || text.hasSuffix("?") ? text : "\(text)."
     }
 }
