@@ -43,6 +43,16 @@ let hasKernelKeyring: Bool = {
         )
     }
 
+    /// Unlocked. From then on it finds the first key in the kernel, but neither revokes nor unlinks it.
+    private func backendThatCannotRemove() throws -> EncryptedFileBackend {
+        let isRefusing = Protected(false)
+        let calls = Protected(0)
+        let backend = backend { isRefusing.withLock { $0 } && [2, 3].contains(calls.next()) ? EACCES : nil }
+        try backend.unlock(.value("1234"))
+        isRefusing.withLock { $0 = true }
+        return backend
+    }
+
     /// The classes that can be read; what cannot is locked, and nothing else.
     private func readable(_ backend: EncryptedFileBackend) throws -> Set<Accessibility> {
         let lockbox = try lockbox(backend)
@@ -308,12 +318,7 @@ let hasKernelKeyring: Bool = {
     func aKeyThatTheKernelKeepsIsAnError() throws {
         defer { clear() }
         try store.backend().unlock(.value("1234"), scope: .user)
-        let isRefusing = Protected(false)
-        let calls = Protected(0)
-        // It finds the key, but neither revokes nor unlinks it.
-        let backend = backend { isRefusing.withLock { $0 } && [2, 3].contains(calls.next()) ? EACCES : nil }
-        try backend.unlock(.value("1234"))
-        isRefusing.withLock { $0 = true }
+        let backend = try backendThatCannotRemove()
         guard case .storageFailure("keyctl", _, EACCES)? = lockboxError({ try backend.lock() }) else {
             Issue.record("the refusal is not reported")
             return
@@ -451,11 +456,7 @@ let hasKernelKeyring: Bool = {
     func aKeyThatTheKernelKeepsDoesNotSaveTheOther() throws {
         defer { clear() }
         try store.backend().unlock(.value("1234"), scope: .user)
-        let isRefusing = Protected(false)
-        let calls = Protected(0)
-        let backend = backend { isRefusing.withLock { $0 } && [2, 3].contains(calls.next()) ? EACCES : nil }
-        try backend.unlock(.value("1234"))
-        isRefusing.withLock { $0 = true }
+        let backend = try backendThatCannotRemove()
         #expect(
             lockboxError { try backend.lock(includingAfterFirstUnlock: true) }?.name == "storageFailure"
         )
