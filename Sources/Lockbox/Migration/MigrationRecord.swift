@@ -43,6 +43,7 @@ struct MigrationRecord: Codable {
         _ = Sodium.ready
         let text = Array(prefix.canonical.utf8)
         var hash = [UInt8](repeating: 0, count: 32)
+        _ = Sodium.ready
         let result = crypto_generichash(&hash, hash.count, text, UInt64(text.count), nil, 0)
         precondition(result == 0, "BLAKE2b takes any text")
         return hash.map { String(format: "%02x", $0) }.joined()

@@ -14,6 +14,7 @@ enum AEAD {
         key: UnsafeRawBufferPointer,
         into output: UnsafeMutableRawBufferPointer
     ) {
+        _ = Sodium.ready
         precondition(key.count == keyLength && nonce.count == nonceLength)
         precondition(output.count == plaintext.count + tagLength)
         crypto_aead_xchacha20poly1305_ietf_encrypt(
@@ -39,6 +40,7 @@ enum AEAD {
         key: UnsafeRawBufferPointer,
         into output: UnsafeMutableRawBufferPointer
     ) -> Bool {
+        _ = Sodium.ready
         guard key.count == keyLength, nonce.count == nonceLength, ciphertext.count >= tagLength,
             output.count >= ciphertext.count - tagLength
         else { return false }

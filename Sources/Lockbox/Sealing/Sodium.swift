@@ -2,7 +2,8 @@ import Clibsodium
 
 /// libsodium, initialised.
 enum Sodium {
-    /// `sodium_malloc` aborts the process before `sodium_init`: every way into the library passes here first.
+    /// Every way into the library passes here first. Before `sodium_init`, `sodium_malloc` aborts the process; and while it
+    /// runs, on whatever thread, libsodium changes implementations under a computation, which gives a wrong tag.
     static let ready: Void = precondition(sodium_init() >= 0, "libsodium could not be initialised")
 
     static func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
