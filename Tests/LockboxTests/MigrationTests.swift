@@ -474,14 +474,7 @@ import Testing
             calls += 1
             let store = try TestStore()
             try FileManager.default.copyItem(atPath: self.store.directory, toPath: store.directory)
-            let count = Protected(0)
-            let last = calls
-            let dying = SystemCalls(fault: { _ in
-                count.withLock {
-                    $0 += 1
-                    return $0 >= last ? .failure(EIO) : nil
-                }
-            })
+            let dying = SystemCalls.failing(from: calls)
             isDone = (try? store.lockbox(TestStore.prefix, dying).migrate(migration)) != nil
 
             let lockbox = try store.lockbox()

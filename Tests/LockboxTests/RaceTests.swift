@@ -71,16 +71,29 @@ import Testing
 
     // MARK: Rotations
 
-    /// One process carries a rotation on to its end, and a third begins the next and dies, before a slower one is done: the
-    /// keys that it would drop are those of every item.
-    @Test func aRotationDropsNoKeysOfTheNext() throws {
+    /// Rotates the keys of three items; `others` run when all are under new keys, and the old ones are still there.
+    private func slowRotation(_ others: () throws -> Void) throws -> RotationReport {
         let slow = store.backend()
         for index in 0..<3 { try lockbox(slow).archiveObject("v", forKey: "\(index)") }
         var isDone = false
         let report = try slow.rotateKeys { progress in
             guard progress.completed == progress.total, !isDone else { return }
             isDone = true
-            #expect(throws: Never.self) { try store.backend().rotateKeys() }
+            #expect(throws: Never.self) { try others() }
+        }
+        #expect(isDone)
+        return report
+    }
+
+    private func expectEveryItem() throws {
+        for index in 0..<3 { #expect(try read("\(index)", store.backend()) == "v") }
+    }
+
+    /// One process carries a rotation on to its end, and a third begins the next and dies, before a slower one is done: the
+    /// keys that it would drop are those of every item.
+    @Test func aRotationDropsNoKeysOfTheNext() throws {
+        let report = try slowRotation {
+            try store.backend().rotateKeys()
             let renames = Protected(0)
             let dying = store.backend(
                 SystemCalls { call in
@@ -92,25 +105,18 @@ import Testing
             )
             _ = try? dying.rotateKeys()
         }
-        #expect(isDone && report.unreadable.isEmpty)
-        for index in 0..<3 { #expect(try read("\(index)", store.backend()) == "v") }
+        #expect(report.unreadable.isEmpty)
+        try expectEveryItem()
         #expect(try store.backend().rotateKeys().isComplete)
-        for index in 0..<3 { #expect(try read("\(index)", store.backend()) == "v") }
+        try expectEveryItem()
     }
 
     @Test func aSlowRotationCallsNothingDamagedThatIsUnderNewerKeys() throws {
-        let slow = store.backend()
-        for index in 0..<3 { try lockbox(slow).archiveObject("v", forKey: "\(index)") }
-        var isDone = false
-        let report = try slow.rotateKeys { progress in
-            guard progress.completed == progress.total, !isDone else { return }
-            isDone = true
-            #expect(throws: Never.self) {
-                try store.backend().rotateKeys()
-                try store.backend().rotateKeys()
-            }
+        let report = try slowRotation {
+            try store.backend().rotateKeys()
+            try store.backend().rotateKeys()
         }
-        #expect(isDone && report.unreadable.isEmpty)
+        #expect(report.unreadable.isEmpty)
     }
 
     @Test func readersBesideRotations() throws {

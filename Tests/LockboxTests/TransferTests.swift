@@ -229,14 +229,7 @@ import Testing
             calls += 1
             let (old, new) = (try TestStore(), try TestStore())
             try FileManager.default.copyItem(atPath: self.old.directory, toPath: old.directory)
-            let count = Protected(0)
-            let last = calls
-            let dying = SystemCalls(fault: { _ in
-                count.withLock {
-                    $0 += 1
-                    return $0 >= last ? .failure(EIO) : nil
-                }
-            })
+            let dying = SystemCalls.failing(from: calls)
             let report = try? old.backend(isSource ? dying : SystemCalls())
                 .moveItems(to: new.backend(isSource ? SystemCalls() : dying))
             isDone = report?.isComplete ?? false

@@ -79,6 +79,19 @@ final class TestStore: Sendable {
     }
 }
 
+extension SystemCalls {
+    /// From this call on nothing works any more, as for a process that is killed there.
+    static func failing(from call: Int) -> SystemCalls {
+        let count = Protected(0)
+        return SystemCalls { _ in
+            count.withLock {
+                $0 += 1
+                return $0 >= call ? .failure(EIO) : nil
+            }
+        }
+    }
+}
+
 func readBytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
 
 /// In place, so that owner and mode stay.
