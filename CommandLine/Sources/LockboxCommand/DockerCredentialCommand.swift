@@ -63,8 +63,12 @@ struct DockerCredentialCommand: ParsableCommand {
         guard let user = credentials.Username, !user.isEmpty else {
             throw Failure(.usage, "no credentials username")
         }
+        // Docker itself asks until it has one.
+        guard let secret = credentials.Secret, !secret.isEmpty else {
+            throw Failure(.usage, "no credentials secret")
+        }
         try store.unlocking {
-            let value = Credentials(Username: user, Secret: credentials.Secret ?? "")
+            let value = Credentials(Username: user, Secret: secret)
             try store.lockbox.archiveObject(value, forKey: server, label: user)
         }
     }

@@ -8,8 +8,10 @@ struct ExecCommand: ParsableCommand {
         abstract: "Run a command with items as environment variables.",
         discussion: """
             A variable's name is the item's key in capitals, with _ for everything but letters and digits: web-shop/token \
-            becomes WEB_SHOP_TOKEN. The command takes the place of lockbox, so signals and the exit status are its own. \
-            Status 127 if there is no such command, 126 if it cannot be run.
+            becomes WEB_SHOP_TOKEN. Names such as PATH and LD_PRELOAD, which decide what programs run, are refused unless \
+            --allow-variable names them. The command takes the place of lockbox, so signals and the exit status are its own. \
+            It is looked for in the PATH that lockbox was started with. Status 127 if there is no such command, 126 if it \
+            cannot be run.
 
             Example: lockbox exec --only token -- ./deploy
             """
@@ -21,6 +23,14 @@ struct ExecCommand: ParsableCommand {
         completion: .custom(Keys.keys)
     )
     var only: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Hand on this variable, although it decides what programs run. Can be repeated.",
+            valueName: "name"
+        )
+    )
+    var allowVariable: [String] = []
 
     @Argument(parsing: .postTerminator, help: "The command and its arguments.")
     var command: [String]
@@ -34,26 +44,29 @@ struct ExecCommand: ParsableCommand {
     func run() throws {
         let store = try options.store()
         let now = Date()
-        let variables = try Self.variables(only.isEmpty ? keys(store, now) : Set(only).sorted())
+        let variables = try variables(only.isEmpty ? keys(store, now) : Set(only).sorted())
         let values = try store.unlocking {
             try variables.map { name, key in (name, key, try value(key, store, now)) }
         }
-        for (name, key, value) in values {
-            if value.contains(0) {
-                throw Failure(
-                    .conflict,
-                    "The value for the key \(String(reflecting: key)) has a NUL, which no variable can hold."
-                )
-            }
-            let text = value.map { CChar(bitPattern: $0) } + [0]
-            guard setenv(name, text, 1) == 0 else {
-                throw Failure(.inputOutput, "Setting \(name) failed: \(String(cString: strerror(errno))).")
-            }
-        }
+        let search = ProgramSearch()
         // Neither is the command's business.
         unsetenv("LOCKBOX_PASSCODE")
         if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
-        try replaceProcess()
+        for (name, key, value) in values { try Self.set(name, key, value) }
+        try replaceProcess(search)
+    }
+
+    private static func set(_ name: String, _ key: String, _ value: Data) throws {
+        if value.contains(0) {
+            throw Failure(
+                .conflict,
+                "The value for the key \(String(reflecting: key)) has a NUL, which no variable can hold."
+            )
+        }
+        let text = value.map { CChar(bitPattern: $0) } + [0]
+        guard setenv(name, text, 1) == 0 else {
+            throw Failure(.inputOutput, "Setting \(name) failed: \(String(cString: strerror(errno))).")
+        }
     }
 
     /// Every key of the prefix. A variable that is missing without a word would be found out too late.
@@ -79,10 +92,13 @@ struct ExecCommand: ParsableCommand {
         )
     }
 
-    private static func variables(_ keys: [String]) throws -> [(name: String, key: String)] {
+    private func variables(_ keys: [String]) throws -> [(name: String, key: String)] {
         var taken: [String: String] = [:]
         return try keys.map { key in
-            let name = variable(key)
+            if let refusal = VariableName.refusal(ofKey: key, allowed: allowVariable) {
+                throw Failure(.conflict, "The key \(String(reflecting: key)) was refused: \(refusal).")
+            }
+            let name = VariableName.of(key: key)
             if let other = taken.updateValue(key, forKey: name) {
                 throw Failure(
                     .conflict,
@@ -94,17 +110,8 @@ struct ExecCommand: ParsableCommand {
         }
     }
 
-    private static func variable(_ key: String) -> String {
-        let name = String(
-            key.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? Character($0.uppercased()) : "_" }
-        )
-        return name.first?.isNumber == true ? "_\(name)" : name
-    }
-
-    private func replaceProcess() throws -> Never {
-        let arguments = RawArguments.last(command.count)
-        execvp(arguments[0]!, arguments)
-        let code = errno
+    private func replaceProcess(_ search: ProgramSearch) throws -> Never {
+        let code = search.replaceProcess(RawArguments.last(command.count))
         Output.note("lockbox: \(command[0].onOneLine) cannot be run: \(String(cString: strerror(code))).")
         throw ExitCode(code == ENOENT ? 127 : 126)
     }

@@ -75,10 +75,14 @@ struct GitCredentialCommand: ParsableCommand {
             expires: expiry
         )
         try store.unlocking {
+            let old = try store.backend.value(for: item.key, now: now)
             // git says so each time it has used it.
-            if try store.backend.value(for: item.key, now: now) != item.value {
-                try store.backend.write(item, policy: .replace)
+            if old == item.value { return }
+            // It may be right where there is none yet, but no slip of the hand costs the one that is there.
+            if password.isEmpty, let old, self.password(old) != password {
+                return store.say("An empty password does not replace the one that is stored.")
             }
+            try store.backend.write(item, policy: .replace)
         }
     }
 

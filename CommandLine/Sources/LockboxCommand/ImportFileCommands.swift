@@ -7,7 +7,9 @@ struct ImportEnvCommand: ParsableCommand {
         commandName: "import-env",
         abstract: "Store the variables of an .env file.",
         discussion: """
-            Each becomes a text under its name. An item that is there already with another value stays, and is named.
+            Each becomes a text under its name, also an empty one. An item that is there already with another value stays, and \
+            is named. A variable such as PATH or LD_PRELOAD, which decides what programs run, is refused unless \
+            --allow-variable names it.
 
             Example: lockbox import-env .env --remove
             """
@@ -15,10 +17,24 @@ struct ImportEnvCommand: ParsableCommand {
 
     @OptionGroup var file: ImportedFile
 
+    @Option(
+        help: ArgumentHelp(
+            "Import this variable, although it decides what programs run. Can be repeated.",
+            valueName: "name"
+        )
+    )
+    var allowVariable: [String] = []
+
     @OptionGroup var options: StoreOptions
 
     func run() throws {
-        try file.run(options, .environmentFile(at: file.file)) { .string($0, accessibility: $1) }
+        try file.run(
+            options,
+            .environmentFile(at: file.file),
+            refusing: { VariableName.refusal(ofKey: $0, allowed: allowVariable) }
+        ) {
+            .string($0, accessibility: $1)
+        }
     }
 }
 
@@ -60,6 +76,7 @@ struct ImportedFile: ParsableArguments {
     func run(
         _ options: StoreOptions,
         _ source: MigrationSource,
+        refusing refusal: (String) -> String? = { _ in nil },
         _ item: (String, Accessibility) -> Migration.Item
     ) throws {
         let store = try options.store()
@@ -69,9 +86,15 @@ struct ImportedFile: ParsableArguments {
                 "\(file.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
             )
         }
-        let items = try keys(source, store).map { item($0, itemClass.accessibility) }
-        if items.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        try store.migrate(Migration(nil, from: source, items: items, keepsOldItems: !remove), dryRun: dryRun)
+        let keys = try keys(source, store)
+        if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
+        let refused = keys.compactMap { key in refusal(key).map { (key: key, reason: $0) } }
+        let items = keys.filter { refusal($0) == nil }.map { item($0, itemClass.accessibility) }
+        try store.migrate(
+            Migration(nil, from: source, items: items, keepsOldItems: !remove),
+            dryRun: dryRun,
+            refused: refused
+        )
     }
 
     private func keys(_ source: MigrationSource, _ store: Store) throws -> [String] {

@@ -30,18 +30,25 @@ struct MigrateCommand: ParsableCommand {
 
 extension Store {
     /// Says what became of each item. What was refused makes it end with status 4.
-    func migrate(_ migration: Migration, dryRun: Bool) throws {
+    ///
+    /// - Parameter refused: What is not in the migration, and why.
+    func migrate(
+        _ migration: Migration,
+        dryRun: Bool,
+        refused: [(key: String, reason: String)] = []
+    ) throws {
         var progress = ProgressReport("migrate", quiet: choice.quiet)
         let result = try unlocking {
             defer { progress.end() }
             return try lockbox.migrate(migration, dryRun: dryRun) { progress.show($0) }
         }
         for (key, outcome) in result.outcomes { try report("\(key.onOneLine): \("\(outcome)".onOneLine)") }
-        let refused = result.refused.count
-        if refused > 0 {
+        for (key, reason) in refused { try report("\(key.onOneLine): refused: \(reason)") }
+        let count = result.refused.count + refused.count
+        if count > 0 {
             throw Failure(
                 .conflict,
-                "\(refused) of \(result.outcomes.count) items were refused, and are as they were."
+                "\(count) of \(result.outcomes.count + refused.count) items were refused, and are as they were."
             )
         }
     }

@@ -8,7 +8,8 @@ struct SetCommand: ParsableCommand {
         abstract: "Store a value, in place of what the key held before.",
         discussion: """
             The value is what standard input holds, or is asked for at a terminal. It is text, without the newline at the \
-            end if that is its only one; with --data it is kept byte for byte.
+            end if that is its only one; with --data it is kept byte for byte. An empty one is refused, as it may come from a \
+            command that failed.
 
             Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
             """
@@ -39,6 +40,9 @@ struct SetCommand: ParsableCommand {
 
     @Option(help: "A longer text for people. Not for secrets.")
     var comment: String?
+
+    @Flag(help: "Store an empty value, too.")
+    var allowEmpty = false
 
     @Flag(help: "Fail if there is such an item already.")
     var add = false
@@ -91,25 +95,42 @@ struct SetCommand: ParsableCommand {
     }
 
     private func value() throws -> ArchivedValue {
-        let input: Data
-        if Terminal.isThere(STDIN_FILENO) {
-            let typed = try Terminal.secret(
-                "Value: ",
-                otherwise: "There is no terminal to ask for the value at."
-            )
-            input = Data(typed.utf8)
-        } else {
-            input = try Input.all()
-        }
-        if data { return try ArchivedValue(data: input, format: .data) }
+        let input = try input()
         if json { return try ArchivedValue(data: Self.checked(json: input), format: .json) }
-        guard let text = String(validating: input, as: UTF8.self) else {
+        if data {
+            try checkIsMeant(isEmpty: input.isEmpty)
+            return try ArchivedValue(data: input, format: .data)
+        }
+        guard let text = String(validating: input, as: UTF8.self)?.withoutOnlyNewline else {
             throw Failure(.usage, "Standard input is not text in UTF-8. Give --data to store bytes.")
         }
-        return try ArchivedValue(data: JSONValueCoder().encode(text.withoutOnlyNewline), format: .json)
+        try checkIsMeant(isEmpty: text.isEmpty)
+        return try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
+    }
+
+    private func input() throws -> Data {
+        guard Terminal.isThere(STDIN_FILENO) else { return try Input.all() }
+        let typed = try Terminal.secret(
+            "Value: ",
+            otherwise: "There is no terminal to ask for the value at."
+        )
+        return Data(typed.utf8)
+    }
+
+    /// The command before a pipe writes nothing if it fails: that must not cost the value that is there.
+    private func checkIsMeant(isEmpty: Bool) throws {
+        if isEmpty, !allowEmpty {
+            throw Failure(
+                .usage,
+                "The value is empty. Nothing was changed. Give --allow-empty if it is to be so."
+            )
+        }
     }
 
     private static func checked(json: Data) throws -> Data {
+        if json.isEmpty {
+            throw Failure(.usage, "The value is empty, which is no JSON. Nothing was changed.")
+        }
         guard JSONValue.isStrict(json) else {
             throw Failure(.usage, "The value is not JSON in UTF-8. Leave out --json to store text.")
         }

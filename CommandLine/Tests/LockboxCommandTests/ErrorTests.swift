@@ -48,7 +48,9 @@ import Testing
         ["get", "k", "--passcode-file", "f", "--passcode-fd", "3"], ["get", ""], ["list", "--prefix", ""],
     ])
     func usage(_ arguments: [String]) throws {
-        let outcome = try sandbox.execution(arguments).run()
+        var execution = sandbox.execution(arguments)
+        execution.input = Data("v".utf8)
+        let outcome = try execution.run()
         #expect(outcome.status == 64 && isOneLine(outcome), "\(outcome.error)")
     }
 
@@ -63,7 +65,9 @@ import Testing
         ["get", "k", "--passcode-fd", "1\nhunter2"], ["--hunter2=x"], ["GET", "hunter2"],
     ])
     func whatMayBeASecretIsNotRepeated(_ arguments: [String]) throws {
-        let outcome = try sandbox.execution(arguments).run()
+        var execution = sandbox.execution(arguments)
+        execution.input = Data("v".utf8)
+        let outcome = try execution.run()
         #expect(outcome.status == 64 && isOneLine(outcome), "\(outcome.error)")
         #expect(!outcome.error.contains("hunter2"), "\(outcome.error)")
         #expect(try sandbox.lockbox("list").output == "")

@@ -23,7 +23,7 @@ import Testing
         ("\nlast", "\nlast"),
     ])
     func onlyTheNewlineOfASingleLineIsNotPartOfIt(_ input: String, _ value: String) throws {
-        #expect(try sandbox.lockbox("set", "text", text: input).status == 0)
+        #expect(try sandbox.lockbox("set", "text", "--allow-empty", text: input).status == 0)
         #expect(try sandbox.lockbox("get", "text").output == value)
     }
 
@@ -163,7 +163,7 @@ import Testing
     @Test func allNaughtyStringsComeBack() throws {
         guard let strings = try TestData.naughtyStrings() else { return }
         for string in strings {
-            #expect(try sandbox.lockbox("set", "naughty", text: string).status == 0)
+            #expect(try sandbox.lockbox("set", "naughty", "--allow-empty", text: string).status == 0)
             let read = try sandbox.lockbox("get", "naughty")
             #expect(read.bytes == Data(string.utf8), "\(string.debugDescription)")
         }

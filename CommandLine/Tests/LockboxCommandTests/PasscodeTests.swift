@@ -27,7 +27,9 @@ import Testing
         for arguments in [
             ["get", "k"], ["set", "k"], ["passcode", "remove"], ["passcode", "change"], ["unlock"],
         ] {
-            let outcome = try sandbox.execution(arguments).run()
+            var execution = sandbox.execution(arguments)
+            if arguments.first == "set" { execution.input = Data("new".utf8) }
+            let outcome = try execution.run()
             #expect(outcome.status == 2 && outcome.output == "", "\(arguments)")
             #expect(
                 outcome.error.contains("--passcode-file") && !outcome.error.contains("hunter2"),
@@ -159,7 +161,9 @@ import Testing
     @Test func removingThePasscodeAsksIfItDestroysItems() throws {
         try lockStore()
         let bound = ["set", "bound", "--class", "whenPasscodeSetThisDeviceOnly", "--passcode-file", passcode]
-        #expect(try sandbox.execution(bound).run().status == 0)
+        var storing = sandbox.execution(bound)
+        storing.input = Data("v".utf8)
+        #expect(try storing.run().status == 0)
         let kept = try sandbox.lockbox(
             "passcode",
             "remove",

@@ -1,0 +1,77 @@
+/// Environment variables that decide what code a program runs or whom it trusts, rather than what it works with. An item
+/// becomes one of these only if it was named.
+///
+/// The list is what ld.so(8) ignores in secure-execution mode, what sudo takes away (`env_delete`), and what widely used
+/// interpreters and tools document. A program may have variables of its own that do the same.
+enum DangerousVariables {
+    /// What the variable decides, as the end of a sentence; nil if it is none of these. Case counts, as it does in every
+    /// environment.
+    static func effect(of name: String) -> String? {
+        groups.first { $0.names.contains(name) || $0.prefixes.contains(where: name.hasPrefix) }?.effect
+    }
+
+    private struct Group {
+        let effect: String
+        let names: Set<String>
+        let prefixes: [String]
+
+        /// - Parameter patterns: Names, separated by spaces. A star at the end of one stands for anything.
+        init(_ effect: String, _ patterns: String) {
+            let patterns = patterns.split(separator: " ")
+            self.effect = effect
+            names = Set(patterns.filter { $0.last != "*" }.map(String.init))
+            prefixes = patterns.filter { $0.last == "*" }.map { String($0.dropLast()) }
+        }
+    }
+
+    /// Stars stand where a family is open-ended and no secret is usually kept under such a name: there is `GIT_TOKEN`, so
+    /// git's are named one by one.
+    private static let groups = [
+        Group(
+            "what the loader and the C library load",
+            "LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH GETCONF_DIR LOCPATH NLSPATH MALLOC_* TMPDIR TZDIR"
+        ),
+        Group("where host names lead", "HOSTALIASES LOCALDOMAIN NIS_PATH RES_OPTIONS RESOLV_HOST_CONF"),
+        Group(
+            "what a shell runs",
+            """
+            PATH SHELL IFS ENV BASH_* BASHOPTS SHELLOPTS PS0 PS1 PS2 PS4 PROMPT_COMMAND CDPATH GLOBIGNORE FPATH ZDOTDIR \
+            NULLCMD READNULLCMD
+            """
+        ),
+        Group("where programs look for their settings", "HOME XDG_* TERMCAP TERMINFO* TERMPATH"),
+        Group(
+            "what an interpreter loads",
+            """
+            PYTHON* PERL* RUBYLIB RUBYOPT RUBYPATH RUBYSHELL GEM_HOME GEM_PATH BUNDLE_APP_CONFIG BUNDLE_GEMFILE BUNDLE_PATH \
+            NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE NPM_CONFIG_* CLASSPATH JAVA_HOME JAVA_OPTS JAVA_TOOL_OPTIONS \
+            JDK_JAVA_OPTIONS _JAVA_OPTIONS LUA_* PHPRC PHP_INI_SCAN_DIR TCLLIBPATH TCL_LIBRARY GUILE_* R_ENVIRON* R_HOME \
+            R_LIBS* R_PROFILE* JULIA_* ERL_* CORECLR_* DOTNET_ADDITIONAL_DEPS DOTNET_ROOT* DOTNET_SHARED_STORE \
+            DOTNET_STARTUP_HOOKS AWKPATH AWKLIBPATH
+            """
+        ),
+        Group(
+            "what tools start",
+            """
+            EDITOR VISUAL EXINIT VIMINIT PAGER MANPAGER LESS LESSOPEN LESSCLOSE LESSEDIT LESSKEY* BROWSER GIT_ASKPASS \
+            GIT_CONFIG* GIT_DIR GIT_EDITOR GIT_EXEC_PATH GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR \
+            GIT_SSH* GIT_TEMPLATE_DIR SSH_ASKPASS* SSH_SK_PROVIDER SUDO_ASKPASS SUDO_EDITOR RSYNC_RSH TAR_OPTIONS
+            """
+        ),
+        Group(
+            "what is used to build programs",
+            """
+            CC CXX CPP LD MAKEFILES MAKEFLAGS GNUMAKEFLAGS COMPILER_PATH GCC_EXEC_PREFIX CMAKE_* PKG_CONFIG* RUSTC* RUSTFLAGS \
+            CARGO_BUILD_* CARGO_HOME CARGO_TARGET_* GOENV GOFLAGS GOROOT GOTOOLCHAIN SWIFT_*
+            """
+        ),
+        Group(
+            "whom programs trust, or who can read what they send",
+            """
+            OPENSSL_* SSL_CERT_* SSLKEYLOGFILE CURL_CA_BUNDLE CURL_HOME REQUESTS_CA_BUNDLE WGETRC NODE_EXTRA_CA_CERTS \
+            NODE_TLS_REJECT_UNAUTHORIZED GIT_SSL_* KRB5_CONFIG
+            """
+        ),
+        Group("which store lockbox uses", "LOCKBOX_*"),
+    ]
+}
