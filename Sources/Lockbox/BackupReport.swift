@@ -8,7 +8,7 @@ public struct ExportReport: Sendable {
 }
 
 /// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` does with an item that is there already, and is
-/// not the same as the backup's.
+/// not the same as the backup's. One that has expired counts as absent.
 public enum ImportPolicy: Sendable, Hashable, CaseIterable {
     /// Keeps the store's item.
     case keep

@@ -69,6 +69,13 @@ extension Lockbox {
         try await offPool { try $0.allAttributes() }
     }
 
+    /// As the method of the same name that is not async. `body` runs on another thread.
+    public func forEachItem(
+        _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
+    ) async throws {
+        try await offPool { try $0.forEachItem(body) }
+    }
+
     /// As the method of the same name that is not async.
     public func removeAllObjects() async throws {
         try await offPool { try $0.removeAllObjects() }
@@ -149,6 +156,13 @@ extension Lockbox {
     /// As the method of the same name that is not async.
     public static func allAttributes() async throws -> [String: ItemAttributes] {
         try await `default`.allAttributes()
+    }
+
+    /// As the method of the same name that is not async. `body` runs on another thread.
+    public static func forEachItem(
+        _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
+    ) async throws {
+        try await `default`.forEachItem(body)
     }
 
     /// As the method of the same name that is not async.

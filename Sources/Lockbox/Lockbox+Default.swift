@@ -113,6 +113,15 @@ extension Lockbox {
         try `default`.allAttributes()
     }
 
+    /// Hands the key and the attributes of every item of the ``default`` to `body`.
+    ///
+    /// - Throws: As the instance method, and as ``default``.
+    public static func forEachItem(_ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void)
+        throws
+    {
+        try `default`.forEachItem(body)
+    }
+
     /// Removes every item of the ``default``'s prefix, and of no other.
     ///
     /// - Throws: As the instance method, and as ``default``.

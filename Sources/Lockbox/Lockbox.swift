@@ -167,6 +167,16 @@ public struct Lockbox: Sendable {
         return Dictionary(all.map { ($0.key.key, $0.value) }) { first, _ in first }
     }
 
+    /// Hands the key and the attributes of every item of this prefix to `body`. For prefixes with very many items: what
+    /// `allAttributes()` returns takes some 600 MB for a million of them, this some 140 MB while it runs.
+    ///
+    /// - Parameter body: Is called with one item after the other, in no order: items that have not expired, locked ones too. It
+    ///   may use this instance. What it throws is thrown on, and ends the list.
+    /// - Throws: ``LockboxError``, also if one of the items is damaged.
+    public func forEachItem(_ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void) throws {
+        try backend.forEachItem(prefix: keyPrefix, now: now()) { try body($0.key, $1) }
+    }
+
     /// Removes every item of this prefix, and of no other; also those that are locked, damaged or expired.
     ///
     /// - Throws: ``LockboxError``. Some of the items may then have been removed.

@@ -65,6 +65,16 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if those of one item cannot be read.
     func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes]
 
+    /// Hands the attributes of every item of `prefix` that is there at `now` to `body`, without keeping those of all in memory. By
+    /// default those of ``attributes(prefix:now:)``.
+    ///
+    /// - Parameters:
+    ///   - prefix: Whose items.
+    ///   - now: Items that are expired then are absent.
+    ///   - body: Is called with one item after the other, in no order. It may use the backend. What it throws is thrown on.
+    /// - Throws: ``LockboxError`` if those of one item cannot be read.
+    func forEachItem(prefix: String, now: Date, _ body: (ItemKey, ItemAttributes) throws -> Void) throws
+
     /// Every prefix that has items, expired ones included. Not those that begin with a NUL: they are Lockbox's own.
     ///
     /// - Throws: ``LockboxError`` if they cannot be read.
@@ -105,6 +115,19 @@ public protocol LockboxBackend: Sendable {
 }
 
 extension LockboxBackend {
+    /// The items of ``attributes(prefix:now:)``, all of which are in memory meanwhile.
+    ///
+    /// - Parameters:
+    ///   - prefix: Whose items.
+    ///   - now: Items that are expired then are absent.
+    ///   - body: Is called with one item after the other. What it throws is thrown on.
+    /// - Throws: What ``attributes(prefix:now:)`` throws.
+    public func forEachItem(prefix: String, now: Date, _ body: (ItemKey, ItemAttributes) throws -> Void)
+        throws
+    {
+        for (key, attributes) in try attributes(prefix: prefix, now: now) { try body(key, attributes) }
+    }
+
     /// The value of ``item(for:now:)``: the whole item is read for it.
     ///
     /// - Parameters:

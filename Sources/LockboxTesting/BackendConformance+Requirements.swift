@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Lockbox
 
@@ -9,7 +8,7 @@ extension BackendConformance {
         expiry,
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
-        classes, changeOfClass, update, updateAcrossPrefixes, manyThreads,
+        classes, changeOfClass, update, updateAcrossPrefixes, updateIsOneStep, manyThreads,
     ]
 
     private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") {
@@ -359,53 +358,5 @@ extension BackendConformance {
         try backend.backend.update(key, now: Subject.now) { _ in nil }
         try backend.expect(backend.text(key) == nil, "not removed")
         try backend.backend.update(key, now: Subject.now) { _ in nil }
-    }
-
-    // MARK: Threads
-
-    private static let manyThreads = BackendConformance("threads get in nobody's way") { backend in
-        let failures = Protected<[any Error]>([])
-        DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            do {
-                for round in 0..<10 {
-                    try backend.write(backend.item(backend.key("shared"), "thread \(thread)"))
-                    try backend.write(backend.item(backend.key("own \(thread)"), "round \(round)"))
-                    try backend.expect(
-                        backend.text(backend.key("shared")) != nil,
-                        "the shared item is absent"
-                    )
-                }
-            } catch {
-                failures.withLock { $0.append(error) }
-            }
-        }
-        if let error = failures.withLock({ $0.first }) { throw error }
-        try backend.expect(
-            backend.text(backend.key("shared"))?.hasPrefix("thread ") == true,
-            "no thread's value"
-        )
-        for thread in 0..<8 {
-            try backend.expect(
-                backend.text(backend.key("own \(thread)")) == "round 9",
-                "thread \(thread) lost a value"
-            )
-        }
-        try backend.write(backend.item(backend.key("counter"), "0"))
-        DispatchQueue.concurrentPerform(iterations: 8) { _ in
-            try? backend.backend.update(backend.key("counter"), now: Subject.now) { old in
-                let count = old.flatMap { Int(String(decoding: $0.value.data, as: UTF8.self)) } ?? 0
-                return try backend.item(backend.key("counter"), "\(count + 1)")
-            }
-        }
-        try backend.expect(backend.text(backend.key("counter")) == "8", "updates were lost")
-        let added = Protected(0)
-        DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            if (try? backend.write(backend.item(backend.key("contested"), "thread \(thread)"), .addOnly))
-                != nil
-            {
-                added.withLock { $0 += 1 }
-            }
-        }
-        try backend.expect(added.withLock { $0 } == 1, "more than one thread added one key")
     }
 }

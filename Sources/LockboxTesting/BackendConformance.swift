@@ -13,7 +13,7 @@ import Lockbox
 ///
 /// With any other test library, `try BackendConformance.checkAll { MyBackend() }` in one test.
 ///
-/// The checks give every date themselves: none of them sleeps, or goes by the clock.
+/// The checks give every date themselves. One waits three times for a tenth of a second, in which nothing may happen.
 public struct BackendConformance: Sendable, CustomStringConvertible {
     /// What is required, in a few words.
     public let description: String

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Lockbox
 
@@ -57,5 +58,50 @@ struct Subject: Sendable {
 
     func keys(prefix: String = Self.prefix, at now: Date = Self.now) throws -> Set<String> {
         Set(try backend.attributes(prefix: prefix, now: now).keys.map(\.key))
+    }
+
+    /// Appends a text to an item's in one update.
+    ///
+    /// - Parameter meanwhile: Runs after the item has been read, and before it is written.
+    func append(_ text: String, to key: ItemKey, _ meanwhile: () -> Void = {}) throws {
+        try backend.update(key, now: Self.now) { old in
+            let before = old.map { String(decoding: $0.value.data, as: UTF8.self) } ?? ""
+            meanwhile()
+            return try item(key, before + text)
+        }
+    }
+
+    /// Makes another call while an update of the item "0", which appends "a", is between reading and writing. Of the two calls
+    /// one must come after the other.
+    ///
+    /// - Parameters:
+    ///   - name: Of the other call, in few words.
+    ///   - expected: What may be there afterwards.
+    ///   - call: The other call. It gets time to be done too early, which it must not.
+    func interruptUpdate(
+        _ name: String,
+        expecting expected: Set<String?>,
+        _ call: @escaping @Sendable (ItemKey) throws -> Void
+    )
+        throws
+    {
+        let key = try key(name)
+        try write(item(key, "0"))
+        let error = Protected<(any Error)?>(nil)
+        let isDone = DispatchSemaphore(value: 0)
+        var thread: Thread?
+        try append("a", to: key) {
+            if thread != nil { return }  // it may be called again
+            thread = Thread {
+                do { try call(key) } catch let failure { error.withLock { $0 = failure } }
+                isDone.signal()
+            }
+            thread?.start()
+            if isDone.wait(timeout: .now() + 0.1) == .success { isDone.signal() }
+        }
+        isDone.wait()
+        if let error = error.withLock({ $0 }) { throw error }
+        let found = try text(key)
+        try expect(expected.contains(found), "\(name) came in between: \(found ?? "nothing") is there")
     }
 }

@@ -123,6 +123,9 @@ extension KeyStore {
         let records = try userUnlock.records(of: opened.keybag, device: device)
         // Who has the keys from the kernel goes on having them from there.
         let isOwn = try own().keyring.isComplete
+        if keybag.passcode != nil, let passcodeKey {
+            userUnlock.announce(records, for: keybag, keys, passcodeKey: passcodeKey, device: device)
+        }
         try write(keybag, device)
         _ = try load(passcodeKey: isOwn ? passcodeKey : nil)
         // Without the passcode's key what is in the kernel cannot be made anew, and is still right.

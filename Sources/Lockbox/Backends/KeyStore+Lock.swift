@@ -5,7 +5,7 @@ extension KeyStore {
     var lockState: LockState {
         get throws {
             guard try keyring(creating: false) != nil else { return .noPasscode }
-            let opened = try withSettledUserUnlock(own())
+            let opened = try withUserUnlock(own())
             if opened.keybag.passcode == nil { return .noPasscode }
             if opened.keyring.isOpen(.whenUnlocked) { return .unlocked }
             return opened.keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
@@ -19,7 +19,7 @@ extension KeyStore {
             let own = try own()
             if own.keybag.passcode == nil { return nil }
             if own.keyring.isOpen(.whenUnlocked) { return .process }
-            return try withSettledUserUnlock(own).keyring.isOpen(.whenUnlocked) ? .user : nil
+            return try withUserUnlock(own).keyring.isOpen(.whenUnlocked) ? .user : nil
         }
     }
 

@@ -26,11 +26,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     /// The store's keys; nil if there is no store and none is to be made.
     func keyring(creating: Bool) throws -> Keyring? {
-        if let opened = opened.withLock({ $0 }) { return try withSettledUserUnlock(opened).keyring }
-        if let opened = try load() { return try withSettledUserUnlock(opened).keyring }
+        if let opened = opened.withLock({ $0 }) { return try withUserUnlock(opened).keyring }
+        if let opened = try load() { return try withUserUnlock(opened).keyring }
         if try hasItems() {
             // The keybag comes before the first item: another process may just have made both.
-            if let opened = try load() { return try withSettledUserUnlock(opened).keyring }
+            if let opened = try load() { return try withUserUnlock(opened).keyring }
             throw keybagIsMissing
         }
         return creating ? try create().keyring : nil
@@ -41,7 +41,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// - Parameter creating: whether a store is to be made if there is none; otherwise that is an error.
     func currentKeyring(creating: Bool = false) throws -> Keyring {
         if creating { _ = try keyring(creating: true) }
-        return try withSettledUserUnlock(own()).keyring
+        return try withUserUnlock(own()).keyring
     }
 
     var isLockedIntoMemory: Bool {
@@ -49,10 +49,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
     }
 
-    /// Throws if the store was there, and has gone.
-    func checkIsThere() throws {
-        if try storage.revision(of: Self.keybagRecord) == nil { throw keybagIsMissing }
-    }
+    /// Throws if the store has gone, or another one is in its place.
+    func checkIsThere() throws { _ = try own() }
 
     /// Every run of Argon2id goes through here.
     func derive<Result>(
@@ -68,18 +66,22 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     static var keybagRecord: RecordName { RecordName(name: "keybag") }
     private static var deviceKeyRecord: RecordName { RecordName(name: "device-key") }
 
+    private func keybagRevision() throws -> RecordRevision? {
+        try storage.revision(of: Self.keybagRecord, maximum: Keybag.maximumLength)
+    }
+
     func current() throws -> OpenedKeybag { try withUserUnlock(own()) }
 
     /// As ``keyring(creating:)``, with keybag and device key read and checked anew, whatever is open already.
     func checkedKeyring() throws -> Keyring? {
         guard try keyring(creating: false) != nil else { return nil }
         guard let opened = try load() else { throw keybagIsMissing }
-        return try withSettledUserUnlock(opened).keyring
+        return try withUserUnlock(opened).keyring
     }
 
     /// What of the keybag, as it is in the store now, this process has opened itself.
     func own() throws -> OpenedKeybag {
-        let revision = try storage.revision(of: Self.keybagRecord)
+        let revision = try keybagRevision()
         if let opened = opened.withLock({ $0 }), opened.revision == revision { return opened }
         guard let opened = try load() else { throw keybagIsMissing }
         return opened
@@ -92,14 +94,14 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     func load(passcodeKey: SecretKey? = nil, of block: PasscodeBlock? = nil) throws -> OpenedKeybag? {
         try changes.withLock {
             // Taken first: if the keybag changes in between, it is only read once more.
-            guard let revision = try storage.revision(of: Self.keybagRecord) else { return nil }
+            guard let revision = try keybagRevision() else { return nil }
             let device = try deviceKey()
             let keybag = try read(Self.keybagRecord, maximum: Keybag.maximumLength) { record in
                 try Keybag(UnsafeRawBufferPointer(record), deviceKey: device)
             }
             guard let keybag else { throw keybagIsMissing }
             let before = opened.withLock { $0 }
-            if let before, before.keybag.storeID != keybag.storeID { throw keybagIsForeign }
+            if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
             let passcodeKey = block == nil || block == keybag.passcode ? passcodeKey : nil
             let known = before?.keybag.passcode == keybag.passcode ? before?.passcodeKey : nil
             let wrapping = WrappingKeys(device: device, passcode: passcodeKey ?? known)
@@ -112,52 +114,48 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    /// As ``withUserUnlock(_:)``. A keybag that another process is writing may have come before the record that goes with
-    /// it: that process is waited for, once. Not for who holds the root's lock.
-    func withSettledUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
-        let opened = try withUserUnlock(own)
-        if opened.keyring.isComplete || shared.withLock({ $0 }) != nil { return opened }
-        let found = userUnlock.find(for: own.keyring).filter { !isWorthless($0, own.keyring) }
-        if found.isEmpty { return opened }
-        storage.waitForWriter()
-        let current = try self.own()
-        let settled = try userUnlock(of: current)
-        worthless.withLock { worthless in
-            let known = worthless.flatMap { $0.own === current.keyring ? $0.found : nil } ?? []
-            worthless = (known + settled.worthless, current.keyring)
+    /// With the keys that the user has unlocked for every process, if not all are open anyway. Waits for nobody.
+    func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
+        if own.keyring.isComplete { return own }
+        var seen: [UserUnlock.Found] = []
+        while true {
+            var found: [UserUnlock.Found] = []
+            for record in userUnlock.find(for: own.keyring) {
+                found.append(record)
+                if let opened = try open(record, own) { return opened }
+            }
+            // Who rewrites the keybag puts other records there: one of them may have been missed while they changed.
+            if found == seen { break }
+            seen = found
         }
-        return settled.opened
+        shared.withLock { $0 = nil }
+        return own
+    }
+
+    /// Nil if the record opens nothing.
+    private func open(_ found: UserUnlock.Found, _ own: OpenedKeybag) throws -> OpenedKeybag? {
+        if isWorthless(found, own.keyring) { return nil }
+        if let shared = shared.withLock({ $0 }), shared.found == found, shared.own === own.keyring {
+            return shared.opened
+        }
+        // What is new in the kernel may go with a new keybag.
+        let own = try self.own()
+        switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, found, device: deviceKey()) }) {
+        case .opened(let opened):
+            shared.withLock { $0 = SharedKeybag(found: found, own: own.keyring, opened: opened) }
+            return opened
+        case .worthless:
+            worthless.withLock { worthless in
+                let known = worthless.flatMap { $0.own === own.keyring ? $0.found : nil } ?? []
+                worthless = (known + [found], own.keyring)
+            }
+            return nil
+        case .unread: return nil
+        }
     }
 
     private func isWorthless(_ found: UserUnlock.Found, _ own: Keyring) -> Bool {
         worthless.withLock { $0.map { $0.own === own && $0.found.contains(found) } ?? false }
-    }
-
-    /// With the keys that the user has unlocked for every process, if not all are open anyway.
-    func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag { try userUnlock(of: own).opened }
-
-    private func userUnlock(of own: OpenedKeybag) throws -> (
-        opened: OpenedKeybag, worthless: [UserUnlock.Found]
-    ) {
-        if own.keyring.isComplete { return (own, []) }
-        var worthless: [UserUnlock.Found] = []
-        for found in userUnlock.find(for: own.keyring) where !isWorthless(found, own.keyring) {
-            if let shared = shared.withLock({ $0 }), shared.found == found, shared.own === own.keyring {
-                return (shared.opened, [])
-            }
-            // What is new in the kernel may go with a new keybag.
-            let own = try self.own()
-            switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, found, device: deviceKey()) })
-            {
-            case .opened(let opened):
-                shared.withLock { $0 = SharedKeybag(found: found, own: own.keyring, opened: opened) }
-                return (opened, [])
-            case .worthless: worthless.append(found)
-            case .unread: break
-            }
-        }
-        shared.withLock { $0 = nil }
-        return (own, worthless)
     }
 
     @discardableResult
@@ -253,6 +251,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     private var keybagIsForeign: LockboxError {
         .authenticationFailed(record: storage.location(of: Self.keybagRecord))
+    }
+
+    private var storeIsReplaced: LockboxError {
+        .storageFailure(operation: "stat", path: storage.location(of: Self.keybagRecord), errno: ESTALE)
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {

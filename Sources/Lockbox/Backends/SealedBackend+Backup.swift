@@ -42,12 +42,13 @@ extension SealedBackend {
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let places = try keys.keyring(creating: false).map { try items($0, prefix: prefix) }
-        for (number, place) in (places ?? []).enumerated() {
+        let scopes = try keys.keyring(creating: false).map { try items($0, prefix: prefix) } ?? []
+        let total = scopes.reduce(0) { $0 + $1.count }
+        for (number, place) in scopes.joined().enumerated() {
             try export(place, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
             }
-            progress(StoreProgress(completed: number + 1, total: places?.count ?? 0))
+            progress(StoreProgress(completed: number + 1, total: total))
         }
         let count = UInt64(report.exported)
         try writer.write(BackupRecord.seal(.end(count: count), index: count, header: header, key: key))
@@ -61,13 +62,10 @@ extension SealedBackend {
         return report
     }
 
-    /// Listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
-    private func items(_ keyring: Keyring, prefix: String?) throws -> [ItemRecord] {
+    private func items(_ keyring: Keyring, prefix: String?) throws -> [ItemRecords] {
         let chosen = prefix.map(keyring.scopeName)
         let scopes = try storage.scopes().filter { chosen == nil ? keyring.isScopeName($0) : $0 == chosen }
-        return try scopes.flatMap { scope in
-            try storage.withLockIfAllowed(on: scope) { try items(scope: scope) }
-        }
+        return try scopes.map { try items(scope: $0) }
     }
 
     private func export(
@@ -90,7 +88,7 @@ extension SealedBackend {
     /// in it is open.
     ///
     /// An import that was interrupted can be run again, under any policy: items that are there exactly as they are in the
-    /// backup do not count as existing.
+    /// backup do not count as existing, nor do expired ones.
     ///
     /// - Parameters:
     ///   - path: The file.
@@ -111,6 +109,7 @@ extension SealedBackend {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         let key = try reader.key(header, passphrase)
+        let today = Date()
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
         try reader.read(key, header) { item in
@@ -119,61 +118,68 @@ extension SealedBackend {
             if let keyring, !keyring.isOpen(accessibility) {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
-            let old = try standing(item.key)
-            if existing == .fail, old != .absent, old != .item(item) {
+            // Of any policy: what cannot be read is found out before anything is written.
+            let old = try standing(item, today)
+            if existing == .fail, old == .other {
                 throw LockboxError.duplicateItem(key: item.key.key)
             }
         }
         var report = ImportReport()
         var completed = 0
         try reader.read(key, header) { item in
-            try restore(item, existing, &report)
+            try restore(item, existing, today, &report)
             completed += 1
             progress(StoreProgress(completed: completed, total: total))
         }
         return report
     }
 
-    /// What a store has under a key that a backup has, too.
-    private enum Standing: Equatable {
+    /// What a store has under the key of a backup's item.
+    private enum Standing {
+        /// Nothing, or an expired item, which is in nobody's way.
         case absent
-        case item(StoredItem)
-        /// Not what is in the backup, whatever it was.
-        case damaged
+        case same
+        /// Another item, or a damaged one.
+        case other
     }
 
-    private func standing(_ key: ItemKey) throws -> Standing {
+    private func standing(_ item: StoredItem, _ today: Date) throws -> Standing {
         do {
-            return try item(for: key, now: ItemAttributes.beforeAnyExpiry).map(Standing.item) ?? .absent
+            guard let old = try self.item(for: item.key, now: ItemAttributes.beforeAnyExpiry) else {
+                return .absent
+            }
+            if old == item { return .same }
+            return old.attributes.isExpired(at: today) ? .absent : .other
         } catch LockboxError.corrupt, LockboxError.authenticationFailed {
-            return .damaged
+            return .other
+        } catch LockboxError.interactionNotAllowed(let accessibility) {
+            // Its expiry can be read all the same.
+            if try attributes(for: item.key, now: today) == nil { return .absent }
+            throw LockboxError.interactionNotAllowed(accessibility)
         }
     }
 
-    private func restore(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport) throws {
-        switch (try standing(item.key), policy) {
-        case (.item(item), _): report.unchanged += 1
-        case (.item, .keep), (.damaged, .keep): report.kept.append(item.key)
-        case (.item, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
-        case (.item, .replace), (.damaged, .replace):
+    private func restore(
+        _ item: StoredItem,
+        _ policy: ImportPolicy,
+        _ today: Date,
+        _ report: inout ImportReport
+    ) throws {
+        switch (try standing(item, today), policy) {
+        case (.same, _): report.unchanged += 1
+        case (.other, .keep): report.kept.append(item.key)
+        case (.other, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+        case (.other, .replace):
             try overwrite(item)
             report.imported += 1
-        case (.absent, _): try restoreAbsent(item, policy, &report)
+        case (.absent, _):
+            if try add(item, now: today) {
+                report.imported += 1
+            } else {
+                // What another process has written since then is there already, too.
+                try restore(item, policy, today, &report)
+            }
         }
-    }
-
-    private func restoreAbsent(_ item: StoredItem, _ policy: ImportPolicy, _ report: inout ImportReport)
-        throws
-    {
-        var isKept = false
-        try update(item.key, now: ItemAttributes.beforeAnyExpiry) { current in
-            // What another process has written since then is there already, too.
-            guard let current, current != item, policy != .replace else { return item }
-            if policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
-            isKept = true
-            return current
-        }
-        if isKept { report.kept.append(item.key) } else { report.imported += 1 }
     }
 }
 

@@ -19,17 +19,18 @@ extension SealedBackend {
         let keyring = try keys.currentKeyring()
         var report = RotationReport()
         var left: [String: LockboxError] = [:]
-        let items = try allItems(keyring)
-        for (index, item) in items.enumerated() {
+        let scopes = try allItems(keyring)
+        let total = scopes.reduce(0) { $0 + $1.count }
+        for (index, item) in scopes.joined().enumerated() {
             do {
                 if try reseal(item) { report.resealed += 1 }
             } catch let error as LockboxError {
                 report.unreadable[storage.location(of: item.record)] = error
             }
-            progress(StoreProgress(completed: index + 1, total: items.count))
+            progress(StoreProgress(completed: index + 1, total: total))
         }
         // Looked at once more: a key that is dropped too early is the loss of an item.
-        for item in try allItems(keyring) {
+        for item in try allItems(keyring).joined() {
             let location = storage.location(of: item.record)
             do {
                 // None: it was removed since it was listed.
@@ -46,11 +47,10 @@ extension SealedBackend {
         return report
     }
 
-    /// Every item of the store, listed while nobody writes: some file systems leave out a file that is replaced meanwhile.
-    /// A writer that began with the old keys of a rotation has finished when its scope's lock is had; one that begins later
-    /// has the new ones. So no item under old keys is missing here.
-    private func allItems(_ keyring: Keyring) throws -> [ItemRecord] {
-        try storage.scopes().filter(keyring.isScopeName).flatMap { scope in
+    /// Every item of the store. A writer that began with the old keys of a rotation has finished when its scope's lock is had;
+    /// one that begins later has the new ones. So no item under old keys is missing here.
+    private func allItems(_ keyring: Keyring) throws -> [ItemRecords] {
+        try storage.scopes().filter(keyring.isScopeName).map { scope in
             try storage.withLock(on: scope) { try items(scope: scope) }
         }
     }

@@ -17,47 +17,53 @@ extension SealedBackend {
             return report
         }
         guard let keyring else { return report }
-        let records = try records(keyring, &report)
-        for (number, record) in records.enumerated() {
-            do { try verify(record, keyring, &report) } catch let error as LockboxError {
-                let location = storage.location(of: record)
-                if try isOfAnotherStore(record, keyring) {
-                    report.add(.foreign, location, "it is damaged, or another store's")
-                } else {
-                    report.add(error, location)
-                }
-            }
-            progress(StoreProgress(completed: number + 1, total: records.count))
+        let scopes = try scopes(keyring, &report)
+        let total = scopes.reduce(0) { $0 + $1.count }
+        for (number, place) in scopes.joined().enumerated() {
+            try verify(place, keyring, &report)
+            progress(StoreProgress(completed: number + 1, total: total))
         }
         return report
     }
 
-    /// Every record of the store, whatever it is.
-    private func records(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [RecordName] {
-        var records: [RecordName] = []
+    /// Every item of the store. What else there is, is reported.
+    private func scopes(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
+        var scopes: [ItemRecords] = []
         for scope in try storage.scopes() {
             guard keyring.isScopeName(scope) else {
                 report.add(.foreign, scope, "it is no folder of this store")
                 continue
             }
-            do {
-                records += try storage.names(scope: scope).map { RecordName(scope: scope, name: $0) }
-            } catch let error as LockboxError {
+            do { scopes.append(try items(scope: scope, reporting: &report)) } catch let error as LockboxError
+            {
                 report.add(error, scope)
             }
         }
-        return records
+        return scopes
     }
 
-    private func verify(_ record: RecordName, _ keyring: Keyring, _ report: inout VerifyReport) throws {
-        if let id = RecordID(name: record.name) {
-            try verify(ItemRecord(record: record, id: id), keyring, &report)
-        } else {
+    private func items(scope: String, reporting report: inout VerifyReport) throws -> ItemRecords {
+        var items = ItemRecords(scope: scope)
+        try storage.forEachName(in: scope) { name in
+            if let id = RecordID(name: name) { return items.ids.append(id) }
+            let record = RecordName(scope: scope, name: name)
             report.add(.foreign, storage.location(of: record), "it is no item")
         }
+        return items
     }
 
     private func verify(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        do { try check(place, keyring, &report) } catch let error as LockboxError {
+            let location = storage.location(of: place.record)
+            if try isOfAnotherStore(place.record, keyring) {
+                report.add(.foreign, location, "it is damaged, or another store's")
+            } else {
+                report.add(error, location)
+            }
+        }
+    }
+
+    private func check(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
         guard try metadata(place, keyring) != nil else { return }  // removed meanwhile
         do {
             _ = try read(place, keyring, upTo: .max) {

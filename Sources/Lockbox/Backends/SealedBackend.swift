@@ -56,14 +56,23 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 
     /// See ``LockboxBackend/attributes(prefix:now:)``.
     public func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
-        guard let keyring = try keys.keyring(creating: false) else { return [:] }
         var found: [ItemKey: ItemAttributes] = [:]
-        for item in try existingItems(scope: scope(of: prefix, keyring)) {
+        try forEachItem(prefix: prefix, now: now) { found[$0] = $1 }
+        return found
+    }
+
+    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. A million items take some 140 MB of memory meanwhile.
+    public func forEachItem(prefix: String, now: Date, _ body: (ItemKey, ItemAttributes) throws -> Void)
+        throws
+    {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        let items = try items(scope: scope(of: prefix, keyring))
+        if items.isEmpty { try keys.checkIsThere() }
+        for item in items {
             // None: it was removed since the names were read.
             guard let metadata = try metadata(item, keyring) else { continue }
-            if !metadata.attributes.isExpired(at: now) { found[metadata.key] = metadata.attributes }
+            if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
-        return found
     }
 
     /// See ``LockboxBackend/prefixes()``.
@@ -110,6 +119,17 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         }
     }
 
+    /// Stores the item as it is, dates included, where there is none, or one that has expired by `now`, be it locked. False
+    /// if there is another.
+    func add(_ item: StoredItem, now: Date) throws -> Bool {
+        var isFree = false
+        try change(item.key, creating: true) { place, keyring in
+            isFree = try !existing(place, keyring, at: now).exists
+            if isFree { try storage.replace(place.record, seal(item, place.id, keyring)) }
+        }
+        return isFree
+    }
+
     /// See ``LockboxBackend/update(_:now:_:)``.
     public func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
         // Without a store there is no item, and a store is made only for something to be in it.
@@ -128,7 +148,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     public func remove(_ key: ItemKey) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let record = place(of: key, keyring).record
-        if try storage.revision(of: record) == nil {
+        if try !storage.exists(record) {
             // There may be no folder for a lock either, and need not be.
             try storage.remove([], scope: record.scope)
             return try keys.checkIsThere()
@@ -139,16 +159,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     /// See ``LockboxBackend/removeAll(prefix:)``.
     public func removeAll(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        let scope = scope(of: prefix, keyring)
-        try removeItems(scope: scope) { _ in true }
+        try removeItems(scope: scope(of: prefix, keyring)) { _ in true }
     }
 
     /// See ``LockboxBackend/removeExpired(prefix:now:)``.
     @discardableResult
     public func removeExpired(prefix: String, now: Date) throws -> Int {
         guard let keyring = try keys.keyring(creating: false) else { return 0 }
-        let scope = scope(of: prefix, keyring)
-        return try removeItems(scope: scope) { item in
+        return try removeItems(scope: scope(of: prefix, keyring)) { item in
             // What cannot be read is not known to be expired.
             try existing(item, keyring, at: now) == .expired
         }
@@ -158,8 +176,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     func removeUnopenableItems(of accessibility: Accessibility) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for scope in try storage.scopes() where keyring.isScopeName(scope) {
-            // Also where there seem to be none: one may just be being written.
-            try removeChosenItems(scope: scope) { item in
+            // One may just be being written: its writer has finished when the lock is had.
+            try storage.withLock(on: scope) {}
+            try removeItems(scope: scope) { item in
                 guard let seal = try? seal(of: item), seal.accessibility == accessibility else {
                     return false
                 }
@@ -169,22 +188,26 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         }
     }
 
-    @discardableResult
-    private func removeItems(scope: String, where isChosen: (ItemRecord) throws -> Bool) throws -> Int {
-        if try existingItems(scope: scope).isEmpty {
-            try storage.remove([], scope: scope)
-            return 0
-        }
-        return try removeChosenItems(scope: scope, where: isChosen)
-    }
+    /// Others take turns with this: no lock is held for more than one of these batches.
+    private static var removalBatch: Int { 250 }
 
     @discardableResult
-    private func removeChosenItems(scope: String, where isChosen: (ItemRecord) throws -> Bool) throws -> Int {
-        try storage.withLock(on: scope) {
-            let names = try items(scope: scope).filter(isChosen).map(\.record.name)
-            try storage.remove(names, scope: scope)
-            return names.count
+    private func removeItems(scope: String, where isChosen: (ItemRecord) throws -> Bool) throws -> Int {
+        let items = try items(scope: scope)
+        if items.isEmpty {
+            try storage.remove([], scope: scope)
+            try keys.checkIsThere()
         }
+        var count = 0
+        for start in stride(from: 0, to: items.count, by: Self.removalBatch) {
+            let batch = items[start..<min(start + Self.removalBatch, items.count)]
+            count += try storage.withLock(on: scope) {
+                let names = try batch.filter(isChosen).map(\.record.name)
+                try storage.remove(names, scope: scope)
+                return names.count
+            }
+        }
+        return count
     }
 
     // MARK: One record
@@ -306,26 +329,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         return ItemRecord(record: RecordName(scope: scope(of: key.prefix, keyring), name: id.name), id: id)
     }
 
-    /// The scope's items. If there are none, that must not be because the whole store has gone.
-    private func existingItems(scope: String) throws -> [ItemRecord] {
-        let items = try completeItems(scope: scope)
-        if items.isEmpty { try keys.checkIsThere() }
-        return items
-    }
-
-    /// A folder that is read in several pieces may leave out files that are replaced meanwhile, as seen on tmpfs and btrfs,
-    /// where the first piece has some 370 names. So a larger one is read once more while nobody writes.
-    private func completeItems(scope: String) throws -> [ItemRecord] {
-        let items = try items(scope: scope)
-        if items.count <= 256 { return items }
-        return try storage.withLockIfAllowed(on: scope) { try self.items(scope: scope) }
-    }
-
     /// The scope's items; damaged ones too, but not files that are none of ours.
-    func items(scope: String) throws -> [ItemRecord] {
-        try storage.names(scope: scope).compactMap { name in
-            RecordID(name: name).map { ItemRecord(record: RecordName(scope: scope, name: name), id: $0) }
+    func items(scope: String) throws -> ItemRecords {
+        var items = ItemRecords(scope: scope)
+        try storage.forEachName(in: scope) { name in
+            if let id = RecordID(name: name) { items.ids.append(id) }
         }
+        return items
     }
 }
 
@@ -335,6 +345,19 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 struct ItemRecord: Sendable {
     let record: RecordName
     let id: RecordID
+}
+
+/// A scope's items, in little memory: there may be a million.
+struct ItemRecords: RandomAccessCollection {
+    let scope: String
+    var ids: [RecordID] = []
+
+    var startIndex: Int { 0 }
+    var endIndex: Int { ids.count }
+
+    subscript(index: Int) -> ItemRecord {
+        ItemRecord(record: RecordName(scope: scope, name: ids[index].name), id: ids[index])
+    }
 }
 
 private enum ExistingItem: Equatable {

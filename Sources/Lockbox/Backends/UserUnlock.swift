@@ -8,17 +8,17 @@ struct UserUnlock: Sendable {
 
     /// A record that is there. As long as it is the same, so is what it opens.
     struct Found: Equatable {
-        let level: SharedUnlock.Level
+        let place: SharedUnlock.Place
         let key: KernelKeyring.Serial
     }
 
     /// Those that can add to the keys that are open already, the one that opens most first. One or two calls of the
     /// kernel, as it is asked at every access.
     func find(for keyring: Keyring) -> some Sequence<Found> {
-        SharedUnlock.Level.allCases.lazy
-            .filter { $0 == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
-            .compactMap { level in
-                kernel.serial(of: keyring.unlockName(level)).map { Found(level: level, key: $0) }
+        keyring.unlockNames.lazy
+            .filter { $0.place.level == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
+            .compactMap { place, name in
+                kernel.serial(of: name).map { Found(place: place, key: $0) }
             }
     }
 
@@ -35,12 +35,12 @@ struct UserUnlock: Sendable {
     func open(_ opened: OpenedKeybag, _ found: Found, device: SecretKey) throws -> Outcome {
         var record: SharedUnlock?
         let isRead: Bool? = try kernel.read(found.key, maximum: SharedUnlock.maximumLength) {
-            record = try SharedUnlock($0, found.level, opened.keybag, device)
+            record = try SharedUnlock($0, found.place.level, opened.keybag, device)
             return true
         }
         if isRead == nil { return .unread }
         guard let record else { return .worthless }
-        switch found.level {
+        switch found.place.level {
         case .unlocked:
             guard let key = record.keys.first?.key else { return .worthless }
             do {
@@ -85,9 +85,25 @@ struct UserUnlock: Sendable {
     func records(of keybag: Keybag, device: SecretKey) throws -> [SharedUnlock] {
         guard keybag.passcode != nil else { return [] }
         return try SharedUnlock.Level.allCases.compactMap { level in
-            try kernel.serial(of: SharedUnlock.name(level, keybag.storeID)).flatMap {
+            let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
+            return try kernel.serial(of: place.name(keybag.storeID)).flatMap {
                 try read($0, level, keybag, device)
             }
+        }
+    }
+
+    /// Adds what is to replace the records of a keybag, before the keybag itself is replaced: so that at every instant there
+    /// is a record that goes with it.
+    func announce(
+        _ old: [SharedUnlock],
+        for keybag: Keybag,
+        _ keys: [Keyring.Entry],
+        passcodeKey: SecretKey,
+        device: SecretKey
+    ) {
+        for record in old {
+            let new = self.record(record.level, keys, passcodeKey, record.deadline)
+            _ = add(new, keybag, device, isOfNextKeybag: true)
         }
     }
 
@@ -108,6 +124,9 @@ struct UserUnlock: Sendable {
             }
             // Also if the kernel refuses now: then this is locked for who has not unlocked it for itself.
             try remove(keybag.storeID, [level])
+        }
+        for level in SharedUnlock.Level.allCases {
+            try kernel.remove(SharedUnlock.Place(level: level, isOfNextKeybag: true).name(keybag.storeID))
         }
     }
 
@@ -132,7 +151,8 @@ struct UserUnlock: Sendable {
     func remove(_ store: StoreID, _ levels: [SharedUnlock.Level] = SharedUnlock.Level.allCases) throws
         -> Bool
     {
-        let results = levels.map { level in Result { try kernel.remove(SharedUnlock.name(level, store)) } }
+        let places = SharedUnlock.Place.allCases.filter { levels.contains($0.level) }
+        let results = places.map { place in Result { try kernel.remove(place.name(store)) } }
         return try results.map { try $0.get() }.contains(true)
     }
 
@@ -143,14 +163,20 @@ struct UserUnlock: Sendable {
 
     private static var now: UInt64 { UInt64(max(0, time(nil))) }
 
-    private func add(_ record: SharedUnlock, _ keybag: Keybag, _ device: SecretKey) -> Bool {
+    private func add(
+        _ record: SharedUnlock,
+        _ keybag: Keybag,
+        _ device: SecretKey,
+        isOfNextKeybag: Bool = false
+    ) -> Bool {
         var seconds: UInt32?
         if record.deadline > 0 {
             if record.deadline <= Self.now { return false }
             seconds = UInt32(clamping: record.deadline - Self.now)
         }
         return record.withRecord(keybag, device) {
-            kernel.add(SharedUnlock.name(record.level, keybag.storeID), $0, seconds: seconds)
+            let place = SharedUnlock.Place(level: record.level, isOfNextKeybag: isOfNextKeybag)
+            return kernel.add(place.name(keybag.storeID), $0, seconds: seconds)
         }
     }
 

@@ -29,7 +29,7 @@ struct LegacyFile: Undescribed {
     /// In the order of the file.
     let names: [String]
 
-    private let bytes: [UInt8]
+    let bytes: [UInt8]
     private let format: Format
     private let content: Content
 

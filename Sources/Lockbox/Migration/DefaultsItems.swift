@@ -12,6 +12,18 @@ struct DefaultsItems: LegacyItems {
             throw LockboxError.storageFailure(operation: "open", path: "UserDefaults", errno: EINVAL)
         }
         (self.defaults, domain) = (defaults, suiteName ?? Self.standardDomain)
+        // Foundation on Linux knows the standard domain by the address of its name, and keeps the first domain that is made
+        // under that name. Asked for by name, it is one of another file, kCFPreferencesCurrentApplication.plist, which the
+        // app's own calls use from then on. A read through the object makes the right one; no argument of the process, which
+        // would answer it, has an empty key.
+        _ = defaults.object(forKey: "")
+        readAnew()
+    }
+
+    /// Takes what other processes have written since this one has read the file.
+    private func readAnew() {
+        // What it could not write stays in memory, and is looked at as it is there.
+        defaults.synchronize()
     }
 
     /// The name under which the standard defaults are stored.
@@ -33,6 +45,7 @@ struct DefaultsItems: LegacyItems {
     }
 
     func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+        readAnew()
         var changed: Set<String> = []
         for (key, item) in items {
             if isUnchanged(item, key) { defaults.removeObject(forKey: key) } else { changed.insert(key) }

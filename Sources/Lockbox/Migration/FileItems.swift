@@ -31,10 +31,11 @@ struct FileItems: LegacyItems {
         if !same.isEmpty {
             var new = try AtomicFile(destination, like: status, SystemCalls())
             try new.write(Self.without(Set(same.keys), current, destination))
-            // Between this and the rename another program's change is lost; nothing can be done about that.
-            guard try Self.isUnchanged(destination, since: status, SystemCalls()) else {
-                return Set(there.keys)
-            }
+            // Between this and the rename another program's change is lost; nothing can be done about that. By the bytes, as two
+            // changes can have one time.
+            guard let latest = try Self.read(path, format), latest.file.bytes == current.bytes,
+                FileIdentity(latest.status) == FileIdentity(status)
+            else { return Set(there.keys) }
             try new.finish()
         }
         return Set(there.keys).subtracting(same.keys)

@@ -11,7 +11,8 @@ final class Keyring: Sendable {
     /// whether a store's items and its keybag belong together.
     let storeTag: String
 
-    private let unlockNames: [String]
+    /// The kernel's names for what the user has unlocked; made once, as they are asked for at every access.
+    let unlockNames: [(place: SharedUnlock.Place, name: String)]
     private let names: SecretKey
     /// Few: looking through them costs less than a hash.
     private let keys: [Entry]
@@ -41,7 +42,7 @@ final class Keyring: Sendable {
         self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
             String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
         }
-        self.unlockNames = SharedUnlock.Level.allCases.map { SharedUnlock.name($0, keybag.storeID) }
+        self.unlockNames = SharedUnlock.Place.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.names = names
         self.keys = keys
         self.locked = keybag.entries.map(\.slot).filter { slot in !keys.contains { $0.slot == slot } }
@@ -74,9 +75,6 @@ final class Keyring: Sendable {
     func isOpen(_ accessibility: Accessibility) -> Bool {
         (try? key(.classKey(accessibility), epoch: epoch)) != nil
     }
-
-    /// The kernel's name for the store's record of a level; made once, as it is asked for at every access.
-    func unlockName(_ level: SharedUnlock.Level) -> String { unlockNames[Int(level.rawValue) - 1] }
 
     /// The name of the scope that holds a prefix's items.
     func scopeName(prefix: String) -> String {

@@ -24,10 +24,26 @@ struct SharedUnlock {
     /// Stands before the key of ``Level/unlocked``, which has no slot in the keybag.
     static let passcodeSlot = Keyring.Slot(.names, 0)
 
-    /// The kernel's name for a store's record.
-    static func name(_ level: Level, _ store: StoreID) -> String {
-        let id = withUnsafeBytes(of: store) { id in RecordID { $0.copyMemory(from: id) }.name }
-        return "lockbox:\(id):\(level == .unlocked ? "unlocked" : "after-first-unlock")"
+    /// Where a record is. While the keybag is rewritten there are two of a level: one goes with the old keybag, one with the
+    /// new.
+    struct Place: Hashable, CaseIterable {
+        let level: Level
+        let isOfNextKeybag: Bool
+
+        /// In the order in which they are looked for: what opens most first. An old record for `unlocked` is as good as a new
+        /// one, or worthless; one for `afterFirstUnlock` lacks the keys of a new epoch.
+        static let allCases = [
+            Place(level: .unlocked, isOfNextKeybag: false), Place(level: .unlocked, isOfNextKeybag: true),
+            Place(level: .afterFirstUnlock, isOfNextKeybag: true),
+            Place(level: .afterFirstUnlock, isOfNextKeybag: false),
+        ]
+
+        /// The kernel's name for a store's record.
+        func name(_ store: StoreID) -> String {
+            let id = withUnsafeBytes(of: store) { id in RecordID { $0.copyMemory(from: id) }.name }
+            let level = level == .unlocked ? "unlocked" : "after-first-unlock"
+            return "lockbox:\(id):\(level)\(isOfNextKeybag ? ":next" : "")"
+        }
     }
 
     // MARK: The record

@@ -18,6 +18,20 @@ enum Sodium {
         }
     }
 
+    /// BLAKE2b without a key.
+    static func hash(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) {
+        _ = ready
+        let result = crypto_generichash(
+            output.baseAddress!,
+            output.count,
+            input.baseAddress,
+            UInt64(input.count),
+            nil,
+            0
+        )
+        precondition(result == 0, "BLAKE2b takes 16 to 64 bytes of output")
+    }
+
     /// Keyed BLAKE2b. The personal string separates the uses of one key; its sixteen bytes are zero-padded.
     static func hash(
         _ input: UnsafeRawBufferPointer,

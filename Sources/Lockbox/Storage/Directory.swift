@@ -8,15 +8,18 @@ final class Directory: Sendable {
     let descriptor: CInt
     let calls: SystemCalls
     let identity: FileIdentity
-    /// Held around the folder's lock file, so that the threads of one process wait for each other here, and only the first
-    /// of them polls.
-    let writers = NSLock()
+    let queue = LockQueue()
+    /// This process's user, as it was when the folder was opened. Not asked for again with every file.
+    private let owner: uid_t
+    private let pathOfFiles: String
 
-    private init(path: String, descriptor: CInt, calls: SystemCalls, identity: FileIdentity) {
+    private init(path: String, descriptor: CInt, calls: SystemCalls, status: stat) {
         self.path = path
         self.descriptor = descriptor
         self.calls = calls
-        self.identity = identity
+        identity = FileIdentity(status)
+        owner = status.st_uid
+        pathOfFiles = path + "/"
     }
 
     deinit { calls.close(descriptor) }
@@ -46,12 +49,7 @@ final class Directory: Sendable {
             var status = stat()
             try check(calls.fstat(descriptor, &status), "fstat", path)
             try checkPermissions(status, path)
-            return Directory(
-                path: path,
-                descriptor: descriptor,
-                calls: calls,
-                identity: FileIdentity(status)
-            )
+            return Directory(path: path, descriptor: descriptor, calls: calls, status: status)
         } catch {
             calls.close(descriptor)
             throw error
@@ -180,10 +178,13 @@ final class Directory: Sendable {
     }
 
     /// The names of everything in the folder. Empty if the folder has been removed.
-    func names() throws -> [String] {
+    ///
+    /// btrfs leaves out a file that is replaced after the folder was opened for this.
+    func names() throws -> NameList {
+        var names = NameList()
         let own = calls.open(".", at: descriptor, O_RDONLY | O_DIRECTORY)
-        if own == -Int(ENOENT) { return [] }
-        let (names, result) = calls.names(in: CInt(try check(own, "open", path)))
+        if own == -Int(ENOENT) { return names }
+        let result = calls.names(in: CInt(try check(own, "open", path)), &names)
         try check(result, "readdir", path)
         return names
     }
@@ -195,8 +196,8 @@ final class Directory: Sendable {
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
                 "it is \(FileIdentity.kind(status)), not a plain file"
-            } else if status.st_uid != geteuid() {
-                "it belongs to user \(status.st_uid), and this process runs as \(geteuid())"
+            } else if status.st_uid != owner {
+                "it belongs to user \(status.st_uid), and this process runs as \(owner)"
             } else if status.st_mode & 0o077 != 0 {
                 "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
             } else if status.st_nlink > 1 {
@@ -220,7 +221,7 @@ final class Directory: Sendable {
         return try check(result, "open", filePath(name))
     }
 
-    func filePath(_ name: String) -> String { "\(path)/\(name)" }
+    func filePath(_ name: String) -> String { pathOfFiles + name }
 }
 
 private func octal(_ mode: mode_t) -> String { "0" + String(mode & 0o7777, radix: 8) }

@@ -1,66 +1,60 @@
-import Foundation
+/// The exclusive lock of a folder, held.
+final class DirectoryLock: Sendable {
+    private let file: LockFile
+    private let queue: LockQueue?
+    private let state = Protected(State())
 
-/// The exclusive lock of a folder: `flock` on a file `lock` in it, which is never renamed or removed. The kernel
-/// lets go of it when its holder dies.
-struct DirectoryLock: ~Copyable {
-    static let fileName = "lock"
-
-    private let directory: Directory
-    private let descriptor: CInt
-
-    /// Waits for the lock, but not for ever: its holder may be a process that was stopped.
-    ///
-    /// - Throws: `storageFailure` of `flock` with `EWOULDBLOCK` after `timeout`.
-    static func acquire(_ directory: Directory, timeout: Duration) throws -> DirectoryLock {
-        let deadline = ContinuousClock.now + timeout
-        var pause: UInt32 = 50  // microseconds
-        while true {
-            if let lock = try attempt(directory) { return lock }
-            guard ContinuousClock.now < deadline else {
-                throw LockboxError.storageFailure(
-                    operation: "flock",
-                    path: directory.filePath(fileName),
-                    errno: EWOULDBLOCK
-                )
-            }
-            usleep(pause)
-            pause = min(2 * pause, 2000)
-        }
+    private struct State {
+        var isHeld = true
+        /// Nil before it has been read.
+        var count: UInt64?
+        var hasRenamed = false
     }
 
-    /// The lock, or nil if another holds it.
+    /// - Parameters:
+    ///   - file: Locked.
+    ///   - queue: Told when the lock is let go of.
+    init(_ file: LockFile, _ queue: LockQueue?) {
+        self.file = file
+        self.queue = queue
+    }
+
+    /// The lock, or nil if another holds it. Does not wait.
     static func attempt(_ directory: Directory) throws -> DirectoryLock? {
-        let calls = directory.calls
-        let result = calls.open(fileName, at: directory.descriptor, O_RDWR | O_CREAT, mode: 0o600)
-        let lock = DirectoryLock(
-            directory: directory,
-            descriptor: CInt(try directory.checkOpened(result, fileName))
-        )
-        let status = try directory.checkedStatus(of: lock.descriptor, fileName)
-        if status.st_mode & 0o600 != 0o600 {  // made under a umask that takes it from ourselves
-            try check(calls.chmod(lock.descriptor, mode: 0o600), "chmod", directory.filePath(fileName))
+        let file = try LockFile(directory)
+        guard try file.lock(), file.isInPlace else { return nil }
+        return DirectoryLock(file, nil)
+    }
+
+    deinit { release() }
+
+    /// Lets go of it.
+    func release() {
+        let state = state.withLock { state in
+            defer { state.isHeld = false }
+            return state
         }
-        let locked = calls.lock(lock.descriptor)
-        if locked == -Int(EWOULDBLOCK) { return nil }
-        try check(locked, "flock", directory.filePath(fileName))
-        // Somebody may have put another file in its place, on which others hold their lock.
-        var current = stat()
-        let found = calls.stat(fileName, at: directory.descriptor, &current)
-        guard found == 0, FileIdentity(current) == FileIdentity(status) else { return nil }
-        return lock
+        guard state.isHeld else { return }
+        // So that those who wait see that there is another holder. If it fails, they may give up too early, no more.
+        if !state.hasRenamed { try? advanceCount { ($0 | 1) &+ 1 } }
+        let isWaitedFor = file.isWaitedFor
+        file.unlock()
+        queue?.leave(givingWayAfter: isWaitedFor ? self.state.withLock(\.count) : nil)
     }
 
-    private init(directory: Directory, descriptor: CInt) {
-        self.directory = directory
-        self.descriptor = descriptor
+    /// Runs `body`, which renames one file into the folder. Some file systems hide a file's name while it is replaced: btrfs
+    /// from who is reading the folder, FUSE also from who looks it up.
+    func renaming<Result>(_ body: () throws -> Result) throws -> Result {
+        // It is odd already if a holder was killed in between.
+        try advanceCount { $0.isMultiple(of: 2) ? $0 &+ 1 : $0 &+ 2 }
+        state.withLock { $0.hasRenamed = true }
+        defer { try? advanceCount { $0 &+ 1 } }
+        return try body()
     }
 
-    /// Lets go of it. Also happens by itself; written out where it must not happen earlier.
-    borrowing func release() {}
-
-    deinit {
-        // Before it is closed, as a forked child may have the same descriptor open.
-        directory.calls.unlock(descriptor)
-        directory.calls.close(descriptor)
+    private func advanceCount(_ next: (UInt64) -> UInt64) throws {
+        let count = next(try state.withLock(\.count) ?? file.count())
+        try file.setCount(count)
+        state.withLock { $0.count = count }
     }
 }

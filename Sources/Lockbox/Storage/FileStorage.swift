@@ -17,13 +17,15 @@ import Foundation
 /// A store that does not exist yet is empty. The first write makes it.
 public final class FileStorage: RecordStorage {
     /// The store's folder, as an absolute path.
-    public let directory: String
+    public var directory: String { folders.directory }
 
+    private typealias Place = StoreFolders.Place
+
+    private let folders: StoreFolders
     private let calls: SystemCalls
     private let lockTimeout: Duration
-    private let open = Protected<[Place: Directory]>([:])
-    /// Whether leftovers are still to be removed, as nothing may be changed at first.
-    private let isUnswept = Protected(false)
+    /// The locks that are held now.
+    private let locks = Protected<[Place: DirectoryLock]>([:])
 
     /// Nothing is opened yet.
     ///
@@ -33,12 +35,12 @@ public final class FileStorage: RecordStorage {
     }
 
     init(directory: String, calls: SystemCalls, lockTimeout: Duration = .seconds(30)) {
-        self.directory = StoreLocation.absolute(directory)
+        folders = StoreFolders(directory: directory, calls: calls)
         self.calls = calls
         self.lockTimeout = lockTimeout
     }
 
-    // MARK: Reading
+    // MARK: Looking up one record
 
     /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
     public func read(
@@ -47,43 +49,54 @@ public final class FileStorage: RecordStorage {
         maximum: Int,
         _ body: (UnsafeMutableRawBufferPointer) throws -> Void
     ) throws -> Bool {
-        let place = Place(scope: record.scope)
-        guard let folder = try folder(place, creating: false) else { return false }
-        if try folder.readFile(record.name, upTo: limit, maximum: maximum, body) { return true }
-        guard let current = try currentFolder(place), current !== folder else { return false }
-        return try current.readFile(record.name, upTo: limit, maximum: maximum, body)
+        try folders.sparingDescriptors {
+            let place = Place(scope: record.scope)
+            let folder = try folders.recent(place)
+            if try folder?.readFile(record.name, upTo: limit, maximum: maximum, body) == true { return true }
+            return try lookAgain(place) {
+                try $0.readFile(record.name, upTo: limit, maximum: maximum, body)
+            }
+        }
     }
 
-    /// See ``RecordStorage/names(scope:)``.
-    public func names(scope: String) throws -> [String] {
-        try currentFolder(.scope(scope))?.names().filter { $0 != DirectoryLock.fileName } ?? []
+    /// See ``RecordStorage/exists(_:)``.
+    public func exists(_ record: RecordName) throws -> Bool {
+        try folders.sparingDescriptors {
+            try lookAgain(Place(scope: record.scope)) { folder in
+                var status = stat()
+                let result = calls.stat(record.name, at: folder.descriptor, &status)
+                if result == -Int(ENOENT) { return false }
+                try check(result, "stat", folder.filePath(record.name))
+                return true
+            }
+        }
     }
 
-    /// See ``RecordStorage/scopes()``.
-    public func scopes() throws -> [String] {
-        try currentFolder(.items)?.names() ?? []
+    /// Believes that something is not there only if nobody was replacing a file meanwhile. A FUSE file system may have moved
+    /// the old one out of the way, and not put the new one there yet.
+    private func lookAgain(_ place: Place, _ look: (Directory) throws -> Bool) throws -> Bool {
+        for attempt in 0..<50 {
+            guard let folder = try folders.current(place) else { return false }
+            let before = try LockFile.count(of: folder)
+            if try look(folder) { return true }
+            if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return false }
+            if attempt < 3 { continue }
+            // Only a writer that was killed leaves an odd count to whoever gets the lock.
+            if !before.isMultiple(of: 2), let lock = try? DirectoryLock.attempt(folder) {
+                defer { lock.release() }
+                return try look(folder)
+            }
+            usleep(1000)
+        }
+        return false
     }
 
-    /// See ``RecordStorage/revision(of:)``.
-    public func revision(of record: RecordName) throws -> RecordRevision? {
-        guard let folder = try currentFolder(Place(scope: record.scope)) else { return nil }
-        var status = stat()
-        let result = calls.stat(record.name, at: folder.descriptor, &status)
-        if result == -Int(ENOENT) { return nil }
-        try check(result, "stat", folder.filePath(record.name))
-        #if canImport(Darwin)
-            let changed = status.st_ctimespec
-        #else
-            let changed = status.st_ctim
-        #endif
-        let identity = FileIdentity(status)
-        return RecordRevision(
-            identity.device,
-            identity.inode,
-            Int64(status.st_size),
-            Int64(changed.tv_sec),
-            Int64(changed.tv_nsec)
-        )
+    /// See ``RecordStorage/revision(of:maximum:)``. It is made of the record's bytes: device, inode, size and time of change of a file
+    /// can repeat together.
+    public func revision(of record: RecordName, maximum: Int) throws -> RecordRevision? {
+        var revision: RecordRevision?
+        _ = try read(record, upTo: maximum, maximum: maximum) { revision = RecordRevision(of: $0) }
+        return revision
     }
 
     /// The record's path.
@@ -93,54 +106,118 @@ public final class FileStorage: RecordStorage {
         "\(directory)/\(record.scope.map { "items/\($0)/" } ?? "")\(record.name)"
     }
 
+    // MARK: Lists
+
+    /// See ``RecordStorage/forEachName(in:_:)``.
+    public func forEachName(in scope: String, _ body: (String) throws -> Void) throws {
+        let names = try folders.sparingDescriptors { try completeNames(.scope(scope)) }
+        for name in names where name != LockFile.name { try body(name) }
+    }
+
+    /// Waits for writers that are at work, and never for one that was stopped.
+    private func completeNames(_ place: Place) throws -> NameList {
+        let deadline = ContinuousClock.now + lockTimeout
+        var patience = Duration.milliseconds(50)
+        while true {
+            guard let folder = try folders.current(place) else { return NameList() }
+            if let names = try undisturbedNames(folder) { return names }
+            // In line with the writers; not for long, as the one whose turn it is may have been stopped since.
+            do {
+                let lock = try folder.queue.acquire(folder, timeout: patience)
+                defer { lock.release() }
+                return try folder.names()
+            } catch let error as LockboxError where error.isRefusal || error.isHeldLock {
+                if ContinuousClock.now >= deadline { throw error }
+                patience *= 2
+                usleep(100)
+            }
+        }
+    }
+
+    /// Nil if a file was renamed meanwhile. Equal readings would prove nothing: each may have missed the same name.
+    private func undisturbedNames(_ folder: Directory) throws -> NameList? {
+        let before = try LockFile.count(of: folder)
+        var names = try folder.names()
+        if !before.isMultiple(of: 2) {
+            // One rename is under way, or was when its process was killed or stopped. It disturbs one of two readings.
+            try names.formUnion(folder.names())
+        }
+        return try LockFile.count(of: folder) == before ? names : nil
+    }
+
+    /// See ``RecordStorage/scopes()``.
+    public func scopes() throws -> [String] {
+        try folders.sparingDescriptors { try folders.current(.items).map { Array(try $0.names()) } ?? [] }
+    }
+
     /// See ``RecordStorage/strays()``.
     public func strays() throws -> [VerifyReport.Finding] {
-        guard let root = try rootAsItIs() else { return [] }
+        guard let root = try folders.rootAsItIs() else { return [] }
         var report = VerifyReport()
         for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
             report.add(.foreign, root.filePath(name), "it is none of the store's files")
         }
         do {
-            for name in try root.directory("tmp", creating: false)?.names() ?? [] {
-                report.add(.leftOver, root.filePath("tmp/\(name)"), "a writer was killed, or is at work")
+            if let temporary = try root.directory("tmp", creating: false) {
+                for name in try temporary.names() {
+                    report.add(.leftOver, temporary.filePath(name), "a writer was killed, or is at work")
+                }
             }
         } catch let error as LockboxError {
             report.add(error, root.filePath("tmp"))
         }
-        for folder in try [root] + scopes().compactMap({ try? folder(.scope($0), creating: false) }) {
-            do { try folder.checkFile(DirectoryLock.fileName) } catch let error as LockboxError {
-                report.add(error, folder.filePath(DirectoryLock.fileName))
+        let scopes = try scopes().compactMap { try? folders.folder(.scope($0), creating: false) }
+        for folder in [root] + scopes {
+            do { try folder.checkFile(LockFile.name) } catch let error as LockboxError {
+                report.add(error, folder.filePath(LockFile.name))
             }
         }
         return report.findings
     }
 
-    /// Without a sweep: leftovers are to be found.
-    private func rootAsItIs() throws -> Directory? {
-        if let root = open.withLock({ $0[.root] }) { return root }
-        guard let root = try openRoot(creating: false) else { return nil }
-        isUnswept.withLock { $0 = true }
-        open.withLock { $0[.root] = root }
-        return root
-    }
-
-    // MARK: Writing
+    // MARK: Changes
 
     /// See ``RecordStorage/replace(_:_:)``.
     public func replace(_ record: RecordName, _ bytes: [UInt8]) throws {
-        let folder = try existingFolder(Place(scope: record.scope))
-        let temporary = try existingFolder(.temporary)
-        let name = Self.temporaryName(scope: record.scope)
-        try temporary.writeFile(name, bytes)
-        let renamed = calls.rename(name, at: temporary.descriptor, to: record.name, at: folder.descriptor)
-        if renamed < 0 { _ = calls.unlink(name, at: temporary.descriptor) }
-        try check(renamed, "rename", folder.filePath(record.name))
-        try folder.synchronize()
+        let place = Place(scope: record.scope)
+        guard let lock = locks.withLock({ $0[place] }) else {
+            return try withLock(on: record.scope) { try replace(record, bytes) }
+        }
+        try folders.sparingDescriptors {
+            let folder = try folders.existing(place)
+            let name = Leftovers.temporaryName(scope: record.scope)
+            let temporary = try writeTemporaryFile(name, bytes)
+            let renamed = try lock.renaming {
+                calls.rename(name, at: temporary.descriptor, to: record.name, at: folder.descriptor)
+            }
+            if renamed < 0 { _ = calls.unlink(name, at: temporary.descriptor) }
+            try check(renamed, "rename", folder.filePath(record.name))
+            try folder.synchronize()
+        }
+    }
+
+    /// Returns the folder that it is in.
+    private func writeTemporaryFile(_ name: String, _ bytes: [UInt8]) throws -> Directory {
+        let temporary = try folders.existing(.temporary)
+        do {
+            try temporary.writeFile(name, bytes)
+            return temporary
+        } catch LockboxError.storageFailure("open", _, ENOENT) {
+            // Somebody has removed the folder.
+            try folders.reopen()
+            let temporary = try folders.existing(.temporary)
+            try temporary.writeFile(name, bytes)
+            return temporary
+        }
     }
 
     /// See ``RecordStorage/remove(_:scope:)``.
     public func remove(_ names: [String], scope: String?) throws {
-        guard let folder = try folder(Place(scope: scope), creating: false) else { return }
+        let place = Place(scope: scope)
+        guard let folder = try folders.sparingDescriptors({ try folders.folder(place, creating: false) })
+        else {
+            return
+        }
         var failure: (any Error)?
         for name in names {
             do { try folder.removeFile(name) } catch {
@@ -154,153 +231,27 @@ public final class FileStorage: RecordStorage {
         if let failure { throw failure }
     }
 
-    /// See ``RecordStorage/withLock(on:_:)``. Waits at most 30 seconds.
+    /// See ``RecordStorage/withLock(on:_:)``. One and the same holder is waited for 30 seconds.
     public func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result {
-        let folder = try folderInPlace(Place(scope: scope))
-        if scope != nil { sweepOnce() }  // who takes the root's lock may only be waiting
-        return try folder.writers.withLock {
-            let lock = try DirectoryLock.acquire(folder, timeout: lockTimeout)
-            defer { lock.release() }
-            return try body()
-        }
-    }
-
-    // MARK: Folders
-
-    private enum Place: Hashable {
-        case root, temporary, items
-        case scope(String)
-
-        init(scope: String?) { self = scope.map(Place.scope) ?? .root }
-    }
-
-    private static let maximumOpenFolders = 256
-
-    /// An open folder of the store; nil if there is none and none is to be made.
-    private func folder(_ place: Place, creating: Bool) throws -> Directory? {
-        if let folder = open.withLock({ $0[place] }) { return folder }
-        guard let folder = try openFolder(place, creating: creating) else { return nil }
-        return open.withLock { open in
-            if let first = open[place] { return first }
-            if open.count >= Self.maximumOpenFolders { Self.keepRoot(&open) }
-            open[place] = folder
-            return folder
-        }
-    }
-
-    private func existingFolder(_ place: Place) throws -> Directory {
-        guard let folder = try folder(place, creating: true) else {
-            throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
-        }
-        return folder
-    }
-
-    private func openFolder(_ place: Place, creating: Bool) throws -> Directory? {
-        switch place {
-        case .root:
-            if creating { try makeParents(of: directory) }
-            let root = try openRoot(creating: creating)
-            if let root { try? sweep(root) }
-            return root
-        case .items: return try folder(.root, creating: creating)?.directory("items", creating: creating)
-        case .temporary: return try folder(.root, creating: creating)?.directory("tmp", creating: creating)
-        case .scope(let name):
-            return try folder(.items, creating: creating)?.directory(name, creating: creating)
-        }
-    }
-
-    private func openRoot(creating: Bool) throws -> Directory? {
-        try Directory.open(
-            directory,
-            at: SystemCalls.currentDirectory,
-            path: directory,
-            calls: calls,
-            creating: creating
-        )
-    }
-
-    private func makeParents(of path: String) throws {
-        let parent = Directory.parentPath(of: path)
-        if parent.isEmpty { return }
-        let result = calls.mkdir(parent, at: SystemCalls.currentDirectory, mode: 0o700)
-        if result >= 0 { return try Directory.synchronizeParent(of: parent, calls: calls) }
-        if result == -Int(EEXIST) { return }
-        guard result == -Int(ENOENT) else {
-            // A parent that exists may forbid making others beside it, and so answer with something else.
-            var status = stat()
-            if calls.stat(parent, at: SystemCalls.currentDirectory, &status) == 0 { return }
-            try check(result, "mkdir", parent)
-            return
-        }
-        try makeParents(of: parent)
-        try makeParents(of: path)
-    }
-
-    /// The folder, for reading. One that was removed since it was opened is looked for again: it may have been made
-    /// anew.
-    private func currentFolder(_ place: Place) throws -> Directory? {
-        guard let folder = try folder(place, creating: false) else { return nil }
-        var status = stat()
-        try check(calls.fstat(folder.descriptor, &status), "fstat", folder.path)
-        if status.st_nlink > 0 { return folder }
-        forget()
-        return try self.folder(place, creating: false)
-    }
-
-    /// The folder, for writing: made if it is not there, and the one that its path leads to now.
-    private func folderInPlace(_ place: Place) throws -> Directory {
-        let root = try existingFolder(.root)
-        // A process must not go on writing to a store that was moved away and perhaps replaced by another.
-        let result = try isInPlace(root, directory, at: SystemCalls.currentDirectory)
-        try check(result ? 0 : -Int(ESTALE), "stat", directory)
-        let folder = try existingFolder(place)
-        guard case .scope(let name) = place else { return folder }
-        if try isInPlace(folder, "items/\(name)", at: root.descriptor) { return folder }
-        forget()
-        return try existingFolder(place)
-    }
-
-    private func isInPlace(_ folder: Directory, _ path: String, at directory: CInt) throws -> Bool {
-        var status = stat()
-        let result = calls.stat(path, at: directory, &status)
-        if result == -Int(ENOENT) { return false }
-        try check(result, "stat", folder.path)
-        return FileIdentity(status) == folder.identity
-    }
-
-    private func forget() { open.withLock { Self.keepRoot(&$0) } }
-
-    /// The root stays open: another one would be swept.
-    private static func keepRoot(_ open: inout [Place: Directory]) { open = open.filter { $0.key == .root } }
-
-    // MARK: Leftovers
-
-    /// `<scope or "root">.<random>`: the scope's lock is held while the file is there.
-    private static func temporaryName(scope: String?) -> String {
-        "\(scope ?? rootScope).\(String(UInt64.random(in: .min ... .max), radix: 16))"
-    }
-
-    private static let rootScope = "root"
-
-    private func sweepOnce() {
-        let isUnswept = isUnswept.withLock { isUnswept in
-            defer { isUnswept = false }
-            return isUnswept
-        }
-        if isUnswept { try? sweep(existingFolder(.root)) }
-    }
-
-    /// Removes what killed writers left. A temporary file whose lock can be had belongs to nobody.
-    private func sweep(_ root: Directory) throws {
-        guard let temporary = try root.directory("tmp", creating: false) else { return }
-        let items = try root.directory("items", creating: false)
-        for name in try temporary.names() {
-            let scope = String(name.prefix { $0 != "." })
-            // A writer makes its scope's folder first: where there is none, there is no writer.
-            let folder = try? items?.directory(scope, creating: false) ?? root
-            guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
-            _ = calls.unlink(name, at: temporary.descriptor)
+        let place = Place(scope: scope)
+        let lock = try folders.sparingDescriptors { try acquireLock(place) }
+        locks.withLock { $0[place] = lock }
+        defer {
+            locks.withLock { $0[place] = nil }
             lock.release()
+        }
+        return try body()
+    }
+
+    /// The lock of the folder that is there when it is had: the store may have been moved while it was waited for.
+    private func acquireLock(_ place: Place) throws -> DirectoryLock {
+        if place != .root { try folders.sweepOnce() }  // who takes the root's lock may only be waiting
+        while true {
+            let folder = try folders.existing(place)
+            let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
+            if try folders.isInPlace(folder, place) { return lock }
+            lock.release()
+            try folders.reopen()
         }
     }
 }

@@ -9,8 +9,8 @@ import Foundation
 ///    the record is as it was, or as it was to be and not durable yet.
 /// 2. **Absent is nil or an empty list**, also where nothing was ever stored; a storage that cannot be read
 ///    throws. Only ``withLock(on:_:)`` and the changes inside it create anything.
-/// 3. **Locks exclude each other** for the same scope, between threads and between processes; readers take none.
-///    Changes are made under the lock of their scope.
+/// 3. **Locks exclude each other** for the same scope, between threads and between processes. Changes are made under the
+///    lock of their scope. Looking up one record waits for nobody.
 /// 4. **Errors are ``LockboxError``s**, and none contains what was stored.
 public protocol RecordStorage: Sendable {
     /// Hands a copy of the record to `body`, which may write to it.
@@ -46,18 +46,28 @@ public protocol RecordStorage: Sendable {
     /// - Throws: ``LockboxError``; some may have been removed.
     func remove(_ names: [String], scope: String?) throws
 
-    /// The names of the scope's records.
+    /// Whether there is such a record.
     ///
-    /// - Parameter scope: Need not be there.
-    /// - Throws: ``LockboxError`` if it cannot be read.
-    func names(scope: String) throws -> [String]
+    /// - Parameter record: Which one. It need not be readable.
+    /// - Throws: ``LockboxError`` if that cannot be found out.
+    func exists(_ record: RecordName) throws -> Bool
+
+    /// Hands the name of each of the scope's records to `body`, in no order. A record that is there all the time is among
+    /// them, also if others replace it meanwhile. May wait for a writer that is at work, and never for one that was stopped.
+    ///
+    /// - Parameters:
+    ///   - scope: Need not be there.
+    ///   - body: Is called with one name after the other. What it throws is thrown on.
+    /// - Throws: ``LockboxError`` if the scope cannot be read.
+    func forEachName(in scope: String, _ body: (String) throws -> Void) throws
 
     /// Every scope that was ever written to.
     ///
     /// - Throws: ``LockboxError`` if they cannot be read.
     func scopes() throws -> [String]
 
-    /// Runs `body` while nobody else holds this lock.
+    /// Runs `body` while nobody else holds this lock. Who waits gets it in turn, and gives up only if one and the same holder
+    /// keeps it too long.
     ///
     /// - Parameters:
     ///   - scope: The scope to lock; nil locks the records outside any.
@@ -66,11 +76,14 @@ public protocol RecordStorage: Sendable {
     /// - Throws: What `body` throws; ``LockboxError`` if the lock cannot be had.
     func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result
 
-    /// A value that differs whenever the record was stored anew; nil if there is no such record.
+    /// A value that is another one whenever the record holds other bytes, and never comes back; nil if there is no such
+    /// record. Times and numbers that a system gives again will not do.
     ///
-    /// - Parameter record: Which one.
-    /// - Throws: ``LockboxError`` if that cannot be found out.
-    func revision(of record: RecordName) throws -> RecordRevision?
+    /// - Parameters:
+    ///   - record: Which one.
+    ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
+    /// - Throws: ``LockboxError`` if it cannot be read.
+    func revision(of record: RecordName, maximum: Int) throws -> RecordRevision?
 
     /// What is in the storage beside records and scopes, and what of its own is not safe to use. Looks, and changes
     /// nothing. By default nothing.
@@ -96,15 +109,19 @@ extension RecordStorage {
             return try body()
         }
     }
-
-    /// Waits for who is writing records outside any scope, if that can be.
-    func waitForWriter() { try? withLock(on: nil) {} }
 }
 
 extension LockboxError {
-    fileprivate var isRefusal: Bool {
+    /// Whether this process may not take the lock.
+    var isRefusal: Bool {
         guard case .storageFailure(_, _, let code) = self else { return false }
         return [EROFS, EACCES, EPERM].contains(code)
+    }
+
+    /// Whether another has kept the lock too long.
+    var isHeldLock: Bool {
+        guard case .storageFailure("flock", _, EWOULDBLOCK) = self else { return false }
+        return true
     }
 }
 
@@ -129,10 +146,19 @@ public struct RecordName: Sendable, Hashable {
 
 /// Tells one version of a record from another.
 public struct RecordRevision: Sendable, Hashable {
-    private let parts: [Int64]
+    private let parts: [UInt64]
 
-    /// Of whatever numbers change together with the record.
+    /// Of numbers that never come together again.
     ///
     /// - Parameter parts: Two revisions with the same numbers are one.
-    public init(_ parts: Int64...) { self.parts = parts }
+    public init(_ parts: UInt64...) { self.parts = parts }
+
+    /// Of the record's bytes. Keybags and items are sealed with random nonces: no two are equal.
+    ///
+    /// - Parameter record: All of it.
+    public init(of record: UnsafeMutableRawBufferPointer) {
+        var parts = [UInt64](repeating: 0, count: 4)
+        parts.withUnsafeMutableBytes { Sodium.hash(UnsafeRawBufferPointer(record), into: $0) }
+        self.parts = parts
+    }
 }

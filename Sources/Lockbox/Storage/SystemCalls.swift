@@ -55,6 +55,16 @@ struct SystemCalls: Sendable {
         perform(.write, of: bytes.count) { Foundation.write(descriptor, bytes.baseAddress, $0) }
     }
 
+    /// From that position on, whatever the descriptor's own is.
+    func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
+        perform(.read) { pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)) }
+    }
+
+    /// To that position, whatever the descriptor's own is.
+    func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int) -> Int {
+        perform(.write) { pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+    }
+
     func fsync(_ descriptor: CInt) -> Int {
         perform(.fsync) {
             #if canImport(Darwin)
@@ -95,32 +105,32 @@ struct SystemCalls: Sendable {
         perform(.flock) { Int(flock(descriptor, LOCK_EX | LOCK_NB)) }
     }
 
+    /// Waits for the lock, as long as it takes. The kernel serves those who wait in the order of their coming.
+    func waitForLock(_ descriptor: CInt) -> Int {
+        perform(.flock) { Int(flock(descriptor, LOCK_EX)) }
+    }
+
     /// Not among the calls that can be made to fail: nothing depends on it but who waits.
     func unlock(_ descriptor: CInt) { _ = flock(descriptor, LOCK_UN) }
 
-    /// The names in a directory but for `.` and `..`. Takes the descriptor over.
-    func names(in descriptor: CInt) -> (names: [String], result: Int) {
+    /// Appends the names in a directory but for `.` and `..`. Takes the descriptor over.
+    func names(in descriptor: CInt, _ names: inout NameList) -> Int {
         if case .failure(let code) = fault?(.readdir), code != EINTR {
             Foundation.close(descriptor)
-            return ([], -Int(code))
+            return -Int(code)
         }
         guard let stream = fdopendir(descriptor) else {
             let code = errno
             Foundation.close(descriptor)
-            return ([], -Int(code))
+            return -Int(code)
         }
         defer { closedir(stream) }
-        var names: [String] = []
         errno = 0
         while let entry = readdir(stream) {
-            // A name that is not UTF-8 is none of ours, and is none of ours with the characters that are put in here.
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
+            withUnsafeBytes(of: &entry.pointee.d_name) { names.append($0.prefix { $0 != 0 }) }
             errno = 0
         }
-        return (names, -Int(errno))
+        return -Int(errno)
     }
 
     private func perform(_ call: Call, _ body: () -> Int) -> Int {
