@@ -12,6 +12,8 @@ struct KillableOperation: Sendable {
     let mode: @Sendable (Folder) -> [String]
     /// In which of its states the operation was killed. Throws if it is none of them, or if anything is lost.
     let inspect: @Sendable (Folder) throws -> State
+    /// Whether it is about each item of its prefix, whoever wrote it.
+    let isOfWholePrefix: Bool
     /// What whoever finds it undone or half done does. Afterwards it is done.
     let complete: @Sendable (KillableOperation, Folder, State) throws -> Void
 
@@ -20,6 +22,7 @@ struct KillableOperation: Sendable {
         prepare: @escaping @Sendable (Folder) throws -> Void,
         mode: @escaping @Sendable (Folder) -> [String],
         inspect: @escaping @Sendable (Folder) throws -> State,
+        isOfWholePrefix: Bool = false,
         complete: @escaping @Sendable (KillableOperation, Folder, State) throws -> Void = {
             operation,
             folder,
@@ -31,12 +34,14 @@ struct KillableOperation: Sendable {
         self.prepare = prepare
         self.mode = mode
         self.inspect = inspect
+        self.isOfWholePrefix = isOfWholePrefix
         self.complete = complete
     }
 
     func perform(in folder: Folder) throws {
         let mode = mode(folder)
-        try run(mode[0], Array(mode.dropFirst()), folder.backend(), folder.store)
+        let storage = FileStorage(directory: folder.store, calls: markingCalls())
+        try run(mode[0], Array(mode.dropFirst()), SealedBackend(storage: storage), folder.store)
     }
 
     /// The state it was left in, after everything that is promised has been looked at.
@@ -119,7 +124,7 @@ extension EncryptedFileBackend {
         return items
     }
 
-    /// What is listed: as many items as there are files.
+    /// What is listed: as many items as there are files. Those of processes beside the operation are left out.
     func everyKey() throws -> [ItemKey: ItemAttributes] {
         var keys: [ItemKey: ItemAttributes] = [:]
         for prefix in try prefixes() {
@@ -127,20 +132,28 @@ extension EncryptedFileBackend {
         }
         let files = try itemFiles()
         try require(files == keys.count, "\(files) files, \(keys.count) items")
-        return keys
+        return keys.filter { !isBeside($0.key) }
     }
 
     /// How many files of items there are, but for Lockbox's own records.
     private func itemFiles() throws -> Int {
         guard try keys.keyring(creating: false) != nil else { return 0 }  // there is no store yet
         let keyring = try keys.currentKeyring()
-        return try storage.scopes().flatMap { scope in
-            try storage.names(scope: scope).filter { name in
-                guard let id = RecordID(name: name) else { return true }
-                let place = ItemRecord(record: RecordName(scope: scope, name: name), id: id)
-                return try metadata(place, keyring).map { !ItemKey.isReserved(prefix: $0.key.prefix) } ?? true
+        var count = 0
+        for scope in try storage.scopes() {
+            try storage.forEachName(in: scope) { name in
+                if let id = RecordID(name: name),
+                    let metadata = try metadata(
+                        ItemRecord(record: RecordName(scope: scope, name: name), id: id),
+                        keyring
+                    ), ItemKey.isReserved(prefix: metadata.key.prefix)
+                {
+                    return
+                }
+                count += 1
             }
-        }.count
+        }
+        return count
     }
 
     /// The class and the epoch in the header of an item's file.
@@ -172,7 +185,7 @@ extension EncryptedFileBackend {
 
 // MARK: The modes
 
-/// `kill list`, `kill prepare|run|alter OPERATION FOLDER`, or `kill check`.
+/// `kill list`, `kill prepare|run|alter OPERATION FOLDER`, `kill check`, or `kill beside …`: see BesideKills.swift.
 func kill(_ arguments: [String]) throws {
     func operation() throws -> KillableOperation {
         let operation = killableOperations.first { $0.name == arguments[1] }
@@ -185,13 +198,18 @@ func kill(_ arguments: [String]) throws {
     case ("run", 3): try performMarked(operation(), Folder(path: arguments[2]))
     case ("alter", 3): try alter(Folder(path: arguments[2]))
     case ("check", 1): checkLines()
+    case ("beside", 4...5):
+        let isRotating = arguments.last == "rotate"
+        try workBeside(operation(), Folder(path: arguments[2]), number: arguments[3], isRotating)
+    case ("spoil-beside", 2): try spoilBeside(Folder(path: arguments[1]))
     default: exit(64)
     }
 }
 
-/// Two harmless system calls show a tracer where the operation begins and ends.
+/// Two harmless system calls show a tracer where the operation begins and ends. So does a line in the file that
+/// `LOCKBOX_MARKS` names, to whoever records the disk.
 private func performMarked(_ operation: KillableOperation, _ folder: Folder) throws {
-    _ = access("/lockbox-operation-begins", F_OK)
+    mark("begins")
     var status: Int32 = 0
     do { try operation.perform(in: folder) } catch LockboxError.passcodeAlreadySet {
         status = 3
@@ -200,8 +218,30 @@ private func performMarked(_ operation: KillableOperation, _ folder: Folder) thr
     } catch LockboxError.passcodeNotSet {
         status = 3  // it is done already
     }
-    _ = access("/lockbox-operation-ends", F_OK)
+    mark("ends")
     exit(status)
+}
+
+private func mark(_ name: String) {
+    _ = access("/lockbox-operation-\(name)", F_OK)
+    writeMark(name)
+}
+
+/// Mark where the library's system calls are, if `LOCKBOX_MARKS` is set.
+func markingCalls() -> SystemCalls {
+    if getenv("LOCKBOX_MARKS") == nil { return SystemCalls() }
+    return SystemCalls(fault: { _ in
+        writeMark("call")
+        return nil
+    })
+}
+
+private func writeMark(_ name: String) {
+    guard let path = getenv("LOCKBOX_MARKS") else { return }
+    let file = open(path, O_WRONLY | O_APPEND)
+    let written = write(file, "\(name)\n", name.utf8.count + 1)
+    close(file)
+    if written < 0 { exit(74) }
 }
 
 /// Answers each line `OPERATION<tab>FOLDER<tab>done|killed` with the state, or with what is wrong.

@@ -13,7 +13,8 @@ let killableMigrations: [KillableOperation] = [
             )
         },
         mode: { _ in ["migrateStore"] },
-        inspect: { try inspectMigration($0, old: storedTexts) }
+        inspect: { try inspectMigration($0, old: storedTexts) },
+        isOfWholePrefix: true
     ),
     KillableOperation(
         "migrate 50 lines of a file",
@@ -34,7 +35,8 @@ let killableMigrations: [KillableOperation] = [
                 "other lines have changed"
             )
             return try inspectMigration(folder) { _ in try textsInFile(folder) }
-        }
+        },
+        isOfWholePrefix: true
     ),
     KillableOperation(
         "moveItems",
@@ -43,7 +45,8 @@ let killableMigrations: [KillableOperation] = [
             _ = try folder.target.keys.keyring(creating: true)
         },
         mode: { ["move", $0.targetPath] },
-        inspect: inspectMove
+        inspect: inspectMove,
+        isOfWholePrefix: true
     ),
 ]
 

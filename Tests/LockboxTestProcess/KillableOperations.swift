@@ -4,7 +4,7 @@ import Foundation
 
 /// What Tests/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what must hold
 /// whenever it was killed.
-let killableOperations = storeOperations + killableMigrations
+let killableOperations = killableWrites + storeOperations + killableMigrations
 
 private let storeOperations: [KillableOperation] = [
     KillableOperation(

@@ -27,7 +27,8 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         if let passcode = arguments.first { try backend.unlock(.value(passcode)) }
         try backend.rotateKeys()
     case ("export", 2...3):
-        let calls = dying(before: Int(arguments[1])!)
+        let last = Int(arguments[1])!
+        let calls = last == 0 ? markingCalls() : dying(before: last)
         let backend = EncryptedFileBackend(directory: directory)
         if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
         _ = try backend.export(to: arguments[0], .value("passphrase"), nil, .interactive, calls) { _ in }
@@ -36,6 +37,6 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
     case ("importKeeping", 1):
         try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .keep)
     default:
-        try runMigration(operation, arguments, backend)
+        try runWrite(operation, arguments, backend)
     }
 }

@@ -58,7 +58,7 @@ private func rotate(_ directory: String) throws {
 private func write(_ directory: String, _ indices: [Int]) throws {
     let writer = try lockbox(directory)
     var rounds: [Int: Int] = [:]
-    let report = try repeatUntilEndOfInput {
+    let report = try repeatUntilEndOfInput { _ in
         let index = indices.randomElement()!
         let next = rounds[index, default: 0] + 1
         try writer.archiveObject(value(index, next), forKey: "\(index)")
@@ -76,7 +76,7 @@ private func read(_ directory: String, count: Int) throws {
     let reader = try lockbox(directory)
     var rounds: [Int: Int] = [:]
     var (reads, listings, incomplete) = (0, 0, 0)
-    let report = try repeatUntilEndOfInput {
+    let report = try repeatUntilEndOfInput { _ in
         if reads / 1000 > listings {
             listings += 1
             if try reader.allKeys().count != count { incomplete += 1 }
@@ -93,13 +93,15 @@ private func read(_ directory: String, count: Int) throws {
 }
 
 /// Says "ready" after the first time.
-private func repeatUntilEndOfInput(_ body: () throws -> Void) throws -> String {
+///
+/// - Parameter body: Gets the number of its call, from 0.
+func repeatUntilEndOfInput(_ body: (_ call: Int) throws -> Void) throws -> String {
     let clock = ContinuousClock()
     var count = 0
     var longest = Duration.zero
     var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
     while poll(&input, 1, 0) == 0 {
-        longest = max(longest, try clock.measure(body))
+        longest = max(longest, try clock.measure { try body(count) })
         count += 1
         if count == 1 {
             print("ready")

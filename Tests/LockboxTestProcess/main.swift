@@ -10,9 +10,12 @@
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
+//     LockboxTestProcess defaults …                    sets and migrates UserDefaults: see Defaults.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 //     LockboxTestProcess kill …                        for Tests/KillMatrix/run: see KillMatrix.swift
 //     LockboxTestProcess load …                        for Tests/Rotation/run: see RotationLoad.swift
+//     LockboxTestProcess limits …                      for Tests/Limits/run: see Limits.swift
+//     LockboxTestProcess history …                     for Tests/History/run: see History.swift
 
 import Foundation
 
@@ -94,11 +97,20 @@ case "hold" where arguments.count == 3:
         waitForEndOfInput()
     }
 
+case "defaults":
+    try runDefaults(Array(arguments.dropFirst()))
+
 case "kill":
     try kill(Array(arguments.dropFirst()))
 
 case "load":
     try load(Array(arguments.dropFirst()))
+
+case "limits":
+    try limits(Array(arguments.dropFirst()))
+
+case "history":
+    try history(Array(arguments.dropFirst()))
 
 case "vectors" where arguments.count == 2:
     try printVectors(arguments[1])

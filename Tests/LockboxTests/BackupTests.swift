@@ -4,7 +4,7 @@ import Testing
 @testable import Lockbox
 
 /// Two machines are played by two folders.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct BackupTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests {
     private let source: TestStore
     private let target: TestStore
     private let path: String
@@ -20,7 +20,8 @@ import Testing
         _ key: String,
         _ prefix: String = "a",
         _ accessibility: Accessibility = .whenUnlocked,
-        text: String? = nil
+        text: String? = nil,
+        expires: Date? = nil
     ) throws -> StoredItem {
         try StoredItem(
             key: ItemKey(prefix: prefix, key: key),
@@ -28,7 +29,7 @@ import Testing
             accessibility: accessibility,
             modified: now,
             created: now - 100,
-            expires: key == "expired" ? .distantPast : nil,
+            expires: key == "expired" ? .distantPast : expires,
             label: "L",
             comment: "C"
         )
@@ -120,6 +121,63 @@ import Testing
                 #expect(again.imported == 0 && again.unchanged + again.kept.count == 7)
             }
         }
+    }
+
+    @Test(arguments: ImportPolicy.allCases) func anExpiredItemIsInNobodysWay(_ policy: ImportPolicy) throws {
+        try export(prepare())
+        let backend = target.backend()
+        let expired = try item("1", text: "the target's own", expires: now - 1)
+        try backend.write(expired, policy: .addOnly)
+        let report = try restore(backend, policy)
+        #expect(report.imported == 7 && report.kept.isEmpty)
+        #expect(try backend.item(for: expired.key, now: now) == item("1"))
+        #expect(try restore(backend, policy).unchanged == 7, "the one that is expired in the backup, too")
+    }
+
+    /// Who replaces an expired item need not be able to read it.
+    @Test(arguments: ImportPolicy.allCases) func anExpiredItemThatIsLocked(_ policy: ImportPolicy) throws {
+        let open = try item("k", "a", .always)
+        try source.backend().write(open, policy: .addOnly)
+        try export(source.backend())
+        let backend = target.backend()
+        try backend.setPasscode(.value("5678"), strength: .interactive)
+        let expired = try item("k", text: "the target's own", expires: now - 1)
+        try backend.write(expired, policy: .addOnly)
+        try backend.lock()
+        #expect(
+            lockboxError { try backend.item(for: expired.key, now: ItemAttributes.beforeAnyExpiry) }?.name
+                == "interactionNotAllowed"
+        )
+        #expect(try restore(backend, policy).imported == 1)
+        #expect(try backend.item(for: expired.key, now: now) == open)
+    }
+
+    /// Between the look at it and its turn, another process stores a new value in its place.
+    @Test(arguments: [ImportPolicy.keep, .fail])
+    func anExpiredItemThatIsWrittenAnewMeanwhile(_ policy: ImportPolicy) throws {
+        try source.backend().write(item("1"), policy: .addOnly)
+        try export(source.backend())
+        let other = target.backend()
+        try other.write(item("1", text: "expired", expires: now - 1), policy: .addOnly)
+        let newer = try item("1", text: "another process's")
+        let isWritten = Protected(false)
+        let backend = target.backend(
+            SystemCalls(fault: { call in
+                // The lock for the write is the first.
+                if call == .flock, !isWritten.withLock({ $0 }) {
+                    isWritten.withLock { $0 = true }
+                    try? other.write(newer, policy: .replace)
+                }
+                return nil
+            })
+        )
+        let error = lockboxError {
+            let report = try restore(backend, policy)
+            #expect(report.kept == [newer.key])
+        }
+        #expect(error?.name == (policy == .fail ? "duplicateItem" : nil))
+        #expect(isWritten.withLock { $0 })
+        #expect(try other.item(for: newer.key, now: now)?.value == newer.value)
     }
 
     /// A backup is what a damaged item is mended with.
@@ -238,17 +296,16 @@ import Testing
         )
     }
 
-    /// Without it, some file systems leave out what is replaced while the names are read: tmpfs and btrfs do.
-    @Test func theItemsAreListedWhileNobodyWrites() throws {
-        _ = try prepare()
+    @Test("Promise 2: an export is synchronised before and after its rename")
+    func orderOfSystemCalls() throws {
+        let backend = try prepare()
         let trace = Protected<[SystemCalls.Call]>([])
         let calls = SystemCalls(fault: { call in
-            trace.withLock { if [.flock, .readdir].contains(call) { $0.append(call) } }
+            trace.withLock { if [.write, .fsync, .rename].contains(call) { $0.append(call) } }
             return nil
         })
-        try export(source.backend(calls))
-        // The folder of the prefixes, then each of the two.
-        #expect(trace.withLock { $0.suffix(5) } == [.readdir, .flock, .readdir, .flock, .readdir])
+        _ = try backend.export(to: path, .value("p"), nil, .interactive, calls) { _ in }
+        #expect(trace.withLock { $0.suffix(4) } == [.write, .fsync, .rename, .fsync])
     }
 
     @Test func aWrongPassphraseOrADamagedFileChangesNothing() throws {
@@ -313,6 +370,19 @@ import Testing
         #expect(try target.snapshot() == before)
         try overwrite(path, original)
         #expect(try restore(receiver).imported == 2, "the control")
+    }
+
+    @Test func aLengthIsCheckedBeforeMemoryIsTakenForIt() throws {
+        let backend = try prepare()
+        try export(backend)
+        let header = BackupRecord.headerLength
+        let original = try readBytes(path)
+        try overwrite(path, original[..<header] + [0xFF, 0xFF, 0xFF, 0xFF] + original[(header + 4)...])
+        guard case .corrupt(_, "one of its lengths is impossible") = lockboxError({ try restore(backend) })
+        else {
+            Issue.record("it was read")
+            return
+        }
     }
 
     @Test("Promise 2: a killed export leaves the old file or the new one")

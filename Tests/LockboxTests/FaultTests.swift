@@ -80,12 +80,13 @@ import Testing
         arguments: Operation.allCases
     )
     func everyCallFailsOnce(_ operation: Operation) throws {
+        let prepared = try prepare(operation)
         var number = 0
         var finished = false
         while !finished {
             number += 1
             for code in Self.codes {
-                let store = try prepare(operation)
+                let store = try TestStore(copying: prepared)
                 let injector = Injector(number, .failure(code))
                 let error = try failing(operation, store, injector)
                 guard let call = injector.hit else {
@@ -192,12 +193,13 @@ import Testing
         })
         let lockbox = try store.lockbox(TestStore.prefix, calls)
         try lockbox.archiveObject("new", forKey: "key")
-        let order: [SystemCalls.Call] = [.write, .fsync, .close, .rename, .fsync]
+        // The rename is between two writes of the change count.
         #expect(
             trace.withLock { $0.filter { [.write, .fsync, .rename].contains($0) } } == [
-                .write, .fsync, .rename, .fsync,
+                .write, .fsync, .write, .rename, .write, .fsync,
             ]
         )
+        let order: [SystemCalls.Call] = [.fsync, .close, .read, .write, .rename, .write, .fsync]
         #expect(trace.withLock { $0.suffix(order.count + 1).prefix(order.count) } == order[...])
         trace.withLock { $0 = [] }
         try lockbox.removeObject(forKey: "key")
@@ -220,6 +222,48 @@ import Testing
                 trace.withLock { $0.last { [.unlink, .fsync].contains($0) } } == .fsync,
                 "removal \(number)"
             )
+        }
+    }
+
+    /// Its parents, too: each is there for good before something is made in it.
+    @Test("Promise 2: a new folder is synchronised at once") func orderOfSystemCallsForANewStore() throws {
+        let store = try TestStore()
+        let trace = Protected<[SystemCalls.Call]>([])
+        let storage = FileStorage(
+            directory: "\(store.directory)/a/b/c",
+            calls: SystemCalls(fault: { call in
+                trace.withLock { if [.mkdir, .fsync, .rename].contains(call) { $0.append(call) } }
+                return nil
+            })
+        )
+        try Lockbox(keyPrefix: TestStore.prefix, backend: EncryptedFileBackend(storage: storage))
+            .archiveObject("secret", forKey: "key")
+        let calls = trace.withLock { $0 }
+        let unsynchronised = zip(calls, calls.dropFirst()).count { $0 == .mkdir && $1 != .fsync }
+        #expect(unsynchronised == 2, "two cannot be made before their parents")
+        #expect(calls.count { $0 == .mkdir } == 2 + 7, "store, a, b, c, tmp, items, scope")
+    }
+
+    @Test func aFileThatShrinksWhileItIsRead() throws {
+        let store = try prepare(.replace)
+        let path = try store.path("key")
+        let isUp = Protected(false)
+        let lockbox = try store.lockbox(
+            TestStore.prefix,
+            SystemCalls(fault: { call in
+                if call == .read, isUp.withLock({ $0 }) { truncate(path, 100) }
+                return nil
+            })
+        )
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
+        isUp.withLock { $0 = true }
+        guard
+            case .corrupt(_, "it shrank while it was read") = lockboxError({
+                try lockbox.unarchiveObject(String.self, forKey: "key")
+            })
+        else {
+            Issue.record("bytes were used that were not read")
+            return
         }
     }
 

@@ -4,7 +4,7 @@ import Testing
 @testable import Lockbox
 
 /// What others could read or change, and what is no plain file, is refused with its path and the reason.
-@Suite(.timeLimit(.minutes(1))) struct PermissionTests {
+@Suite(.timeLimit(.minutes(10))) struct PermissionTests {
     private let store: TestStore
 
     init() throws {
@@ -214,6 +214,28 @@ import Testing
             #expect(entry.mode == expected, "\(path)")
         }
     }
+
+    #if os(Linux)
+        @Test func noDescriptorGoesToAProgramThatIsExecuted() throws {
+            let store = try TestStore()
+            let seen = Protected(0)
+            let calls = SystemCalls { [directory = store.directory] call in
+                for number in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
+                    let target = try? FileManager.default.destinationOfSymbolicLink(
+                        atPath: "/proc/self/fd/\(number)"
+                    )
+                    guard let descriptor = CInt(number), target?.hasPrefix(directory) ?? false else {
+                        continue
+                    }
+                    seen.withLock { $0 += 1 }
+                    #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0, "before \(call): \(target ?? "")")
+                }
+                return nil
+            }
+            try store.lockbox(TestStore.prefix, calls).archiveObject("secret", forKey: "key")
+            #expect(seen.withLock { $0 } > 10)
+        }
+    #endif
 
     @Test func missingParentsAreMadeForTheOwnerOnly() throws {
         let base = Directory.parentPath(of: store.directory)

@@ -4,7 +4,7 @@ import Testing
 @testable import Lockbox
 
 /// New keys for every class, while others read and write.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct RotationTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct RotationTests {
     private let store: TestStore
 
     init() throws { store = try TestStore() }
@@ -135,6 +135,34 @@ import Testing
         #expect(carriedOn.isComplete)
         #expect(try epochs() == [2])
         #expect(try other.unarchiveObject(forKey: "2") == "of 2")
+    }
+
+    /// An earlier file of an item, as from a copy of the store, has come back since it was sealed anew.
+    @Test func anItemUnderOldKeysKeepsThemAlive() throws {
+        let backend = try prepare()
+        let path = try store.path("2", prefix: Self.prefixes[1])
+        let old = try readBytes(path)
+        let report = try backend.rotateKeys { progress in
+            if progress.completed == progress.total { try? overwrite(path, old) }
+        }
+        #expect(report.unreadable.keys.sorted() == [path])
+        let other = try Lockbox(keyPrefix: Self.prefixes[1], backend: store.backend())
+        #expect(try other.unarchiveObject(forKey: "2") == "of 2")
+        #expect(try backend.rotateKeys().isComplete)
+        #expect(try other.unarchiveObject(forKey: "2") == "of 2")
+    }
+
+    @Test func everyRewriteOfTheKeybagIsCounted() throws {
+        let backend = try prepare(passcode: "1234")
+        var generations = [try keybag().generation]
+        for rewrite in [
+            { try backend.changePasscode(to: .value("5678"), strength: .interactive) },
+            { try backend.removePasscode() }, { _ = try backend.rotateKeys() },
+        ] {
+            try rewrite()
+            generations.append(try keybag().generation)
+        }
+        #expect(generations == [2, 3, 4, 6], "a rotation begins and finishes")
     }
 
     /// A backend that was open before, as another process would be.

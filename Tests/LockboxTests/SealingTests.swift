@@ -89,6 +89,20 @@ import Testing
         }
     }
 
+    @Test func boxShorterThanItsOverheadDoesNotOpen() throws {
+        let key = try SecretKey.random()
+        for count in 0..<SealedBox.overhead {
+            #expect(open([UInt8](repeating: 0, count: count), data: [], context: [], key, .value) == nil)
+        }
+    }
+
+    @Test func aPasscodeHasASaltOfItsOwn() throws {
+        let blocks = try (0..<2).map { _ in
+            try Passcode.value("1234").withBytes { try PasscodeBlock.make($0, strength: .interactive).block }
+        }
+        #expect(blocks[0] != blocks[1])
+    }
+
     /// Keys of two stores are never the same; the store id binds a record to its store even if they were.
     @Test func itemOfAnotherStoreWithTheSameKeysDoesNotOpen() throws {
         let roles = Accessibility.allCases.map(KeyRole.classKey) + [.metadata, .names]

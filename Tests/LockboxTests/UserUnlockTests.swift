@@ -75,7 +75,7 @@ let hasKernelKeyring: Bool = {
     private func serials() throws -> [KernelKeyring.Serial] {
         let id = try backend.keys.currentKeyring().storeID
         return SharedUnlock.Level.allCases.compactMap {
-            KernelKeyring().serial(of: SharedUnlock.name($0, id))
+            KernelKeyring().serial(of: SharedUnlock.Place(level: $0, isOfNextKeybag: false).name(id))
         }
     }
 
@@ -129,6 +129,18 @@ let hasKernelKeyring: Bool = {
         #expect(try process(.afterFirstUnlock) == 3)
     }
 
+    /// As the kernel lists them: all to who has the key and to its user, nothing to its group and others.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func theKernelGivesAKeyToTheUserOnly() throws {
+        defer { clear() }
+        #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        let keys = try String(contentsOfFile: "/proc/keys", encoding: .utf8).split(separator: "\n")
+        for serial in try serials() {
+            let fields = keys.map { $0.split(separator: " ") }.first { Int32($0[0], radix: 16) == serial }
+            #expect(fields?[4] == "3f3f0000")
+        }
+    }
+
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
     func whoUnlockedForItselfLocksForItself() throws {
         defer { clear() }
@@ -179,7 +191,9 @@ let hasKernelKeyring: Bool = {
             "the dropped keys are gone from the kernel, too"
         )
         let id = try backend.keys.currentKeyring().storeID
-        let key = try #require(KernelKeyring().serial(of: SharedUnlock.name(.unlocked, id)))
+        let key = try #require(
+            KernelKeyring().serial(of: SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(id))
+        )
         let deadline = KernelKeyring().read(key, maximum: 4096) {
             $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
         }
@@ -198,7 +212,9 @@ let hasKernelKeyring: Bool = {
         let keys = try serials()
         #expect(keys.count == 2)
         let id = try backend.keys.currentKeyring().storeID
-        let old = try #require(KernelKeyring().read(keys[0], maximum: 4096) { [UInt8]($0) })
+        let old = try keys.map { key in
+            try #require(KernelKeyring().read(key, maximum: 4096) { [UInt8]($0) })
+        }
 
         try backend.removePasscode()
         #expect(try serials().isEmpty)
@@ -207,10 +223,11 @@ let hasKernelKeyring: Bool = {
         #expect(try store.backend().lockState == .beforeFirstUnlock)
 
         // The same passcode, the same store, but the key of whenPasscodeSetThisDeviceOnly is another one.
-        #expect(
-            old.withUnsafeBytes { KernelKeyring().add(SharedUnlock.name(.unlocked, id), $0, seconds: 60) }
-        )
-        #expect(try store.backend().lockState == .beforeFirstUnlock)
+        for (level, record) in zip(SharedUnlock.Level.allCases, old) {
+            let name = SharedUnlock.Place(level: level, isOfNextKeybag: false).name(id)
+            #expect(record.withUnsafeBytes { KernelKeyring().add(name, $0, seconds: 60) })
+            #expect(try store.backend().lockState == .beforeFirstUnlock)
+        }
     }
 
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
@@ -219,7 +236,7 @@ let hasKernelKeyring: Bool = {
         try backend.unlock(.value("1234"), scope: .user)
         try backend.keys.currentKeyring().keys { _ in true }.forEach { #expect($0.key.isLockedIntoMemory) }
         let id = try backend.keys.currentKeyring().storeID
-        let name = SharedUnlock.name(.unlocked, id)
+        let name = SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(id)
         let record = try #require(
             KernelKeyring().serial(of: name).flatMap {
                 KernelKeyring().read($0, maximum: 4096) { [UInt8]($0) }
@@ -347,7 +364,9 @@ let hasKernelKeyring: Bool = {
                 #expect(throws: Never.self) { try other.lock() }
                 done.signal()
             }
-            while KernelKeyring().serial(of: SharedUnlock.name(.unlocked, id)) != nil {}
+            while KernelKeyring().serial(
+                of: SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(id)
+            ) != nil {}
             return nil
         }
         try rewriter.unlock(.value("1234"))
@@ -461,7 +480,11 @@ let hasKernelKeyring: Bool = {
             lockboxError { try backend.lock(includingAfterFirstUnlock: true) }?.name == "storageFailure"
         )
         #expect(try serials().count == 1)
-        try KernelKeyring().remove(SharedUnlock.name(.unlocked, backend.keys.currentKeyring().storeID))
+        try KernelKeyring().remove(
+            SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(
+                backend.keys.currentKeyring().storeID
+            )
+        )
         #expect(try readable(store.backend()) == untilLock)
     }
 }

@@ -8,6 +8,7 @@ struct DefectiveBackend: LockboxBackend {
         case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
             removesEverything
         case changesValue, neverRemoves, destroysExpired, updatesBlindly
+        case updatesWithoutLock, updateReadsBeforeTheLock
     }
 
     private let wrapped = InMemoryBackend()
@@ -64,9 +65,20 @@ struct DefectiveBackend: LockboxBackend {
     func prefixes() -> Set<String> { wrapped.prefixes() }
 
     func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        if defect == .updatesWithoutLock {
+            return try put(change(item(for: key, now: now)), for: key)
+        }
+        if defect == .updateReadsBeforeTheLock {
+            let old = try item(for: key, now: now)
+            return try wrapped.update(key, now: now) { _ in try change(old) }
+        }
         try wrapped.update(mapped(key), now: now) {
             try defect == .updatesBlindly ? change($0) ?? $0 : change($0)
         }
+    }
+
+    private func put(_ item: StoredItem?, for key: ItemKey) throws {
+        if let item { try wrapped.write(item, policy: .replace) } else { wrapped.remove(key) }
     }
 
     func remove(_ key: ItemKey) throws {

@@ -9,7 +9,7 @@ final class TestProcess {
 
     convenience init(_ arguments: String...) throws { try self.init(arguments) }
 
-    init(_ arguments: [String]) throws {
+    init(_ arguments: [String], environment: [String: String] = [:]) throws {
         let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
             .deletingLastPathComponent()
         process.executableURL = folder.appendingPathComponent("LockboxTestProcess")
@@ -17,7 +17,7 @@ final class TestProcess {
         // Swift's own backtraces can hang after a crash.
         process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) {
             $1
-        }
+        }.merging(environment) { $1 }
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -25,6 +25,11 @@ final class TestProcess {
 
     /// Waits until the process has written something.
     func waitForOutput() { _ = output.fileHandleForReading.availableData }
+
+    /// Everything that the process writes until it closes its output.
+    func allOutput() -> String {
+        String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    }
 
     func endInput() { try? input.fileHandleForWriting.close() }
 
@@ -34,6 +39,17 @@ final class TestProcess {
         process.waitUntilExit()
         return process.terminationReason == .uncaughtSignal
             ? -process.terminationStatus : process.terminationStatus
+    }
+
+    /// Until it is killed or continued.
+    func stop() {
+        Foundation.kill(process.processIdentifier, SIGSTOP)
+        var status = ""
+        while !status.contains(") T ") {
+            status =
+                (try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8))
+                ?? ") T "
+        }
     }
 
     func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }

@@ -8,20 +8,35 @@ final class TestStore: Sendable {
     static let prefix = "com.example.tests"
 
     let directory: String
+    private let fileSystem: TestFileSystem?
 
-    init() throws {
-        let base = NSTemporaryDirectory() + "lockbox-tests-\(UInt64.random(in: .min ... .max))"
+    /// - Parameter fileSystem: Where to; nil, in the system's folder for temporary files.
+    init(on fileSystem: TestFileSystem? = nil) throws {
+        self.fileSystem = fileSystem
+        let base =
+            (fileSystem.map { $0.folder + "/" } ?? NSTemporaryDirectory())
+            + "lockbox-tests-\(UInt64.random(in: .min ... .max))"
         try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
         directory = base + "/store"
+    }
+
+    /// Faster than to make the same again, as nothing is synchronised.
+    convenience init(copying store: TestStore) throws {
+        try self.init()
+        if FileManager.default.fileExists(atPath: store.directory) {
+            try FileManager.default.copyItem(atPath: store.directory, toPath: directory)
+        }
     }
 
     deinit { try? FileManager.default.removeItem(atPath: Directory.parentPath(of: directory)) }
 
     /// As a process that has just started. The folder is there as long as any of its backends.
-    func backend(_ calls: SystemCalls = SystemCalls()) -> EncryptedFileBackend {
+    func backend(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))
+        -> EncryptedFileBackend
+    {
         let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
         return EncryptedFileBackend(
-            storage: FileStorage(directory: directory, calls: calls, lockTimeout: .milliseconds(200))
+            storage: FileStorage(directory: directory, calls: calls, lockTimeout: lockTimeout)
         )
     }
 
@@ -39,7 +54,7 @@ final class TestStore: Sendable {
     var keybag: String { "\(directory)/keybag" }
     var deviceKey: String { "\(directory)/device-key" }
 
-    /// Everything in the folder: paths with type, mode and bytes.
+    /// Everything in the folder: paths with type, mode and bytes. The change count in a lock file is nobody's concern.
     func snapshot() throws -> [String: Entry] {
         var entries: [String: Entry] = [:]
         for path in try FileManager.default.subpathsOfDirectory(atPath: directory) {
@@ -72,7 +87,8 @@ final class TestStore: Sendable {
             var status = stat()
             guard lstat(path, &status) == 0 else { throw CocoaError(.fileReadUnknown) }
             mode = status.st_mode
-            bytes = status.st_mode & S_IFMT == S_IFREG ? try readBytes(path) : nil
+            let isFile = status.st_mode & S_IFMT == S_IFREG
+            bytes = isFile ? path.hasSuffix("/lock") ? [] : try readBytes(path) : nil
         }
 
         var description: String { "0\(String(mode, radix: 8)), \(bytes?.count ?? 0) bytes" }
@@ -80,6 +96,15 @@ final class TestStore: Sendable {
 }
 
 extension SystemCalls {
+    /// Runs `body` before each of these calls, until it returns true.
+    static func before(_ call: Call, _ body: @escaping @Sendable () -> Bool) -> SystemCalls {
+        let isDone = Protected(false)
+        return SystemCalls {
+            if $0 == call, !isDone.withLock({ $0 }), body() { isDone.withLock { $0 = true } }
+            return nil
+        }
+    }
+
     /// From this call on nothing works any more, as for a process that is killed there.
     static func failing(from call: Int) -> SystemCalls {
         let count = Protected(0)

@@ -1,0 +1,112 @@
+import Foundation
+
+@testable import Lockbox
+
+/// A store for `history`: its items, and what is done to it as a whole. Another engine is another type of this, and a case in
+/// ``historyEngine(_:defect:delays:)``.
+protocol HistoryEngine: Sendable {
+    var items: any LockboxBackend { get }
+
+    /// - Parameter pause: is called after each item.
+    func rotate(pause: () -> Void) throws
+    func setPasscode(_ passcode: String) throws
+    func changePasscode(to passcode: String) throws
+    func removePasscode() throws
+    func unlock(_ passcode: String) throws
+    func lock() throws
+
+    /// What the backup holds, read back, and the keys that it leaves out.
+    func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey])
+    /// The keys that were kept.
+    func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey]
+
+    /// What is wrong with the store; called when nobody else uses it.
+    func findings() throws -> [String]
+}
+
+/// - Parameters:
+///   - argument: `files:DIRECTORY`.
+///   - defect: The name of a ``HistoryDefect``, or nil.
+///   - delays: How many of 10,000 system calls are delayed, so that others come in between.
+func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> any HistoryEngine {
+    let parts = argument.split(separator: ":", maxSplits: 1).map(String.init)
+    let engine: any HistoryEngine
+    switch (parts.first, parts.count) {
+    case ("files", 2): engine = FilesHistoryEngine(directory: parts[1], delays: delays)
+    default: throw Violation(description: "there is no engine \(argument)")
+    }
+    guard let defect else { return engine }
+    guard let defect = HistoryDefect(rawValue: defect) else {
+        throw Violation(description: "there is no defect \(defect)")
+    }
+    return DefectiveHistoryEngine(engine, defect)
+}
+
+/// The default backend: encrypted files in a folder.
+struct FilesHistoryEngine: HistoryEngine {
+    private let backend: EncryptedFileBackend
+    private static let passphrase = Passcode.value("passphrase")
+
+    var items: any LockboxBackend { backend }
+
+    init(directory: String, delays: Int) {
+        let storage = FileStorage(
+            directory: directory,
+            calls: .delayed(delays),
+            // Longer than the coordinator stops anybody, and waits for anybody.
+            lockTimeout: .seconds(120)
+        )
+        backend = SealedBackend(storage: storage)
+    }
+
+    func rotate(pause: () -> Void) throws {
+        let report = try backend.rotateKeys { _ in pause() }
+        if let (location, error) = report.unreadable.first {
+            throw HistoryOutcome.unreadable("\(location): \(error)")
+        }
+    }
+
+    func setPasscode(_ passcode: String) throws {
+        try backend.setPasscode(.value(passcode), strength: .interactive)
+    }
+
+    func changePasscode(to passcode: String) throws {
+        try backend.changePasscode(to: .value(passcode), strength: .interactive)
+    }
+
+    func removePasscode() throws { try backend.removePasscode() }
+    func unlock(_ passcode: String) throws { try backend.unlock(.value(passcode)) }
+    func lock() throws { try backend.lock() }
+
+    func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
+        let report = try backend.export(to: path, passphrase: Self.passphrase, strength: .interactive)
+        let reader = try BackupReader(path, SystemCalls())
+        let header = try reader.header()
+        var items: [StoredItem] = []
+        try reader.read(reader.key(header, Self.passphrase), header) { items.append($0) }
+        try require(items.count == report.exported, "the backup has \(items.count) items")
+        return (items, report.leftOut)
+    }
+
+    func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey] {
+        try backend.importBackup(from: path, passphrase: Self.passphrase, existing: existing).kept
+    }
+
+    func findings() throws -> [String] {
+        try backend.verify().findings.filter { $0.kind != .leftOver }.map { "\($0.location): \($0.reason)" }
+    }
+}
+
+extension SystemCalls {
+    fileprivate static func delayed(_ perTenThousand: Int) -> SystemCalls {
+        if perTenThousand == 0 { return SystemCalls() }
+        return SystemCalls(fault: { call in
+            switch call {
+            case .flock, .rename, .unlink, .readdir:
+                if Int.random(in: 0..<10_000) < perTenThousand { usleep(.random(in: 100...20_000)) }
+            default: break
+            }
+            return nil
+        })
+    }
+}

@@ -1,0 +1,69 @@
+import Foundation
+
+@testable import Lockbox
+
+/// What a call came to, where it is neither a result nor a ``LockboxError``.
+enum HistoryOutcome: Error {
+    case unreadable(String)
+}
+
+/// The calls of one thread, two lines each: `i TIME CALL` when it begins and `r TIME RESULT` when it has returned, in
+/// nanoseconds of CLOCK_MONOTONIC. A line is one write(2): a kill loses none that was written.
+final class HistoryLog {
+    private let file: CInt
+
+    init(_ path: String) throws {
+        file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Violation(description: "\(path): errno \(errno)") }
+    }
+
+    deinit { close(file) }
+
+    /// - Parameters:
+    ///   - call: Its name and its arguments.
+    ///   - body: The call; returns the result as text.
+    func record(_ call: String, _ body: () throws -> String) {
+        append("i", call)
+        append("r", Self.result(body))
+    }
+
+    private static func result(_ body: () throws -> String) -> String {
+        do { return try body() } catch LockboxError.itemNotFound {
+            return "itemNotFound"
+        } catch LockboxError.duplicateItem {
+            return "duplicateItem"
+        } catch LockboxError.interactionNotAllowed {
+            return "interactionNotAllowed"
+        } catch LockboxError.passcodeNotSet {
+            return "passcodeNotSet"
+        } catch LockboxError.passcodeAlreadySet {
+            return "passcodeAlreadySet"
+        } catch LockboxError.wrongPasscode {
+            return "wrongPasscode"
+        } catch {
+            return "error \(kind(error)) \(String(describing: error).replacing("\n", with: " "))"
+        }
+    }
+
+    /// One word.
+    private static func kind(_ error: any Error) -> String {
+        switch error {
+        case LockboxError.corrupt: "corrupt"
+        case LockboxError.authenticationFailed: "authenticationFailed"
+        case LockboxError.storageFailure("flock", _, EWOULDBLOCK): "lockTimeout"
+        case HistoryOutcome.unreadable: "unreadable"
+        case is Violation: "violation"
+        default: "other"
+        }
+    }
+
+    private func append(_ kind: String, _ text: String) {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let line = "\(kind) \(time.tv_sec * 1_000_000_000 + time.tv_nsec) \(text)\n"
+        var copy = line
+        let count = copy.withUTF8 { write(file, $0.baseAddress, $0.count) }
+        // Without its log a call cannot be judged: full disks and their like are no result.
+        if count != line.utf8.count { fatalError("the log could not be written, errno \(errno)") }
+    }
+}

@@ -1,0 +1,231 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// What another process does before whichever system call of an operation.
+@Suite(.timeLimit(.minutes(10))) struct EveryCallTests {
+    /// Runs `body` on a fresh store again and again, with `other` before the first system call of its backend, then before
+    /// the second, up to the last. A lock that the backend holds at that moment keeps `other` out.
+    private func atEveryCall(
+        _ other: @escaping @Sendable (EncryptedFileBackend) -> Void,
+        _ body: (EncryptedFileBackend, Interruption) throws -> Void
+    ) throws {
+        var number = 0
+        while true {
+            number += 1
+            let store = try TestStore()
+            let others = backend(store)
+            let interruption = Interruption(at: number) { other(others) }
+            try body(store.backend(interruption.calls), interruption)
+            if !interruption.hasHappened { break }
+        }
+        #expect(number > 10)
+    }
+
+    private func backend(_ store: TestStore, _ calls: SystemCalls = SystemCalls()) -> EncryptedFileBackend {
+        EncryptedFileBackend(
+            storage: FileStorage(directory: store.directory, calls: calls, lockTimeout: .milliseconds(20))
+        )
+    }
+
+    private func lockbox(_ backend: EncryptedFileBackend) throws -> Lockbox {
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+    }
+
+    /// As a process that has just started.
+    private func read(_ key: String, _ backend: EncryptedFileBackend) throws -> String? {
+        try lockbox(EncryptedFileBackend(directory: backend.storage.directory)).unarchiveObject(forKey: key)
+    }
+
+    // MARK: Items
+
+    @Test func anUpdateLosesNoOther() throws {
+        let key = try ItemKey(prefix: TestStore.prefix, key: "k")
+        let count = Protected(0)
+        @Sendable func increment(_ backend: EncryptedFileBackend) throws {
+            try backend.update(key, now: Date()) { old in
+                let value = try ArchivedValue(
+                    data: Data(count: 1 + (old?.value.data.count ?? 0)),
+                    format: .data
+                )
+                return try StoredItem(key: key, value: value, modified: Date())
+            }
+            count.withLock { $0 += 1 }
+        }
+        try atEveryCall({ try? increment($0) }) { backend, interruption in
+            count.withLock { $0 = 0 }
+            try increment(backend)
+            interruption.raise()
+            try increment(backend)
+            let reopened = EncryptedFileBackend(directory: backend.storage.directory)
+            #expect(try reopened.value(for: key, now: Date())?.data.count == count.withLock { $0 })
+        }
+    }
+
+    /// It was removed before the update read it, or after the update has stored it.
+    @Test func aRemovedItemDoesNotComeBack() throws {
+        let key = try ItemKey(prefix: TestStore.prefix, key: "k")
+        let isRemoved = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError { try other.remove(key) }
+            isRemoved.withLock { $0 = error == nil }
+        }
+        try atEveryCall(others) { backend, interruption in
+            isRemoved.withLock { $0 = false }
+            try lockbox(backend).archiveObject("old", forKey: "k")
+            interruption.raise()
+            try backend.update(key, now: Date()) { old in
+                try StoredItem(
+                    key: key,
+                    value: lockbox(backend).archive(old == nil ? "made" : "changed", "k"),
+                    modified: Date()
+                )
+            }
+            let left = try read("k", backend)
+            #expect(isRemoved.withLock { $0 } ? left != "changed" : left == "changed")
+        }
+    }
+
+    /// The item was expired when the removal found it.
+    @Test func whatIsWrittenMeanwhileIsNotRemovedAsExpired() throws {
+        let isWritten = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError { try lockbox(other).archiveObject("new", forKey: "k") }
+            isWritten.withLock { $0 = error == nil }
+        }
+        try atEveryCall(others) { backend, interruption in
+            isWritten.withLock { $0 = false }
+            try lockbox(backend).archiveObject("old", forKey: "k", expires: Date() + 1000)
+            interruption.raise()
+            try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
+            #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "new" : nil))
+        }
+    }
+
+    @Test func aStoreIsMadeOnce() throws {
+        let isWritten = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError { try lockbox(other).archiveObject("v", forKey: "other") }
+            isWritten.withLock { $0 = error == nil }
+        }
+        try atEveryCall(others) { backend, interruption in
+            isWritten.withLock { $0 = false }
+            interruption.raise()
+            try lockbox(backend).archiveObject("v", forKey: "own")
+            #expect(try read("own", backend) == "v")
+            #expect(try read("other", backend) == (isWritten.withLock { $0 } ? "v" : nil))
+        }
+    }
+
+    /// Somebody restores a store, item by item, the keybag last.
+    @Test func aStoreWithItemsGetsNoNewKeys() throws {
+        let isWritten = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError { try lockbox(other).archiveObject("v", forKey: "other") }
+            if error == nil { unlink("\(other.storage.directory)/keybag") }
+            isWritten.withLock { $0 = error == nil }
+        }
+        try atEveryCall(others) { backend, interruption in
+            isWritten.withLock { $0 = false }
+            interruption.raise()
+            try? lockbox(backend).archiveObject("v", forKey: "own")
+            let isThere = FileManager.default.fileExists(atPath: "\(backend.storage.directory)/keybag")
+            #expect(isThere != isWritten.withLock { $0 })
+        }
+    }
+
+    // MARK: Rotations
+
+    /// Another process begins a rotation, and dies.
+    private func beginRotation(_ directory: String) {
+        let renames = Protected(0)
+        let calls = SystemCalls { call in
+            renames.withLock {
+                $0 += call == .rename ? 1 : 0
+                return $0 >= 1 && call != .rename || $0 > 1 ? .failure(EIO) : nil
+            }
+        }
+        let storage = FileStorage(directory: directory, calls: calls, lockTimeout: .milliseconds(20))
+        _ = try? EncryptedFileBackend(storage: storage).rotateKeys()
+    }
+
+    /// Another process carries the rotation on to its end, and a third begins the next: the keys that the slow one would
+    /// drop are those of every item. Also between its last look and the lock.
+    @Test func aRotationDropsNoKeysOfTheNext() throws {
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            if (try? other.rotateKeys()) != nil { beginRotation(other.storage.directory) }
+        }
+        try atEveryCall(others) { backend, interruption in
+            for key in ["1", "2"] { try lockbox(backend).archiveObject("v", forKey: key) }
+            _ = try? backend.rotateKeys { if $0.completed == $0.total { interruption.raise() } }
+            for key in ["1", "2"] { #expect(try read(key, backend) == "v") }
+        }
+    }
+
+    @Test func aRotationOverwritesNoNewerValue() throws {
+        let isWritten = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError { try lockbox(other).archiveObject("newer", forKey: "k") }
+            isWritten.withLock { $0 = error == nil }
+        }
+        try atEveryCall(others) { backend, interruption in
+            isWritten.withLock { $0 = false }
+            try lockbox(backend).archiveObject("v", forKey: "k")
+            interruption.raise()
+            try backend.rotateKeys()
+            #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "newer" : "v"))
+        }
+    }
+
+    /// An item that is being written under the old keys has no name yet.
+    @Test func aRotationWaitsForWritersWithTheOldKeys() throws {
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in _ = try? other.rotateKeys() }
+        try atEveryCall(others) { backend, interruption in
+            try lockbox(backend).archiveObject("v", forKey: "first")
+            try lockbox(backend).removeObject(forKey: "first")
+            interruption.raise()
+            try lockbox(backend).archiveObject("v", forKey: "k")
+            #expect(try read("k", backend) == "v")
+        }
+    }
+
+    /// A keybag that changes while it is read.
+    @Test func aWriterThatOpensTheStoreBesideARotation() throws {
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in _ = try? other.rotateKeys() }
+        try atEveryCall(others) { backend, interruption in
+            try lockbox(EncryptedFileBackend(directory: backend.storage.directory)).archiveObject(
+                "v",
+                forKey: "first"
+            )
+            interruption.raise()
+            try lockbox(backend).archiveObject("v", forKey: "k")
+            for key in ["first", "k"] { #expect(try read(key, backend) == "v") }
+        }
+    }
+
+    // MARK: Backups
+
+    @Test(arguments: [ImportPolicy.keep, .fail])
+    func anImportThatMayNotReplaceOverwritesNothing(_ policy: ImportPolicy) throws {
+        let source = try TestStore()
+        let path = Directory.parentPath(of: source.directory) + "/backup"
+        try source.lockbox().archiveObject("backup", forKey: "k")
+        try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
+        let isWritten = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError { try lockbox(other).archiveObject("mine", forKey: "k") }
+            isWritten.withLock { $0 = error == nil }
+        }
+        try atEveryCall(others) { backend, interruption in
+            isWritten.withLock { $0 = false }
+            try lockbox(backend).archiveObject("v", forKey: "another")
+            interruption.raise()
+            let error = lockboxError {
+                try backend.importBackup(from: path, passphrase: .value("p"), existing: policy)
+            }
+            #expect(error == nil || policy == .fail && error?.name == "duplicateItem")
+            #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "mine" : "backup"))
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// Who waits for a lock, and for how long.
+@Suite(.timeLimit(.minutes(10))) struct LockTests {
+    private let store: TestStore
+
+    init() throws {
+        store = try TestStore()
+        try store.lockbox().archiveObject("v", forKey: "k")
+    }
+
+    /// Holds the lock of the prefix until the process goes.
+    private func holder() throws -> TestProcess {
+        try Lockbox(keyPrefix: "com.example.process", backend: store.backend()).archiveObject(
+            "v",
+            forKey: "k"
+        )
+        let holder = try TestProcess("hold", store.directory, "k")
+        holder.waitForOutput()
+        holder.stop()
+        return holder
+    }
+
+    private func isHeldLock(_ error: LockboxError?) -> Bool {
+        guard case .storageFailure("flock", _, EWOULDBLOCK) = error else { return false }
+        return true
+    }
+
+    /// Not one after the other, each for the whole time.
+    @Test func theTimeLimitHoldsForEveryThread() throws {
+        let holder = try holder()
+        let backend = store.backend(lockTimeout: .milliseconds(500))
+        let errors = Protected<[LockboxError?]>([])
+        let start = ContinuousClock.now
+        let group = DispatchGroup()
+        for number in 0..<8 {
+            Thread.detachNewThread(in: group) {
+                let error = lockboxError {
+                    try Lockbox(keyPrefix: "com.example.process", backend: backend)
+                        .archiveObject("v", forKey: "\(number)")
+                }
+                errors.withLock { $0.append(error) }
+            }
+        }
+        group.wait()
+        #expect(ContinuousClock.now - start < .seconds(2))
+        #expect(errors.withLock { $0.count == 8 && $0.allSatisfy(isHeldLock) })
+        holder.kill()
+        _ = holder.wait()
+        // What was left waiting lets go of the lock when it gets it.
+        try Lockbox(keyPrefix: "com.example.process", backend: backend).archiveObject("v", forKey: "k")
+        try Lockbox(keyPrefix: "com.example.process", backend: store.backend()).archiveObject(
+            "v",
+            forKey: "k"
+        )
+    }
+
+    /// However often somebody tries.
+    @Test func waitingInVainLeavesOneThread() throws {
+        let holder = try holder()
+        let backend = store.backend(lockTimeout: .milliseconds(20))
+        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: backend)
+        #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") }))
+        let open = store.openDescriptors()
+        for _ in 0..<20 { #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") })) }
+        #expect(store.openDescriptors() == open)
+        holder.kill()
+        _ = holder.wait()
+        try lockbox.archiveObject("v", forKey: "k")
+    }
+
+    /// Also if nobody of its process asks for the lock again.
+    @Test func whatWaitedInVainKeepsNoLock() throws {
+        let holder = try holder()
+        let waiting = store.backend(lockTimeout: .milliseconds(20))
+        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: waiting)
+        #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") }))
+        holder.kill()
+        _ = holder.wait()
+        let other = store.backend(lockTimeout: .seconds(5))
+        try Lockbox(keyPrefix: "com.example.process", backend: other).archiveObject("new", forKey: "k")
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "new")
+    }
+
+    /// Those who wait tell one holder from the next by it.
+    @Test func everyHolderLeavesAnotherCount() throws {
+        let path = Directory.parentPath(of: try store.path("k"))
+        let lock = URL(fileURLWithPath: path).appendingPathComponent("lock").path
+        let scope = URL(fileURLWithPath: path).lastPathComponent
+        var counts: Set<[UInt8]> = [try readBytes(lock)]
+        for _ in 0..<3 {
+            try store.backend().storage.withLock(on: scope) {}
+            let count = try readBytes(lock)
+            #expect(counts.insert(count).inserted)
+            #expect(count[0].isMultiple(of: 2), "no rename is under way")
+        }
+    }
+
+    /// Also after a writer that was killed during its own.
+    @Test(arguments: [0, 1]) func theCountIsOddDuringARename(left: UInt64) throws {
+        let lock = Directory.parentPath(of: try store.path("k")) + "/lock"
+        var bytes = try readBytes(lock)
+        try #require(bytes[0].isMultiple(of: 2))
+        bytes[0] += UInt8(left)
+        try overwrite(lock, bytes)
+        let seen = Protected<[UInt8?]>([])
+        let calls = SystemCalls.before(.rename) {
+            seen.withLock { $0.append((try? readBytes(lock))?.first) }
+            return false
+        }
+        try store.lockbox(TestStore.prefix, calls).archiveObject("new", forKey: "k")
+        #expect(seen.withLock { $0.count == 1 && $0.allSatisfy { $0?.isMultiple(of: 2) == false } })
+        #expect(try readBytes(lock)[0].isMultiple(of: 2))
+    }
+
+    /// Only one and the same holder is waited for that long.
+    @Test func aLockThatChangesHandsIsWaitedForOn() throws {
+        let scope = Directory.parentPath(of: try store.path("k"))
+        let directory = try #require(
+            try Directory.open(
+                scope,
+                at: SystemCalls.currentDirectory,
+                path: scope,
+                calls: SystemCalls(),
+                creating: false
+            )
+        )
+        let file = try LockFile(directory)
+        #expect(try file.lock())
+        let outcome = Protected<LockboxError?>(nil)
+        let isDone = Protected(false)
+        let group = DispatchGroup()
+        let lockbox = try store.lockbox()  // waits 200 ms
+        Thread.detachNewThread(in: group) {
+            let error = lockboxError { try lockbox.archiveObject("new", forKey: "k") }
+            outcome.withLock { $0 = error }
+            isDone.withLock { $0 = true }
+        }
+        // As new holders do.
+        for _ in 0..<40 {
+            usleep(25_000)
+            try file.setCount(file.count() + 2)
+            #expect(!isDone.withLock { $0 })
+        }
+        file.unlock()
+        group.wait()
+        #expect(outcome.withLock { $0 } == nil)
+        #expect(try store.lockbox().unarchiveObject(forKey: "k") == "new")
+    }
+
+    /// In the order of their coming, and no process twice while another waits.
+    @Test(arguments: [true, false]) func nobodyIsPassedOver(sharing: Bool) throws {
+        let shared = store.backend(lockTimeout: .seconds(20))
+        let counts = Protected([Int](repeating: 0, count: 4))
+        let isOver = Protected(false)
+        let group = DispatchGroup()
+        for number in 0..<4 {
+            Thread.detachNewThread(in: group) { [store] in
+                let backend = sharing ? shared : store.backend(lockTimeout: .seconds(20))
+                let lockbox = try! Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+                while !isOver.withLock({ $0 }) {
+                    #expect(throws: Never.self) { try lockbox.archiveObject("v", forKey: "k") }
+                    counts.withLock { $0[number] += 1 }
+                }
+            }
+        }
+        sleep(1)
+        isOver.withLock { $0 = true }
+        group.wait()
+        let result = counts.withLock { $0 }
+        // Half the mean, with room for a machine that does other things meanwhile.
+        #expect(result.min()! * 4 * 4 >= result.reduce(0, +), "\(result)")
+    }
+
+    /// A store that is locked is said to be so at once.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aReaderDoesNotWaitForTheHolderOfTheRoot() throws {
+        let store = try TestStore()
+        let first = store.backend()
+        try first.setPasscode(.value("1234"), strength: .interactive)
+        try Lockbox(keyPrefix: "p", backend: first).archiveObject("v", forKey: "k", accessibility: .always)
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try #require(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        // What the kernel has now is worth nothing any more.
+        let refused = EncryptedFileBackend(
+            storage: FileStorage(directory: store.directory),
+            deviceKey: .stored,
+            kernel: KernelKeyring { EPERM }
+        )
+        try refused.unlock(.value("1234"))
+        try refused.changePasscode(to: .value("5678"), strength: .interactive)
+        let storage = FileStorage(directory: store.directory)
+        try storage.withLock(on: nil) {
+            let reader = try Lockbox(keyPrefix: "p", backend: store.backend(lockTimeout: .seconds(5)))
+            let start = ContinuousClock.now
+            #expect(try reader.unarchiveObject(forKey: "k") == "v")
+            #expect(try reader.allKeys() == ["k"])
+            #expect(ContinuousClock.now - start < .seconds(2))
+        }
+    }
+}
+
+extension Thread {
+    /// Not on one of Dispatch's threads, of which there may be too few.
+    static func detachNewThread(in group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
+        group.enter()
+        detachNewThread {
+            body()
+            group.leave()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+
+/// What is moved, copied, removed or made anew while a process has it open.
+@Suite struct MovedStoreTests {
+    private let store: TestStore
+    private let lockbox: Lockbox
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+        try lockbox.archiveObject("old", forKey: "key")
+    }
+
+    private func copyInPlace() throws {
+        try FileManager.default.moveItem(atPath: store.directory, toPath: store.directory + "-moved")
+        try FileManager.default.copyItem(atPath: store.directory + "-moved", toPath: store.directory)
+        usleep(2000)  // it is noticed within a millisecond
+    }
+
+    /// The copy is the store now.
+    @Test func aCopyInTheStoresPlaceIsUsed() throws {
+        try copyInPlace()
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
+        try store.lockbox().archiveObject("new", forKey: "key")
+        try store.lockbox().archiveObject("more", forKey: "another")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "new")
+        #expect(try lockbox.allKeys() == ["key", "another"])
+        try lockbox.archiveObject("newer", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "newer")
+        try lockbox.removeObject(forKey: "another")
+        #expect(try store.lockbox().allKeys() == ["key"])
+    }
+
+    @Test func theKeysOfACopyMayBeOthersByNow() throws {
+        try copyInPlace()
+        try store.backend().rotateKeys()
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
+        try lockbox.archiveObject("new", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
+    }
+
+    /// It is neither damaged nor empty.
+    @Test func anotherStoreInItsPlaceIsSaidToBeOne() throws {
+        try FileManager.default.removeItem(atPath: store.directory)
+        try store.lockbox().archiveObject("another store's", forKey: "key")
+        let before = try store.snapshot()
+        usleep(2000)  // it is noticed within a millisecond
+        let calls: [() throws -> Void] = [
+            { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
+            { _ = try lockbox.attributes(forKey: "key") },
+            { _ = try lockbox.allKeys() },
+            { _ = try lockbox.backend.prefixes() },
+            { try lockbox.removeObject(forKey: "key") },
+            { try lockbox.removeAllObjects() },
+            { try lockbox.removeExpired() },
+            { try lockbox.archiveObject("new", forKey: "key") },
+        ]
+        for (number, call) in calls.enumerated() {
+            guard case .storageFailure("stat", _, ESTALE) = lockboxError(call) else {
+                Issue.record("call \(number): \(String(describing: lockboxError(call)))")
+                continue
+            }
+        }
+        #expect(
+            try store.snapshot().filter { $0.value.bytes?.isEmpty == false }
+                == before.filter { $0.value.bytes?.isEmpty == false }
+        )
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "another store's")
+    }
+
+    /// It waited for the lock meanwhile.
+    @Test func nothingIsWrittenToAStoreThatWasMovedWhileItsLockWasWaitedFor() throws {
+        let record = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
+        let group = DispatchGroup()
+        let holder = store.backend()
+        let waiting = try Lockbox(
+            keyPrefix: TestStore.prefix,
+            backend: store.backend(lockTimeout: .seconds(10))
+        )
+        _ = try waiting.allKeys()
+        try holder.storage.withLock(on: record.scope) {
+            Thread.detachNewThread(in: group) {
+                #expect(throws: Never.self) { try waiting.archiveObject("new", forKey: "key") }
+            }
+            usleep(100_000)
+            try copyInPlace()
+        }
+        group.wait()
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
+    }
+
+    @Test func aFolderForTemporaryFilesThatWasRemovedIsMadeAnew() throws {
+        try FileManager.default.removeItem(atPath: "\(store.directory)/tmp")
+        try lockbox.archiveObject("new", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
+        try FileManager.default.removeItem(atPath: "\(store.directory)/tmp")
+        try lockbox.archiveObject("newer", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "newer")
+    }
+
+    // MARK: The keybag's revision
+
+    /// Times of whole seconds, and an inode that is given out again: the keybag that comes back to the same inode within one
+    /// second is another one.
+    @Test(
+        .enabled(
+            if: TestFileSystem.Kind.ext4OfWholeSeconds.isPresent,
+            TestFileSystem.Kind.ext4OfWholeSeconds.absence
+        ),
+        .timeLimit(.minutes(10))
+    )
+    func aKeybagThatLooksLikeTheOldOneIsReadAnew() throws {
+        let ext4 = try TestFileSystem(.ext4OfWholeSeconds)
+        for _ in 0..<20 {
+            let store = try TestStore(on: ext4)
+            let writer = try store.lockbox()
+            try writer.archiveObject("v", forKey: "k")
+            try writer.removeObject(forKey: "k")
+            let rotating = store.backend()
+            try rotating.rotateKeys()
+            _ = try writer.allKeys()
+            try rotating.rotateKeys()
+            try rotating.rotateKeys()
+            try writer.archiveObject("v", forKey: "k")
+            #expect(try store.lockbox().unarchiveObject(forKey: "k") == "v")
+        }
+    }
+
+    /// The same without such a file system: bytes alone tell.
+    @Test func aRevisionIsMadeOfBytes() throws {
+        let storage = store.backend().storage
+        func revision() throws -> RecordRevision? {
+            try storage.revision(of: KeyStore<FileStorage>.keybagRecord, maximum: 1 << 20)
+        }
+        let before = try #require(try revision())
+        let bytes = try readBytes(store.keybag)
+        try overwrite(store.keybag, bytes)
+        #expect(try revision() == before)
+        var others = bytes
+        others[others.count - 1] ^= 1
+        try overwrite(store.keybag, others)
+        #expect(try revision() != before)
+        try overwrite(store.keybag, bytes)
+        #expect(try revision() == before)
+    }
+}

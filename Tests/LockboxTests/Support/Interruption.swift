@@ -1,0 +1,43 @@
+import Foundation
+
+@testable import Lockbox
+
+/// Runs `other` before the call of that number that is made while the flag is up, and tells whether there was one.
+final class Interruption: Sendable {
+    private let number: Int
+    private let count = Protected(0)
+    private let isUp = Protected(false)
+    private let other: @Sendable () -> Void
+
+    init(at number: Int, _ other: @escaping @Sendable () -> Void) {
+        self.number = number
+        self.other = other
+    }
+
+    func raise() { isUp.withLock { $0 = true } }
+
+    var hasHappened: Bool { count.withLock { $0 } >= number }
+
+    func call() {
+        guard isUp.withLock({ $0 }) else { return }
+        let isNow = count.withLock { count in
+            count += 1
+            return count == number
+        }
+        if isNow { other() }
+    }
+
+    var calls: SystemCalls {
+        SystemCalls { _ in
+            self.call()
+            return nil
+        }
+    }
+
+    var kernel: KernelKeyring {
+        KernelKeyring {
+            self.call()
+            return nil
+        }
+    }
+}
