@@ -21,7 +21,7 @@ struct floor_store {
     int root, tmp, items, scope;
     uint8_t id[16], keys[10][KEY];
     uint32_t epoch;
-    struct timespec keybag_changed;
+    uint8_t keybag_hash[32];
 };
 
 // MARK: bytes
@@ -163,11 +163,19 @@ static long read_file(int directory, const char *name, uint8_t *out, size_t room
     return n;
 }
 
-static int changed(floor_store *s, struct timespec *at) {
-    struct stat st;
-    if (fstatat(s->root, "keybag", &st, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-    *at = st.st_ctim;
-    return 0;
+// Of all bytes of the keybag: only they cannot repeat.
+static int keybag_hash(floor_store *s, uint8_t hash[32]) {
+    uint8_t bag[4096];
+    long n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
+    return n < 0 ? -1 : crypto_generichash(hash, 32, bag, n, NULL, 0);
+}
+
+// The folder's change count: odd while a file is renamed into it.
+static int mark(int lock, int odd) {
+    uint64_t count = 0;
+    if (pread(lock, &count, sizeof count, 0) < 0) return -1;
+    count = odd && count % 2 ? count + 2 : count + 1;
+    return pwrite(lock, &count, sizeof count, 0) == sizeof count ? 0 : -1;
 }
 
 floor_store *floor_open(const char *directory) {
@@ -204,7 +212,7 @@ floor_store *floor_open(const char *directory) {
         if (!key || entry[0] < 1 || entry[0] > 9) goto fail;
         if (get32(entry + 4) == s->epoch || entry[0] == ROLE_NAMES) memcpy(s->keys[entry[0]], key, KEY);
     }
-    changed(s, &s->keybag_changed);
+    if (keybag_hash(s, s->keybag_hash)) goto fail;
     sodium_memzero(device, sizeof device);
     return s;
 fail:
@@ -269,7 +277,8 @@ static uint8_t *open_metadata(floor_store *s, uint8_t *record, size_t n, const u
     return open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys[ROLE_METADATA], "lockbox.meta.v1");
 }
 
-static int store(floor_store *s, const char *name, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, int sync) {
+static int store(floor_store *s, const char *name, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, int sync,
+                 int lock) {
     size_t p = strlen(prefix), k = strlen(key), meta = BOX + ((38 + p + k + 255) & ~(size_t)255);
     size_t n = HEADER + meta + BOX + bucket(VALUE_HEADER + length);
     uint8_t small[4096], context[53], *record = n <= sizeof small ? small : malloc(n);
@@ -307,7 +316,8 @@ static int store(floor_store *s, const char *name, const uint8_t id[32], const c
     int fd = openat(s->tmp, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), result = -1;
     if (fd >= 0) {
         int ok = fchmod(fd, 0600) == 0 && write(fd, record, n) == (ssize_t)n && (!sync || fsync(fd) == 0);
-        ok = close(fd) == 0 && ok && renameat(s->tmp, temporary, s->scope, name) == 0;
+        ok = close(fd) == 0 && ok && (lock < 0 || mark(lock, 1) == 0)
+            && renameat(s->tmp, temporary, s->scope, name) == 0 && (lock < 0 || mark(lock, 0) == 0);
         if (ok) result = sync ? fsync(s->scope) : 0;
         else unlinkat(s->tmp, temporary, 0);
     }
@@ -319,7 +329,7 @@ int floor_write(floor_store *s, const char *prefix, const char *key, const uint8
     uint8_t id[32], old[HEADER + META_MAX];
     char name[NAME + 1];
     struct stat a, b;
-    struct timespec at;
+    uint8_t now[32];
     double created = -1;
     if (open_scope(s, prefix)) return -1;
     item_id(s, prefix, key, id);
@@ -328,11 +338,11 @@ int floor_write(floor_store *s, const char *prefix, const char *key, const uint8
     int lock = openat(s->scope, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), result = -1;
     if (lock < 0 || flock(lock, LOCK_EX)) return -1;
     if (fstat(lock, &a) == 0 && fstatat(s->scope, "lock", &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino
-        && changed(s, &at) == 0 && !memcmp(&at, &s->keybag_changed, sizeof at)) {
+        && keybag_hash(s, now) == 0 && !memcmp(now, s->keybag_hash, sizeof now)) {
         long n = read_file(s->scope, name, old, sizeof old, NULL);
         uint8_t *metadata = n > 0 ? open_metadata(s, old, n, id) : NULL;
         if (metadata) created = getf(metadata);
-        result = store(s, name, id, prefix, key, created, value, length, format, 1);
+        result = store(s, name, id, prefix, key, created, value, length, format, 1, lock);
     }
     close(lock);
     return result;
@@ -344,7 +354,7 @@ static int write_bare(floor_store *s, const char *prefix, const char *key, const
     if (open_scope(s, prefix)) return -1;
     item_id(s, prefix, key, id);
     base32(id, name);
-    return store(s, name, id, prefix, key, -1, value, length, format, sync);
+    return store(s, name, id, prefix, key, -1, value, length, format, sync, -1);
 }
 
 int floor_write_bare(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format) {
