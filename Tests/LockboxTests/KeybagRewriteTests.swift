@@ -57,20 +57,101 @@ struct KeybagRewriteTests {
         #expect(count.withLock { $0 } > 50)
     }
 
-    /// The other way round: rewritten before one of the reader's system calls, whichever that is.
-    @Test func aRewriteAtEveryCallOfAReader() throws {
+    /// The other way round: rewritten before one of the reader's system calls, or before two of them.
+    @Test(arguments: [0, 1, 2, 3, 5, 8]) func aRewriteAtEveryCallOfAReader(untilTheNext: Int) throws {
         defer { clear() }
+        let old = store.backend()
+        try expectReadable(old)
         var number = 0
         while true {
             number += 1
-            let interruption = Interruption(at: number) { [store] in
-                #expect(throws: Never.self) { try store.backend().rotateKeys() }
+            let rewrites = [number, number + untilTheNext].map { number in
+                Interruption(at: number) { [store] in
+                    #expect(throws: Never.self) { try store.backend().rotateKeys() }
+                }
             }
-            let reader = backend { interruption.call() }
-            interruption.raise()
+            let reader = backend { rewrites.forEach { $0.call() } }
+            rewrites.forEach { $0.raise() }
             #expect(throws: Never.self, "call \(number)") { try expectReadable(reader) }
-            if !interruption.hasHappened { break }
+            if !rewrites[0].hasHappened { break }
         }
         #expect(number > 10)
+    }
+
+    /// What is in the kernel then goes with another passcode than the keybag that the other process has.
+    @Test(arguments: Use.allCases) func anotherPasscodeAtEveryCall(of use: Use) throws {
+        defer { clear() }
+        var (number, passcode) = (0, "1234")
+        while true {
+            number += 1
+            let (old, new) = (passcode, "\(number)")
+            let change = Interruption(at: number) { [store] in
+                #expect(throws: Never.self) {
+                    try store.backend(lockTimeout: .seconds(5)).changePasscode(from: old, to: new)
+                }
+            }
+            let backend = backend { change.call() }
+            if number.isMultiple(of: 2) { try expectReadable(backend) }  // open since before
+            change.raise()
+            #expect(throws: Never.self, "call \(number)") {
+                switch use {
+                case .read: try expectReadable(backend)
+                case .write:
+                    try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+                        .archiveObject("v", forKey: "k")
+                case .ask: #expect(try backend.lockState == .unlocked)
+                }
+            }
+            if !change.hasHappened { break }
+            passcode = new
+        }
+        #expect(number > 5)
+    }
+
+    /// Twice during one call: before a call of the kernel's keyring, and before the first look at the store after another.
+    @Test func twoPasscodesDuringOneCall() throws {
+        defer { clear() }
+        let passcode = Protected(0)
+        try store.backend().changePasscode(from: "1234", to: "0")
+        for (first, second) in (1...4).flatMap({ first in (first...6).map { (first, $0) } }) {
+            let change: @Sendable () -> Void = { [store] in
+                #expect(throws: Never.self) {
+                    let number = passcode.withLock { $0 }
+                    try store.backend(lockTimeout: .seconds(5))
+                        .changePasscode(from: "\(number)", to: "\(number + 1)")
+                    passcode.withLock { $0 += 1 }
+                }
+            }
+            let (count, isNext) = (Protected(0), Protected(false))
+            let kernel = KernelKeyring {
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number == first { change() }
+                if number == second { isNext.withLock { $0 = true } }
+                return nil
+            }
+            let calls = SystemCalls { _ in
+                let isNow = isNext.withLock { isNext in
+                    defer { isNext = false }
+                    return isNext
+                }
+                if isNow { change() }
+                return nil
+            }
+            let storage = FileStorage(directory: store.directory, calls: calls, lockTimeout: .seconds(5))
+            let backend = EncryptedFileBackend(storage: storage, deviceKey: .stored, kernel: kernel)
+            #expect(try backend.lockState == .unlocked, "calls \(first) and \(second)")
+        }
+    }
+
+    enum Use: CaseIterable { case read, write, ask }
+}
+
+extension EncryptedFileBackend {
+    fileprivate func changePasscode(from old: String, to new: String) throws {
+        try unlock(.value(old))
+        try changePasscode(to: .value(new), strength: .interactive)
     }
 }

@@ -85,6 +85,98 @@ import Testing
         #expect(try lockbox.unarchiveObject(forKey: "k") == "new")
     }
 
+    /// Also if the lock came meanwhile, to a thread that had given up, and has gone to another process since.
+    @Test func aLockThatCameAndWentIsWaitedForAnew() throws {
+        let first = try holder()
+        let waiting = store.backend(lockTimeout: .milliseconds(20))
+        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: waiting)
+        #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") }))
+        first.kill()
+        _ = first.wait()
+        let second = try holder()  // has waited for the thread to let go of it
+        defer { second.kill() }
+        let outcome = Protected<LockboxError?>(nil)
+        let group = DispatchGroup()
+        Thread.detachNewThread(in: group) {
+            let error = lockboxError { try lockbox.archiveObject("v", forKey: "k") }
+            outcome.withLock { $0 = error }
+        }
+        #expect(group.wait(timeout: .now() + 20) == .success)
+        #expect(isHeldLock(outcome.withLock { $0 }))
+    }
+
+    /// The folder of the item `k`, opened anew, as by another process.
+    private func folder(_ calls: SystemCalls = SystemCalls()) throws -> Directory {
+        let path = Directory.parentPath(of: try store.path("k"))
+        let folder = try Directory.open(
+            path,
+            at: SystemCalls.currentDirectory,
+            path: path,
+            calls: calls,
+            creating: false
+        )
+        return try #require(folder)
+    }
+
+    /// When it comes between the last look at the clock and the giving up.
+    @Test func aTurnThatComesAtTheLastMomentIsTaken() throws {
+        let held = Protected<DirectoryLock?>(nil)
+        let (isLate, looks) = (Protected(false), Protected(0))
+        let calls = SystemCalls { call in
+            // Who waits closes the lock file after each look at the count, and the clock is read before.
+            guard call == .close, isLate.withLock({ $0 }) else { return nil }
+            switch looks.withLock({ count in
+                count += 1; return count
+            }) {
+            case 1: usleep(30_000)
+            case 2:
+                let lock = held.withLock { lock in
+                    defer { lock = nil }
+                    return lock
+                }
+                lock?.release()
+            default: break
+            }
+            return nil
+        }
+        let folder = try folder(calls)
+        let first = try folder.queue.acquire(folder, timeout: .seconds(5))
+        held.withLock { $0 = first }
+        isLate.withLock { $0 = true }
+        let second = try folder.queue.acquire(folder, timeout: .milliseconds(20))
+        isLate.withLock { $0 = false }
+        #expect(looks.withLock { $0 } >= 2)
+        second.release()
+        try folder.queue.acquire(folder, timeout: .seconds(5)).release()
+    }
+
+    /// Not even by who comes again at once, before the process that waits has woken up.
+    @Test func whoHadTheLockGivesWayToWhoWaits() throws {
+        let (order, other) = (Protected<[String]>([]), try folder())
+        let (hasComeAgain, group) = (Protected(false), DispatchGroup())
+        let folder = try folder(
+            SystemCalls { call in
+                if call == .read, hasComeAgain.withLock({ $0 }) { _ = group.wait(timeout: .now() + 10) }
+                return nil
+            }
+        )
+        let lock = try folder.queue.acquire(folder, timeout: .seconds(5))
+        Thread.detachNewThread(in: group) {
+            let lock = try? other.queue.acquire(other, timeout: .seconds(20))
+            order.withLock { $0.append(lock == nil ? "none" : "other") }
+            lock?.release()
+        }
+        let file = try LockFile(folder)
+        while !file.isWaitedFor { usleep(100) }
+        lock.release()
+        hasComeAgain.withLock { $0 = true }
+        let again = try folder.queue.acquire(folder, timeout: .seconds(5))
+        order.withLock { $0.append("again") }
+        again.release()
+        group.wait()
+        #expect(order.withLock { $0 } == ["other", "again"])
+    }
+
     /// Those who wait tell one holder from the next by it.
     @Test func everyHolderLeavesAnotherCount() throws {
         let path = Directory.parentPath(of: try store.path("k"))
@@ -118,17 +210,7 @@ import Testing
 
     /// Only one and the same holder is waited for that long.
     @Test func aLockThatChangesHandsIsWaitedForOn() throws {
-        let scope = Directory.parentPath(of: try store.path("k"))
-        let directory = try #require(
-            try Directory.open(
-                scope,
-                at: SystemCalls.currentDirectory,
-                path: scope,
-                calls: SystemCalls(),
-                creating: false
-            )
-        )
-        let file = try LockFile(directory)
+        let file = try LockFile(folder())
         #expect(try file.lock())
         let outcome = Protected<LockboxError?>(nil)
         let isDone = Protected(false)

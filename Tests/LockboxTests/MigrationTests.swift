@@ -909,6 +909,25 @@ import Testing
         #expect(try bytes("k")?.value.data == Data("newer".utf8))
     }
 
+    /// In place, in the same time, and to the same length: also when the new file is written already.
+    @Test func aChangeAtTheLastMomentIsNotOverwritten() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let modified = try #require(
+            FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date
+        )
+        let calls = SystemCalls.before(.write) {
+            #expect(throws: Never.self) {
+                try overwrite(path, Array("A=1\nB=3\n".utf8))
+                try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
+            }
+            return true
+        }
+        let source = try FileItems(path: path, format: .environment, calls: calls)
+        let a = try #require(try source.item(forKey: "A"))
+        #expect(try source.remove(["A": a]) == ["A"])
+        #expect(try text(path) == "A=1\nB=3\n")
+    }
+
     /// Not a number does not equal itself, and texts equal others of the same characters.
     @Test func whatIsUnchangedIsSoBitForBit() throws {
         let path = try file(

@@ -549,6 +549,9 @@ import Testing
         try overwrite("\(folder)/needles", needles)
         try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
         try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
+        let block = try #require(try backend.keys.own().keybag.passcode)
+        let derived = try Passcode.value(passcode).withBytes { try block.key($0) }
+        try overwrite("\(folder)/inverted-derived-key", derived.withBytes { $0.map { ~$0 } })
         let status = try TestProcess("memory", store.directory, folder).wait()
         #expect(status == 0)
     }

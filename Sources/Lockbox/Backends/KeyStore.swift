@@ -119,17 +119,20 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         if own.keyring.isComplete { return own }
         var seen: [UserUnlock.Found] = []
         while true {
-            var found: [UserUnlock.Found] = []
+            var (found, opened): ([UserUnlock.Found], OpenedKeybag?) = ([], nil)
             for record in userUnlock.find(for: own.keyring) {
                 found.append(record)
-                if let opened = try open(record, own) { return opened }
+                opened = try open(record, own)
+                if opened != nil { break }
             }
-            // Who rewrites the keybag puts other records there: one of them may have been missed while they changed.
-            if found == seen { break }
+            // Who rewrites the keybag puts other records there: what opens most may have been missed while they changed.
+            if let opened, found.count == 1 || opened.keyring.isComplete { return opened }
+            if found == seen {
+                if opened == nil { shared.withLock { $0 = nil } }
+                return opened ?? own
+            }
             seen = found
         }
-        shared.withLock { $0 = nil }
-        return own
     }
 
     /// Nil if the record opens nothing.

@@ -5,13 +5,15 @@ import Foundation
 struct FileItems: LegacyItems {
     private let path: String
     private let format: LegacyFile.Format
+    private let calls: SystemCalls
     /// Nil if there is no file.
     private let file: LegacyFile?
 
-    init(path: String, format: LegacyFile.Format) throws {
+    init(path: String, format: LegacyFile.Format, calls: SystemCalls = SystemCalls()) throws {
         self.path = StoreLocation.absolute(path)
         self.format = format
-        file = try Self.read(self.path, format)?.file
+        self.calls = calls
+        file = try Self.read(self.path, format, calls)?.file
     }
 
     func keys() -> [String] { file?.names ?? [] }
@@ -23,17 +25,17 @@ struct FileItems: LegacyItems {
 
     /// Goes by the file as it is now: what others have changed in it meanwhile stays.
     func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
-        guard let (current, status, destination) = try Self.read(path, format) else { return [] }
+        guard let (current, status, destination) = try Self.read(path, format, calls) else { return [] }
         let there = items.filter { current.names.contains($0.key) }
         let same = there.filter { key, item in
             (try? current.value(forName: key)).map { LegacyValue.property($0) == item.value } ?? false
         }
         if !same.isEmpty {
-            var new = try AtomicFile(destination, like: status, SystemCalls())
+            var new = try AtomicFile(destination, like: status, calls)
             try new.write(Self.without(Set(same.keys), current, destination))
             // Between this and the rename another program's change is lost; nothing can be done about that. By the bytes, as two
             // changes can have one time.
-            guard let latest = try Self.read(path, format), latest.file.bytes == current.bytes,
+            guard let latest = try Self.read(path, format, calls), latest.file.bytes == current.bytes,
                 FileIdentity(latest.status) == FileIdentity(status)
             else { return Set(there.keys) }
             try new.finish()
@@ -49,7 +51,8 @@ struct FileItems: LegacyItems {
 
     private static func read(
         _ path: String,
-        _ format: LegacyFile.Format
+        _ format: LegacyFile.Format,
+        _ calls: SystemCalls
     ) throws -> (file: LegacyFile, status: stat, destination: String)? {
         // Where a symbolic link leads, as the file is to be replaced and not the link.
         guard let resolved = realpath(path, nil) else {
@@ -58,7 +61,6 @@ struct FileItems: LegacyItems {
         }
         defer { free(resolved) }
         let destination = String(cString: resolved)
-        let calls = SystemCalls()
         let opened = calls.open(destination, at: SystemCalls.currentDirectory, O_RDONLY)
         let file = CInt(try check(opened, "open", destination))
         defer { calls.close(file) }

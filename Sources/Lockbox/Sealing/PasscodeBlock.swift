@@ -45,13 +45,10 @@ struct PasscodeBlock: Sendable, Equatable {
         operations: UInt32,
         memory: UInt64
     ) throws -> (SecretKey, SIMD32<UInt8>) {
-        var check = SIMD32<UInt8>()
-        let key = try SecretKey { key in
-            var output = [UInt8](repeating: 0, count: 64)
-            defer { sodium_memzero(&output, output.count) }
+        let output = try SecretKey(count: 64) { output in
             let result = withUnsafeBytes(of: salt) { salt in
                 crypto_pwhash(
-                    &output,
+                    output.baseAddress!.assumingMemoryBound(to: UInt8.self),
                     UInt64(output.count),
                     passcode.bindMemory(to: CChar.self).baseAddress!,
                     UInt64(passcode.count),
@@ -62,9 +59,11 @@ struct PasscodeBlock: Sendable, Equatable {
                 )
             }
             guard result == 0 else { throw LockboxError.notEnoughMemory(bytes: Int(memory)) }
-            key.copyBytes(from: output[..<32])
-            withUnsafeMutableBytes(of: &check) { $0.copyBytes(from: output[32...]) }
         }
+        let key = try SecretKey { key in
+            output.withBytes { key.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<32])) }
+        }
+        let check = output.withBytes { $0.loadUnaligned(fromByteOffset: 32, as: SIMD32<UInt8>.self) }
         return (key, check)
     }
 

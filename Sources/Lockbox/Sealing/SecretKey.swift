@@ -1,12 +1,13 @@
 import Clibsodium
 import Foundation
 
-/// Thirty-two secret bytes in libsodium's guarded memory: locked into RAM where the system allows it, left out
+/// Secret bytes, mostly thirty-two of them, in libsodium's guarded memory: locked into RAM where the system allows it, left out
 /// of core dumps, read-only once filled, wiped when released.
 final class SecretKey: @unchecked Sendable {  // the memory is written in init only
     static let length = 32
 
     private let memory: UnsafeMutableRawPointer
+    private let count: Int
     /// Whether the system has locked the key into RAM: it refuses beyond the limit of `ulimit -l`, and
     /// `sodium_malloc` does not say so.
     let isLockedIntoMemory: Bool
@@ -14,22 +15,23 @@ final class SecretKey: @unchecked Sendable {  // the memory is written in init o
     /// A key that `fill` writes in place, so that it exists nowhere else.
     ///
     /// - Throws: what `fill` throws; ``LockboxError/storageFailure(operation:path:errno:)`` if there is no memory.
-    init(_ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
+    init(count: Int = SecretKey.length, _ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
         _ = Sodium.ready
-        guard let memory = sodium_malloc(Self.length) else {
+        guard let memory = sodium_malloc(count) else {
             throw LockboxError.storageFailure(
                 operation: "sodium_malloc",
                 path: "guarded memory",
                 errno: errno
             )
         }
-        do { try fill(UnsafeMutableRawBufferPointer(start: memory, count: Self.length)) } catch {
+        do { try fill(UnsafeMutableRawBufferPointer(start: memory, count: count)) } catch {
             sodium_free(memory)
             throw error
         }
-        isLockedIntoMemory = sodium_mlock(memory, Self.length) == 0
+        isLockedIntoMemory = sodium_mlock(memory, count) == 0
         sodium_mprotect_readonly(memory)
         self.memory = memory
+        self.count = count
     }
 
     static func random() throws -> SecretKey { try SecretKey(Sodium.fillRandom) }
@@ -38,7 +40,7 @@ final class SecretKey: @unchecked Sendable {  // the memory is written in init o
 
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) {
-            try body(UnsafeRawBufferPointer(start: memory, count: Self.length))
+            try body(UnsafeRawBufferPointer(start: memory, count: count))
         }
     }
 }
