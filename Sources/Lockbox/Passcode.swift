@@ -17,7 +17,7 @@ public struct Passcode: Sendable {
 
     private let source: @Sendable () throws -> [UInt8]
 
-    private init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
+    init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
 
     /// The passcode itself.
     ///

@@ -91,7 +91,7 @@ class BesideOperation:
             others = Others(self.matrix, self.name, folder, self.count)
             try:
                 problems = others.wait_until_ready()
-                killed = self.operation.trace(folder, (name, occurrence))
+                killed = self.operation.trace(folder, (name, occurrence), is_alone=False)
                 problems += others.finish(SECONDS)
             finally:
                 others.stop()
@@ -100,9 +100,9 @@ class BesideOperation:
             if killed.status not in (0, -signal.SIGKILL):
                 self.problems.append(f"{what}: status {killed.status}: {killed.errors}")
             self.killed += killed.status == -signal.SIGKILL
-            self.returned += killed.returned_at is not None
+            self.returned += killed.is_returned
             self.calls, self.longest = self.calls + others.calls, max(self.longest, others.longest)
-            self.operation.check(folder, killed.returned_at is not None, what)
+            self.operation.check(folder, killed.is_returned, what)
 
     def report(self, length, seconds):
         found = self.operation.states

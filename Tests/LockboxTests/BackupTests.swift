@@ -402,6 +402,31 @@ import Testing
         #expect(number > 10)
     }
 
+    /// The first lock that an import takes is for the item that it replaces.
+    @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {
+        let other = source.backend()
+        try other.write(item("k", "a", .always, text: "theirs"), policy: .addOnly)
+        try export(other)
+        let backend = Protected<EncryptedFileBackend?>(nil)
+        let isUp = Protected(false)
+        let own = target.backend(
+            .before(.flock) {
+                guard isUp.withLock({ $0 }) else { return false }
+                let backend = backend.withLock { $0 }
+                #expect(throws: Never.self) { try backend?.lock() }
+                return true
+            }
+        )
+        try own.setPasscode(.value("1234"), strength: .interactive)
+        try own.write(item("k", text: "mine"), policy: .addOnly)
+        backend.withLock { $0 = own }
+        isUp.withLock { $0 = true }
+        #expect(lockboxError { try restore(own, .replace) }?.name == "interactionNotAllowed")
+        backend.withLock { $0 = nil }
+        try own.unlock(.value("1234"))
+        #expect(try items(own) == [item("k", text: "mine")])
+    }
+
     @Test("Promise 2: a killed import loses nothing, and can be run again")
     func killedImport() throws {
         try export(prepare())

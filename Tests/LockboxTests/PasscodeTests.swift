@@ -489,6 +489,66 @@ import Testing
         return count
     }
 
+    /// By another thread, before any of the locks that it takes: no keybag is written without the keys that are locked then.
+    @Test(arguments: ["change", "remove", "rotate"]) func lockedInTheMiddle(_ operation: String) throws {
+        _ = try prepare("old")
+        var number = 0
+        while true {
+            number += 1
+            let cell = PasscodeTests(try TestStore(copying: store))
+            let backend = Protected<EncryptedFileBackend?>(nil)
+            let lock = Interruption(at: number) {
+                let backend = backend.withLock { $0 }
+                #expect(throws: Never.self) { try backend?.lock() }
+            }
+            let calls = SystemCalls { call in
+                if call == .flock { lock.call() }
+                return nil
+            }
+            let opened = cell.store.backend(calls)
+            backend.withLock { $0 = opened }
+            try opened.unlock(.value("old"))
+            lock.raise()
+            let error = lockboxError {
+                switch operation {
+                case "change":
+                    let passcode = Passcode {
+                        lock.call()
+                        return Array("new".utf8)
+                    }
+                    try opened.changePasscode(to: passcode, strength: .interactive)
+                case "remove": try opened.removePasscode()
+                default: try opened.rotateKeys()
+                }
+            }
+            backend.withLock { $0 = nil }
+            #expect(error == nil || error?.name == "interactionNotAllowed", "call \(number)")
+            #expect(try cell.passcodesThatOpen() == 1, "call \(number)")
+            if !lock.hasHappened { break }
+        }
+        #expect(number > 1)
+    }
+
+    /// Looked at before anything else can use the memory again.
+    @Test(.enabled(if: isUnsanitized, "a sanitizer forbids to look at memory that was freed"))
+    func thePasscodeIsWipedAfterItsUse() throws {
+        let text = Array("a passcode of some length".utf8)
+        let address = Protected<UInt>(0)
+        let passcode = Passcode {
+            let bytes = text.map { $0 }
+            address.withLock { address in
+                address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress!) }
+            }
+            return bytes
+        }
+        var during: UInt64 = 0
+        try passcode.withBytes { during = $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) }
+        let memory = UnsafeRawPointer(bitPattern: address.withLock { $0 })!
+        let afterwards = memory.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+        #expect(during == text.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) })
+        #expect(afterwards != during)
+    }
+
     @Test func aKilledChangeOfClassLeavesOneOfTheTwo() throws {
         var number = 0
         var status: Int32 = -SIGKILL

@@ -129,6 +129,15 @@ import Testing
         #expect(try readBytes(path) == bytes)
     }
 
+    /// Nobody knows when it expires.
+    @Test func aDamagedItemDoesNotExpire() throws {
+        try overwrite(path, original.dropLast(original.count / 2))
+        #expect(try store.backend().removeExpired(prefix: TestStore.prefix, now: .distantFuture) == 0)
+        try overwrite(path, [])
+        #expect(try store.backend().removeExpired(prefix: TestStore.prefix, now: .distantFuture) == 0)
+        #expect(FileManager.default.fileExists(atPath: path))
+    }
+
     @Test func damagedItemCanBeOverwrittenOrRemovedOnPurpose() throws {
         let lockbox = try store.lockbox()
         try overwrite(path, [])

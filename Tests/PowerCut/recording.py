@@ -145,7 +145,7 @@ class Log:
 
         The order needs no choice: it matters only where two writes overlap, and the later one may be left out.
         """
-        pending, chosen, torn = self.pending(position), [], 0
+        pending, chosen, whole, torn = self.pending(position), [], [], 0
         for record in pending:
             choice = random.choices(("whole", "none", "first", "some"), (35, 30, 15, 20))[0]
             if choice in ("first", "some") and self.may_tear(record):
@@ -154,8 +154,11 @@ class Log:
                 torn += 1
             elif choice != "none":
                 chosen.append(record)
+            if choice != "none":
+                whole.append(record)
         what = f"{len(chosen)} pieces of {len(pending)} writes after the last flush, {torn} of them torn"
-        return State(position, self.flushed(position), chosen, what)
+        untorn = State(position, self.flushed(position), whole, f"{what}, whole") if torn else None
+        return State(position, self.flushed(position), chosen, what, untorn)
 
     def may_tear(self, record):
         end = record.offset + len(record.data)
@@ -185,6 +188,7 @@ class State:
     flushed: int
     chosen: list
     what: str
+    untorn: "State | None" = None  # the same with nothing torn
 
 
 class Disk:

@@ -50,13 +50,12 @@ extension KeyStore {
         try changes.withLock {
             try storage.withLock(on: nil) {
                 let opened = try current()
-                if !opened.keyring.isComplete { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
-                if opened.keybag.isRotating { return }
                 let hasPasscode = opened.keybag.passcode != nil
-                // Without it, another process has changed the passcode since this one was unlocked.
+                // Without it the store is locked, or another process has changed the passcode since this one unlocked it.
                 if hasPasscode, opened.passcodeKey == nil {
                     throw LockboxError.interactionNotAllowed(.whenUnlocked)
                 }
+                if opened.keybag.isRotating { return }
                 let device = try deviceKey()
                 let epoch = opened.keybag.epoch + 1
                 let keys =
