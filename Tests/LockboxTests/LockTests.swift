@@ -154,9 +154,12 @@ import Testing
     @Test func whoHadTheLockGivesWayToWhoWaits() throws {
         let (order, other) = (Protected<[String]>([]), try folder())
         let (hasComeAgain, group) = (Protected(false), DispatchGroup())
+        let calls = Protected<[SystemCalls.Call]>([])
         let folder = try folder(
             SystemCalls { call in
-                if call == .read, hasComeAgain.withLock({ $0 }) { _ = group.wait(timeout: .now() + 10) }
+                guard hasComeAgain.withLock({ $0 }) else { return nil }
+                calls.withLock { $0.append(call) }
+                if call == .read { _ = group.wait(timeout: .now() + 10) }
                 return nil
             }
         )
@@ -175,6 +178,8 @@ import Testing
         again.release()
         group.wait()
         #expect(order.withLock { $0 } == ["other", "again"])
+        // It looks at the change count before it asks for the lock.
+        #expect(calls.withLock { $0.prefix { $0 != .flock }.contains(.read) })
     }
 
     /// Those who wait tell one holder from the next by it.

@@ -892,6 +892,40 @@ import Testing
         #expect(try text(path) == "B=2\n")
     }
 
+    /// When other items have been migrated already: the new one that came, and the old one that was changed, stay.
+    @Test func whatComesDuringTheRunStays() throws {
+        try write("1".utf8, "a")
+        try write("2".utf8, "b")
+        let inPlace = Migration(nil, .string("a"), .string("b"))
+        let changed = try lockbox.migrate(inPlace) { progress in
+            if progress.completed == 1 {
+                #expect(throws: Never.self) { try write("changed".utf8, "b") }
+            }
+        }
+        #expect(changed.outcomes.map(\.outcome) == [.migrated, .refused(.changed)])
+        #expect(try bytes("b")?.value.data == Data("changed".utf8))
+
+        let source = MigrationSource.items(["a": Data("1".utf8), "b": Data("2".utf8)])
+        let moved = Migration(nil, from: source, .string("a", to: "new a"), .string("b", to: "new b"))
+        let taken = try lockbox.migrate(moved) { progress in
+            if progress.completed == 1 {
+                #expect(throws: Never.self) { try lockbox.archiveObject("came", forKey: "new b") }
+            }
+        }
+        #expect(taken.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(try lockbox.unarchiveObject(forKey: "new b") == "came")
+    }
+
+    /// Then the old item must not go.
+    @Test func aBackendThatKeepsAnotherValueIsNoticed() throws {
+        let isRemoved = Protected(false)
+        let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: DefectiveBackend(.changesValue))
+        let error = lockboxError { try lockbox.migrate(Migration(nil, from: source, .string("a"))) }
+        #expect(error?.name == "corrupt")
+        #expect(!isRemoved.withLock { $0 })
+    }
+
     @Test func whatOthersChangeMeanwhileStays() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
         let source = try FileItems(path: path, format: .environment)

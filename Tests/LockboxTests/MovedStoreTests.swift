@@ -92,6 +92,27 @@ import Testing
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
     }
 
+    /// Nor is the lock of the folder that was moved the one that others ask for.
+    @Test func aLockIsOfTheStoreThatIsThereNow() throws {
+        let scope = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key")).scope
+        let storage = store.backend(lockTimeout: .seconds(10)).storage
+        try storage.withLock(on: scope) {}
+        let group = DispatchGroup()
+        try store.backend().storage.withLock(on: scope) {
+            Thread.detachNewThread(in: group) { [store] in
+                #expect(throws: Never.self) {
+                    try storage.withLock(on: scope) {
+                        let other = store.backend(lockTimeout: .milliseconds(20)).storage
+                        #expect(lockboxError { try other.withLock(on: scope) {} }?.isHeldLock == true)
+                    }
+                }
+            }
+            usleep(100_000)
+            try copyInPlace()
+        }
+        group.wait()
+    }
+
     @Test func aFolderForTemporaryFilesThatWasRemovedIsMadeAnew() throws {
         try FileManager.default.removeItem(atPath: "\(store.directory)/tmp")
         try lockbox.archiveObject("new", forKey: "key")
