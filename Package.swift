@@ -13,6 +13,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Lockbox", targets: ["Lockbox"]),
+        .library(name: "LockboxUserDefaults", targets: ["LockboxUserDefaults"]),
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
     ],
     targets: [
@@ -22,17 +23,38 @@ let package = Package(
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]
         ),
         .systemLibrary(name: "CLinux"),
-        .target(name: "Lockbox", dependencies: ["Clibsodium", "CLinux"], swiftSettings: settings),
-        .target(name: "LockboxTesting", dependencies: ["Lockbox"], swiftSettings: settings),
+        .target(name: "LockboxPlatform", swiftSettings: settings),
+        .target(name: "LockboxCore", dependencies: ["LockboxPlatform"], swiftSettings: settings),
+        .target(name: "LockboxFiles", dependencies: ["LockboxCore", "CLinux"], swiftSettings: settings),
+        .target(name: "LockboxSodium", dependencies: ["LockboxCore", "Clibsodium"], swiftSettings: settings),
+        .target(
+            name: "LockboxSealed",
+            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "CLinux"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxMigration",
+            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "Lockbox",
+            dependencies: ["LockboxCore", "LockboxSealed", "LockboxMigration"],
+            swiftSettings: settings
+        ),
+        .target(name: "LockboxUserDefaults", dependencies: ["LockboxMigration"], swiftSettings: settings),
+        .target(name: "LockboxTesting", dependencies: ["LockboxCore"], swiftSettings: settings),
         .executableTarget(
             name: "LockboxTestProcess",
-            dependencies: ["Lockbox"],
+            dependencies: ["Lockbox", "LockboxUserDefaults"],
             path: "Tests/LockboxTestProcess",
             swiftSettings: settings
         ),
         .testTarget(
             name: "LockboxTests",
-            dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess", "Clibsodium"],
+            dependencies: [
+                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium",
+            ],
             resources: [.copy("Vectors")],
             swiftSettings: settings
         ),

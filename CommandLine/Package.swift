@@ -15,6 +15,7 @@ let package = Package(
             name: "LockboxCommand",
             dependencies: [
                 .product(name: "Lockbox", package: "Lockbox"),
+                .product(name: "LockboxUserDefaults", package: "Lockbox"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]

@@ -1,6 +1,26 @@
-import Foundation
+import LockboxCore
+import LockboxMigration
+import LockboxPlatform
+import LockboxSealed
 
 extension Lockbox {
+    /// A lockbox for one prefix, in this user's store, ``SealedBackend/default``. Nothing is read or written yet.
+    ///
+    /// - Parameters:
+    ///   - keyPrefix: If nil, the bundle identifier on Apple's systems, else the environment's
+    ///     `LOCKBOX_KEY_PREFIX`.
+    ///   - coder: How values other than `Data` become bytes.
+    ///   - now: The clock that expiry and dates go by.
+    /// - Throws: ``LockboxError/missingKeyPrefix``, or ``LockboxError/invalidKey(reason:)`` for a prefix that
+    ///   ``ItemKey`` refuses.
+    public init(
+        keyPrefix: String? = nil,
+        coder: any ValueCoder = JSONValueCoder(),
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) throws {
+        try self.init(keyPrefix: keyPrefix, backend: EncryptedFileBackend.default, coder: coder, now: now)
+    }
+
     private static let configured = Protected<Lockbox?>(nil)
 
     /// The lockbox that the static methods use: the one given to ``configure(keyPrefix:backend:coder:now:)``, or
@@ -34,7 +54,12 @@ extension Lockbox {
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
-        let lockbox = try Lockbox(keyPrefix: keyPrefix, backend: backend, coder: coder, now: now)
+        let lockbox = try Lockbox(
+            keyPrefix: keyPrefix,
+            backend: backend ?? EncryptedFileBackend.default,
+            coder: coder,
+            now: now
+        )
         configured.withLock { $0 = lockbox }
     }
 

@@ -1,5 +1,5 @@
-import Foundation
-import Lockbox
+import LockboxCore
+import LockboxPlatform
 
 extension BackendConformance {
     /// Every requirement.

@@ -1,6 +1,6 @@
 import Dispatch
-import Foundation
-import Lockbox
+import LockboxCore
+import LockboxPlatform
 
 /// What must hold for several threads at once.
 extension BackendConformance {

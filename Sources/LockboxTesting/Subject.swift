@@ -1,6 +1,6 @@
 import Dispatch
-import Foundation
-import Lockbox
+import LockboxCore
+import LockboxPlatform
 
 /// The backend under test, with short names for what the checks do all the time.
 struct Subject: Sendable {
@@ -63,10 +63,10 @@ struct Subject: Sendable {
     /// Appends a text to an item's in one update.
     ///
     /// - Parameter meanwhile: Runs after the item has been read, and before it is written.
-    func append(_ text: String, to key: ItemKey, _ meanwhile: () -> Void = {}) throws {
+    func append(_ text: String, to key: ItemKey, _ meanwhile: () throws -> Void = {}) throws {
         try backend.update(key, now: Self.now) { old in
             let before = old.map { String(decoding: $0.value.data, as: UTF8.self) } ?? ""
-            meanwhile()
+            try meanwhile()
             return try item(key, before + text)
         }
     }
@@ -89,14 +89,14 @@ struct Subject: Sendable {
         try write(item(key, "0"))
         let error = Protected<(any Error)?>(nil)
         let isDone = DispatchSemaphore(value: 0)
-        var thread: Thread?
+        var isRunning = false
         try append("a", to: key) {
-            if thread != nil { return }  // it may be called again
-            thread = Thread {
+            if isRunning { return }  // it may be called again
+            isRunning = true
+            try detachThread {
                 do { try call(key) } catch let failure { error.withLock { $0 = failure } }
                 isDone.signal()
             }
-            thread?.start()
             if isDone.wait(timeout: .now() + 0.1) == .success { isDone.signal() }
         }
         isDone.wait()

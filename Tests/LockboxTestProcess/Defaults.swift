@@ -1,6 +1,12 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+import LockboxUserDefaults
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// The user defaults of this process's name, or of a suite; their file is in `XDG_CONFIG_HOME`.
 ///

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What is wrong with a ``DefectiveHistoryEngine``: Tests/History/test shows that the checker sees each.
 enum HistoryDefect: String, CaseIterable {

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// A store for `history`: its items, and what is done to it as a whole. Another engine is another type of this, and a case in
 /// ``historyEngine(_:defect:delays:)``.

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What Tests/History/checker.py knows of an item: which write its value comes from, its class, whether it expires, which
 /// write made it, and which call changed it last.

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// An operation that Tests/KillMatrix/run kills at every system call. It has a folder of its own, with the store in it.
 struct KillableOperation: Sendable {

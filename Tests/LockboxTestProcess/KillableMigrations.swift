@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Migrations and moves, for Tests/KillMatrix/run: nothing is ever in neither place, nor under one key in both forms.
 let killableMigrations: [KillableOperation] = [

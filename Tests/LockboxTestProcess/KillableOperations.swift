@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What Tests/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what must hold
 /// whenever it was killed.

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Single writes and removals, and removals of many items, for Tests/KillMatrix/run and Tests/PowerCut/run.
 let killableWrites: [KillableOperation] = [

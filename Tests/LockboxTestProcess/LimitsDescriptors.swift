@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// `limits descriptors`: writes, reads and lists in so many prefixes, twice, where this process may have few descriptors.
 /// The items are there before. A line for each operation with its failures and one of them; then how many descriptors the

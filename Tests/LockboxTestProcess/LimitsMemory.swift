@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// `limits measure`: one operation on a store of many items. Answers with the number of items it dealt with (of removeAll,
 /// of those that are left), how long that took, and the most memory that this process has ever had, in KiB. "open" is the

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// `limits wait`: writers behind a lock that somebody holds. A line for each: how long it waited, and how that ended.
 func wait(_ directory: String, _ prefix: String, timeout: Int, threads: Int, backends: String) {

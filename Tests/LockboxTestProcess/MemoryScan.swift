@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Looks for secrets in this process's own memory, before and after a lock.
 ///

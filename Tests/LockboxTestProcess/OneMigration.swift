@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Status 0 if this process has migrated everything, 4 if another had, 2 if it was neither.
 func migrate(_ directory: String) throws -> Int32 {

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What a process can be killed in the middle of. The store, if it has a passcode, is unlocked first, by a backend of
 /// its own: only the operation itself is counted.

@@ -19,7 +19,12 @@
 
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 let prefix = "com.example.process"

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Two machines are played by two folders.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests {
@@ -13,7 +18,7 @@ import Testing
     init() throws {
         source = try TestStore()
         target = try TestStore()
-        path = Directory.parentPath(of: source.directory) + "/backup"
+        path = Path.parent(of: source.directory) + "/backup"
     }
 
     private func item(
@@ -238,7 +243,7 @@ import Testing
         let locked = source.backend()
         #expect(lockboxError { try export(locked) }?.name == "interactionNotAllowed")
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: Directory.parentPath(of: path)) == ["store"]
+            try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path)) == ["store"]
         )
         try export(backend)
 
@@ -255,7 +260,7 @@ import Testing
     /// A backup takes the place of an earlier one, and of nothing else: not of the store's own files, and not of a device.
     @Test func whatIsNoBackupIsNotReplaced() throws {
         let backend = try prepare()
-        let folder = Directory.parentPath(of: path)
+        let folder = Path.parent(of: path)
         let (text, link, pipe) = ("\(folder)/text", "\(folder)/link", "\(folder)/pipe")
         try overwrite(text, Array("notes".utf8))
         _ = try export(backend)
@@ -290,7 +295,7 @@ import Testing
         #expect(lockboxError { try export(backend) }?.name == "corrupt")
         #expect(try readBytes(path) == before, "the earlier backup is still there")
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: Directory.parentPath(of: path)).sorted() == [
+            try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path)).sorted() == [
                 "backup", "store",
             ]
         )

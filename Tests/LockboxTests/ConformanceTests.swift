@@ -1,7 +1,12 @@
 import LockboxTesting
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 @Suite struct ConformanceTests {
     @Test(arguments: BackendConformance.all)

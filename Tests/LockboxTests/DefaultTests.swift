@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// The process-wide default and the environment. Each test is a process of its own: the state is global.
 @Suite struct DefaultTests {
@@ -41,9 +46,9 @@ import Testing
     }
 
     @Test func pathsAreAbsoluteAndEndInNoSlash() {
-        #expect(StoreLocation.absolute("/a/b//") == "/a/b")
-        #expect(StoreLocation.absolute("/") == "/")
-        #expect(StoreLocation.absolute("a") == FileManager.default.currentDirectoryPath + "/a")
+        #expect(Path.absolute("/a/b//") == "/a/b")
+        #expect(Path.absolute("/") == "/")
+        #expect(Path.absolute("a") == FileManager.default.currentDirectoryPath + "/a")
     }
 }
 

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Device keys that are not in the store's folder.
 @Suite struct DeviceKeyTests {
@@ -11,7 +16,7 @@ import Testing
 
     init() throws {
         store = try TestStore()
-        folder = Directory.parentPath(of: store.directory)
+        folder = Path.parent(of: store.directory)
     }
 
     private func lockbox(_ deviceKey: DeviceKey) throws -> Lockbox {

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What another process does before whichever system call of an operation.
 @Suite(.timeLimit(.minutes(10))) struct EveryCallTests {
@@ -209,7 +214,7 @@ import Testing
     @Test(arguments: [ImportPolicy.keep, .fail])
     func anImportThatMayNotReplaceOverwritesNothing(_ policy: ImportPolicy) throws {
         let source = try TestStore()
-        let path = Directory.parentPath(of: source.directory) + "/backup"
+        let path = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k")
         try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
         let isWritten = Protected(false)

@@ -2,7 +2,12 @@ import Foundation
 import LockboxTesting
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What the facade adds to its backend.
 @Suite struct FacadeTests {

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Every system call fails once, each in turn: the old value or the new one is there afterwards, the error is
 /// typed, no descriptor is left open, and the next try works.

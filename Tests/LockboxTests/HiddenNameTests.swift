@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Lists and looks while a name is hidden, as btrfs and FUSE hide it while its file is replaced. Here the test hides it, so
 /// that it happens at the moment that counts, and everywhere.
@@ -135,12 +140,12 @@ private final class HiddenName: Sendable {
     /// Of its folder.
     let lock: LockFile
     private let path: String
-    private var hidden: String { Directory.parentPath(of: Directory.parentPath(of: path)) + "-hidden" }
+    private var hidden: String { Path.parent(of: Path.parent(of: path)) + "-hidden" }
     private let isRenaming = Protected(false)
 
     init(_ path: String) throws {
         self.path = path
-        let folder = Directory.parentPath(of: path)
+        let folder = Path.parent(of: path)
         let current = SystemCalls.currentDirectory
         let directory = try Directory.open(
             folder,

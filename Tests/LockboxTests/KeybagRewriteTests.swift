@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// A store that is unlocked for the user stays so at every instant while another process rewrites its keybag.
 @Suite(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), .timeLimit(.minutes(10)))

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What is there all the time is in every list, and is found by every look, whatever others do meanwhile.
 @Suite(.timeLimit(.minutes(10))) struct ListTests {
@@ -36,7 +41,7 @@ import Testing
                 return keys
             },
             { lockbox in
-                let path = Directory.parentPath(of: store.directory) + "/backup"
+                let path = Path.parent(of: store.directory) + "/backup"
                 let backend = try #require(lockbox.backend as? EncryptedFileBackend)
                 let report = try backend.export(to: path, passphrase: .value("p"), strength: .interactive)
                 #expect(report.exported == Self.keys.count)
@@ -142,7 +147,7 @@ import Testing
                 }
             }
         )
-        let scope = Directory.parentPath(of: try store.path("a"))
+        let scope = Path.parent(of: try store.path("a"))
         _ = lockboxError { try writer.archiveObject("new", forKey: "a") }
         let count = try readBytes("\(scope)/lock")
         try #require(count.count == 8)

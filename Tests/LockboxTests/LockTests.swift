@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Who waits for a lock, and for how long.
 @Suite(.timeLimit(.minutes(10))) struct LockTests {
@@ -107,7 +112,7 @@ import Testing
 
     /// The folder of the item `k`, opened anew, as by another process.
     private func folder(_ calls: SystemCalls = SystemCalls()) throws -> Directory {
-        let path = Directory.parentPath(of: try store.path("k"))
+        let path = Path.parent(of: try store.path("k"))
         let folder = try Directory.open(
             path,
             at: SystemCalls.currentDirectory,
@@ -184,7 +189,7 @@ import Testing
 
     /// Those who wait tell one holder from the next by it.
     @Test func everyHolderLeavesAnotherCount() throws {
-        let path = Directory.parentPath(of: try store.path("k"))
+        let path = Path.parent(of: try store.path("k"))
         let lock = URL(fileURLWithPath: path).appendingPathComponent("lock").path
         let scope = URL(fileURLWithPath: path).lastPathComponent
         var counts: Set<[UInt8]> = [try readBytes(lock)]
@@ -198,7 +203,7 @@ import Testing
 
     /// Also after a writer that was killed during its own.
     @Test(arguments: [0, 1]) func theCountIsOddDuringARename(left: UInt64) throws {
-        let lock = Directory.parentPath(of: try store.path("k")) + "/lock"
+        let lock = Path.parent(of: try store.path("k")) + "/lock"
         var bytes = try readBytes(lock)
         try #require(bytes[0].isMultiple(of: 2))
         bytes[0] += UInt8(left)

@@ -1,7 +1,13 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+@testable import LockboxUserDefaults
 
 @Suite struct MigrationTests {
     private let store: TestStore
@@ -610,7 +616,7 @@ import Testing
     }
 
     private func file(_ name: String, _ bytes: some Sequence<UInt8>, mode: Int = 0o600) throws -> String {
-        let path = "\(Directory.parentPath(of: store.directory))/\(name)"
+        let path = "\(Path.parent(of: store.directory))/\(name)"
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
         return path
@@ -636,7 +642,7 @@ import Testing
         #expect(try text(path) == "# keys\nPORT=80\nDEBUG=1\n")
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         #expect(mode == 0o640)
-        let names = try FileManager.default.contentsOfDirectory(atPath: Directory.parentPath(of: path))
+        let names = try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path))
         #expect(names.sorted() == ["env", "store"])
     }
 
@@ -877,13 +883,13 @@ import Testing
         #expect(error?.description.contains("s3cret") == false)
         #expect(try text(malformed) == "{\"k\": \"s3cret\"")
 
-        let folder = Migration("o", from: .json(at: Directory.parentPath(of: store.directory)), .string("k"))
+        let folder = Migration("o", from: .json(at: Path.parent(of: store.directory)), .string("k"))
         #expect(lockboxError { try lockbox.migrate(folder) }?.name == "unsafePermissions")
     }
 
     @Test func aSymbolicLinkStaysOne() throws {
         let path = try file("real.env", "A=1\nB=2\n".utf8)
-        let link = "\(Directory.parentPath(of: store.directory))/link.env"
+        let link = "\(Path.parent(of: store.directory))/link.env"
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.env")
         #expect(
             try lockbox.migrate(Migration("m", from: .environmentFile(at: link), .string("A"))).isComplete

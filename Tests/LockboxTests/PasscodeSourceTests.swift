@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Where a passcode comes from. None of the sources waits for a person.
 @Suite(.timeLimit(.minutes(10))) struct PasscodeSourceTests {
@@ -10,7 +15,7 @@ import Testing
 
     init() throws {
         store = try TestStore()
-        folder = Directory.parentPath(of: store.directory)
+        folder = Path.parent(of: store.directory)
     }
 
     private func text(_ passcode: Passcode) throws -> String {

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Passcode, lock, unlock, and what each class is worth in each state.
 @Suite(.serialized) struct PasscodeTests {
@@ -607,7 +612,7 @@ import Testing
         let needles = try wiped.flatMap {
             try keyring.key(.classKey($0), epoch: 1).withBytes { $0.map { ~$0 } }
         }
-        let folder = Directory.parentPath(of: store.directory)
+        let folder = Path.parent(of: store.directory)
         try overwrite("\(folder)/needles", needles)
         try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
         try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })

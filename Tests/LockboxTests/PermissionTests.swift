@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What others could read or change, and what is no plain file, is refused with its path and the reason.
 @Suite(.timeLimit(.minutes(10))) struct PermissionTests {
@@ -15,7 +20,7 @@ import Testing
     private func path(of name: String) throws -> String {
         switch name {
         case "item": try store.path("key")
-        case "scope": Directory.parentPath(of: try store.path("key"))
+        case "scope": Path.parent(of: try store.path("key"))
         case "root": store.directory
         default: "\(store.directory)/\(name)"
         }
@@ -80,7 +85,7 @@ import Testing
     }
 
     private func put(_ impostor: Impostor, at path: String) throws -> String {
-        let away = Directory.parentPath(of: store.directory) + "/target"
+        let away = Path.parent(of: store.directory) + "/target"
         try FileManager.default.moveItem(atPath: path, toPath: away)
         switch impostor {
         case .symbolicLink: symlink(away, path)
@@ -111,7 +116,7 @@ import Testing
     @Test(arguments: ["item", "keybag", "device-key"], Impostor.possible)
     func impostors(_ name: String, _ impostor: Impostor) throws {
         let path = try path(of: name)
-        let target = Directory.parentPath(of: store.directory) + "/target"
+        let target = Path.parent(of: store.directory) + "/target"
         let bytes = try readBytes(path)
         let reason = try put(impostor, at: path)
         try expectRefusal(path, reason)
@@ -121,7 +126,7 @@ import Testing
     @Test(arguments: Impostor.possible.filter { $0 != .hardLink })
     func impostorsAreNotRemoved(_ impostor: Impostor) throws {
         let path = try path(of: "item")
-        let target = Directory.parentPath(of: store.directory) + "/target"
+        let target = Path.parent(of: store.directory) + "/target"
         let bytes = try readBytes(path)
         let reason = try put(impostor, at: path)
         let lockbox = try store.lockbox()
@@ -163,7 +168,7 @@ import Testing
     @Test(arguments: ["root", "items", "scope"], [Impostor.symbolicLink, .danglingLink, .fifo])
     func impostorsOfFolders(_ name: String, _ impostor: Impostor) throws {
         let path = try path(of: name)
-        let away = Directory.parentPath(of: store.directory) + "/target"
+        let away = Path.parent(of: store.directory) + "/target"
         let reason = try put(impostor, at: path)
         let lockbox = try store.lockbox()
         for call in [
@@ -238,7 +243,7 @@ import Testing
     #endif
 
     @Test func missingParentsAreMadeForTheOwnerOnly() throws {
-        let base = Directory.parentPath(of: store.directory)
+        let base = Path.parent(of: store.directory)
         try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: "\(base)/a/b/c/")).archiveObject(
             1,
             forKey: "k"

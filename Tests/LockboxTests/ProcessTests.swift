@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Several processes at one store, and processes that die.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ProcessTests {
@@ -94,7 +99,7 @@ import Testing
     @Test func aLockFileThatIsReplacedMeanwhileIsNotReliedOn() throws {
         let store = try TestStore()
         try store.lockbox().archiveObject("secret", forKey: "key")
-        let path = Directory.parentPath(of: try store.path("key")) + "/lock"
+        let path = Path.parent(of: try store.path("key")) + "/lock"
         let isReplaced = Protected(false)
         let calls = SystemCalls(fault: { call in
             guard call == .flock, !isReplaced.withLock({ $0 }) else { return nil }
@@ -119,7 +124,7 @@ import Testing
         let lockbox = try store.lockbox()
         try lockbox.archiveObject("old", forKey: "key")
         let duplicate = Protected<CInt>(-1)
-        let path = Directory.parentPath(of: try store.path("key")) + "/lock"
+        let path = Path.parent(of: try store.path("key")) + "/lock"
         let calls = SystemCalls(fault: { call in
             guard call == .rename, duplicate.withLock({ $0 }) < 0 else { return nil }
             let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// The promises that span more than one part of Lockbox. Each of the ten has its tests here or with the part that
 /// keeps it, under its number.
@@ -264,7 +269,7 @@ import Testing
         let lockbox = try store.lockbox()
         #expect(try lockbox.allKeys().isEmpty)
         try lockbox.archiveObject("secret", forKey: "key")
-        try overwrite(Directory.parentPath(of: store.path("key")) + "/notes.txt", [1])
+        try overwrite(Path.parent(of: store.path("key")) + "/notes.txt", [1])
         try overwrite("\(store.directory)/tmp/notes.txt", [1])
         #expect(try store.lockbox().allKeys() == ["key"])
         #expect(try store.lockbox().backend.prefixes() == [TestStore.prefix])
@@ -291,7 +296,7 @@ import Testing
     }
 
     @Test func aScopeThatWasMadeAnewWhileOpenIsFound() throws {
-        let scope = Directory.parentPath(of: try store.path("key"))
+        let scope = Path.parent(of: try store.path("key"))
         try FileManager.default.moveItem(atPath: scope, toPath: scope + "-moved")
         usleep(2000)  // it is noticed within a millisecond
         #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What another process does at the worst moment. Each backend stands for a process.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct RaceTests {
@@ -279,7 +284,7 @@ import Testing
 
     @Test func anImportBesideARotationWritesNothingIfAClassIsLocked() throws {
         let source = try TestStore()
-        let path = Directory.parentPath(of: source.directory) + "/backup"
+        let path = Path.parent(of: source.directory) + "/backup"
         for (key, accessibility) in [("d", Accessibility.always), ("c", .afterFirstUnlock)] {
             try source.lockbox().archiveObject("v", forKey: key, accessibility: accessibility)
         }
@@ -299,7 +304,7 @@ import Testing
     /// What is there when its turn comes is another's, whatever was there when the backup was looked through.
     @Test func anImportThatMayNotReplaceReplacesNothing() throws {
         let source = try TestStore()
-        let path = Directory.parentPath(of: source.directory) + "/backup"
+        let path = Path.parent(of: source.directory) + "/backup"
         for key in ["a", "b", "c"] { try source.lockbox().archiveObject("backup", forKey: key) }
         try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
         let other = try store.lockbox()
@@ -320,7 +325,7 @@ import Testing
         while true {
             number += 1
             let store = try TestStore()
-            let path = Directory.parentPath(of: store.directory) + "/backup"
+            let path = Path.parent(of: store.directory) + "/backup"
             try store.lockbox().archiveObject("v", forKey: "k")
             let other = try store.lockbox()
             let interruption = Interruption(at: number) {

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Somebody changes the files. Each time: the typed error, never a value, never a crash, nothing written, and every
 /// other item still readable.
@@ -263,7 +268,7 @@ import Testing
     }
 
     @Test("Promise 4: an item does not open in another folder") func itemInAnotherFolder() throws {
-        let there = Directory.parentPath(of: try store.path("victim", prefix: "com.example.other"))
+        let there = Path.parent(of: try store.path("victim", prefix: "com.example.other"))
         let name = String(path.split(separator: "/").last!)
         try overwrite("\(there)/\(name)", original)
         let other = try store.lockbox("com.example.other")

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 @testable import LockboxTesting
 
 @Suite struct TransferTests {
@@ -143,7 +148,7 @@ import Testing
     @Test func aStoreIsNotMovedIntoItself() throws {
         let items = try fill()
         let link = "\(old.directory)-link"
-        let parent = Directory.parentPath(of: old.directory)
+        let parent = Path.parent(of: old.directory)
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: parent)
         for same in [source, old.backend(), EncryptedFileBackend(directory: "\(link)/store")] {
             #expect(lockboxError { try source.moveItems(to: same) }?.name == "invalidKey")

@@ -1,7 +1,13 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+@testable import LockboxUserDefaults
 
 /// Defaults that one process has set and another migrates, as after an update of an app. Both have the same name, and so
 /// the same file.
@@ -11,7 +17,7 @@ import Testing
 
     init() throws {
         store = try TestStore()
-        configuration = Directory.parentPath(of: store.directory) + "/configuration"
+        configuration = Path.parent(of: store.directory) + "/configuration"
         try FileManager.default.createDirectory(atPath: configuration, withIntermediateDirectories: true)
     }
 

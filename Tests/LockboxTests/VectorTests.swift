@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 @testable import LockboxTestProcess
 
 /// Stores that earlier versions made still open, and what they refused is still refused.
@@ -19,7 +24,7 @@ import Testing
         try overwrite(store.deviceKey, Array(vectors.deviceKey))
         try overwrite(store.keybag, Array(vectors.keybag))
         for item in vectors.items {
-            mkdir(Directory.parentPath(of: "\(store.directory)/\(item.path)"), 0o700)
+            mkdir(Path.parent(of: "\(store.directory)/\(item.path)"), 0o700)
             try overwrite("\(store.directory)/\(item.path)", Array(item.record))
         }
         return store

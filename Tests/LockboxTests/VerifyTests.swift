@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// What `verify()` finds, and that it changes nothing.
 @Suite struct VerifyTests {
@@ -12,7 +17,7 @@ import Testing
         store = try TestStore()
         for index in 0..<3 { try store.lockbox().archiveObject(index, forKey: "\(index)") }
         try store.lockbox("com.example.other").archiveObject("x", forKey: "0")
-        scope = Directory.parentPath(of: try store.path("0"))
+        scope = Path.parent(of: try store.path("0"))
     }
 
     private func verify(_ backend: EncryptedFileBackend? = nil) throws -> VerifyReport {
@@ -54,7 +59,7 @@ import Testing
         try overwrite("\(store.directory)/notes.txt", [1])
         try overwrite("\(store.directory)/items/notes.txt", [1])
         // Of a writer that holds its lock: opening the store leaves it.
-        let other = Directory.parentPath(of: try store.path("0", prefix: "com.example.other"))
+        let other = Path.parent(of: try store.path("0", prefix: "com.example.other"))
         let lock = Foundation.open("\(other)/lock", O_RDWR)
         flock(lock, LOCK_EX)
         defer { close(lock) }

@@ -1,6 +1,11 @@
 import Foundation
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// Runs `other` before the call of that number that is made while the flag is up, and tells whether there was one.
 final class Interruption: Sendable {

@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// A file system of its own for one test: in an image file on a loop device, or on FUSE. Unmounted when the test is done.
 final class TestFileSystem: Sendable {

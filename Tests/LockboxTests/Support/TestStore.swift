@@ -1,7 +1,12 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
 
 /// A fresh folder for one test, removed when the test is done with it.
 final class TestStore: Sendable {
@@ -28,7 +33,7 @@ final class TestStore: Sendable {
         }
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: Directory.parentPath(of: directory)) }
+    deinit { try? FileManager.default.removeItem(atPath: Path.parent(of: directory)) }
 
     /// As a process that has just started. The folder is there as long as any of its backends.
     func backend(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))

@@ -1,5 +1,6 @@
 import Foundation
 import Lockbox
+import LockboxUserDefaults
 
 /// A migration, as a JSON file says it.
 struct Manifest: Decodable {

@@ -1,0 +1,3 @@
+@_exported import LockboxCore
+@_exported import LockboxMigration
+@_exported import LockboxSealed

@@ -1,8 +1,0 @@
-/// How far a long call has come.
-public struct StoreProgress: Sendable, Hashable {
-    /// The items that are done.
-    public let completed: Int
-
-    /// All items, as far as is known.
-    public let total: Int
-}

@@ -1,8 +1,0 @@
-import Foundation
-
-/// The process's environment variables. An empty one counts as unset.
-enum Environment {
-    static subscript(name: String) -> String? {
-        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-    }
-}

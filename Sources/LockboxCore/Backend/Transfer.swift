@@ -1,0 +1,99 @@
+import LockboxPlatform
+
+/// Items on their way from one backend to another.
+struct Transfer {
+    let source: any LockboxBackend
+    let destination: any LockboxBackend
+    let policy: ImportPolicy
+
+    /// Expired items go along: they are not ours to drop.
+    private let now = ItemAttributes.beforeAnyExpiry
+    /// In the destination an expired item is in nobody's way.
+    private let today = Date()
+
+    func run(_ prefix: String?, removing: Bool, _ progress: (StoreProgress) -> Void) throws -> TransferReport
+    {
+        let keys = try (prefix.map { [$0] } ?? source.prefixes().sorted()).flatMap { prefix in
+            try source.attributes(prefix: prefix, now: now).keys.sorted { $0.key < $1.key }
+        }
+        if removing { try checkIsAnotherStore() }
+        if policy == .fail { try keys.forEach(checkIsFree) }
+        var report = TransferReport()
+        for (index, key) in keys.enumerated() {
+            do { try transfer(key, removing, &report) } catch { report.failed[key] = error }
+            progress(StoreProgress(completed: index + 1, total: keys.count))
+        }
+        return report
+    }
+
+    /// A store that is moved into itself would be empty afterwards.
+    private func checkIsAnotherStore() throws {
+        // A name of its own: another process may be looking at the same time.
+        let name = String(UInt64.random(in: .min ... .max), radix: 16)
+        let key = try ItemKey(storedPrefix: "\0transfer", key: name)
+        let value = try ArchivedValue(
+            data: Data((0..<16).map { _ in UInt8.random(in: .min ... .max) }),
+            format: .data
+        )
+        let probe = try StoredItem(
+            key: key,
+            value: value,
+            accessibility: .alwaysThisDeviceOnly,
+            modified: today,
+            // One that a killed move leaves goes with the next, long after any that is still looked for.
+            expires: today + 86_400
+        )
+        try destination.removeExpired(prefix: key.prefix, now: today)
+        try destination.write(probe, policy: .replace)
+        let isSame = Result { try source.value(for: key, now: now) == value }
+        try destination.remove(key)
+        if try isSame.get() { throw LockboxError.invalidKey(reason: "a store cannot be moved into itself") }
+    }
+
+    private func checkIsFree(_ key: ItemKey) throws {
+        guard let old = try destination.item(for: key, now: today) else { return }
+        if try source.item(for: key, now: now) != old { throw LockboxError.duplicateItem(key: key.key) }
+    }
+
+    private func transfer(_ key: ItemKey, _ removing: Bool, _ report: inout TransferReport) throws {
+        // Nil: it was removed since it was listed.
+        guard let item = try source.item(for: key, now: now) else { return }
+        guard try destination.item(for: key, now: now) == item || put(item) else {
+            report.kept.append(key)
+            return
+        }
+        guard try destination.item(for: key, now: now) == item else {
+            throw LockboxError.corrupt(
+                record: "the item for the key \(String(reflecting: key.key))",
+                reason: "the other backend does not give it back as it was written"
+            )
+        }
+        if removing {
+            try source.update(key, now: now) { current in
+                if let current, current != item {
+                    throw LockboxError.corrupt(
+                        record: "the item for the key \(String(reflecting: key.key))",
+                        reason: "it was changed while it was moved, and is in both backends now"
+                    )
+                }
+                return nil
+            }
+        }
+        report.transferred.append(key)
+    }
+
+    /// False if the other backend has another item, and it is to be kept.
+    private func put(_ item: StoredItem) throws -> Bool {
+        var isKept = false
+        try destination.update(item.key, now: today) { old in
+            guard let old else { return item }
+            switch policy {
+            case .replace: return item
+            case .keep: isKept = true
+            case .fail: throw LockboxError.duplicateItem(key: item.key.key)
+            }
+            return old
+        }
+        return !isKept
+    }
+}

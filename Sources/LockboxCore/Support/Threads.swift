@@ -1,0 +1,39 @@
+import LockboxPlatform
+
+/// Runs `body` on a thread of its own, which may wait as long as it takes.
+///
+/// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the process may have no more threads.
+package func detachThread(_ body: @escaping @Sendable () -> Void) throws {
+    final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+    #if canImport(Darwin)
+        var thread: pthread_t?
+    #else
+        var thread = pthread_t()
+    #endif
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
+    let body = Unmanaged.passRetained(Body(body))
+    let result = pthread_create(
+        &thread,
+        &attributes,
+        { argument in
+            #if canImport(Darwin)
+                let body = argument
+            #else
+                let body = argument!
+            #endif
+            Unmanaged<Body>.fromOpaque(body).takeRetainedValue().run()
+            return nil
+        },
+        body.toOpaque()
+    )
+    pthread_attr_destroy(&attributes)
+    guard result == 0 else {
+        body.release()
+        throw LockboxError.storageFailure(operation: "pthread_create", path: "a thread", errno: result)
+    }
+}

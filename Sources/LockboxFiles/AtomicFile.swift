@@ -1,0 +1,56 @@
+import LockboxCore
+import LockboxPlatform
+
+/// Writes a file beside its destination, and puts it there when it is whole.
+package struct AtomicFile: ~Copyable {
+    private let destination: String
+    private let temporary: String
+    private let file: CInt
+    private let calls: SystemCalls
+    private var isFinished = false
+
+    /// - Parameter like: The file whose owner and permissions the new one is to have; nil for 0600.
+    package init(_ path: String, like status: stat? = nil, _ calls: SystemCalls) throws {
+        destination = Path.absolute(path)
+        temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        self.calls = calls
+        file = try Self.create(temporary, like: status, calls)
+    }
+
+    private static func create(_ path: String, like status: stat?, _ calls: SystemCalls) throws -> CInt {
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let result = calls.open(path, at: SystemCalls.currentDirectory, flags, mode: 0o600)
+        let file = CInt(try check(result, "open", path))
+        do { if let status { try take(status, file, path, calls) } } catch {
+            calls.close(file)
+            _ = calls.unlink(path, at: SystemCalls.currentDirectory)
+            throw error
+        }
+        return file
+    }
+
+    private static func take(_ status: stat, _ file: CInt, _ path: String, _ calls: SystemCalls) throws {
+        if status.st_uid != geteuid() || status.st_gid != getegid() {
+            let result = fchown(file, status.st_uid, status.st_gid)
+            try check(result < 0 ? -Int(errno) : 0, "chown", path)
+        }
+        try check(calls.chmod(file, mode: status.st_mode & 0o7777), "chmod", path)
+    }
+
+    package func write(_ bytes: [UInt8]) throws {
+        try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: temporary) }
+    }
+
+    package mutating func finish() throws {
+        try check(calls.fsync(file), "fsync", temporary)
+        let current = SystemCalls.currentDirectory
+        try check(calls.rename(temporary, at: current, to: destination, at: current), "rename", destination)
+        isFinished = true
+        try calls.synchronizeParent(of: destination)
+    }
+
+    deinit {
+        calls.close(file)
+        if !isFinished { _ = calls.unlink(temporary, at: SystemCalls.currentDirectory) }
+    }
+}

@@ -1,0 +1,9 @@
+import LockboxCore
+import LockboxPlatform
+
+/// Passes a system call's result on, or throws its error.
+@discardableResult
+package func check(_ result: Int, _ operation: String, _ path: @autoclosure () -> String) throws -> Int {
+    if result >= 0 { return result }
+    throw LockboxError.storageFailure(operation: operation, path: path(), errno: CInt(-result))
+}

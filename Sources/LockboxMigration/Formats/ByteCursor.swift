@@ -1,0 +1,76 @@
+import LockboxCore
+
+/// Reads a text's bytes one after the other. At its end there is nothing more to see.
+struct ByteCursor {
+    let bytes: [UInt8]
+    private(set) var position = 0
+    /// The line that was last asked for, and where: together, all of them are counted once.
+    private var known = (line: 1, position: 0)
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+    var isAtEnd: Bool { position == bytes.count }
+
+    mutating func advance() { position = min(position + 1, bytes.count) }
+
+    mutating func skip(_ isSkipped: (UInt8) -> Bool) {
+        while let byte = next, isSkipped(byte) { advance() }
+    }
+
+    /// What there is of such bytes, or all until such a byte.
+    mutating func taking(_ isTaken: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let start = position
+        skip(isTaken)
+        return bytes[start..<position]
+    }
+
+    func sees(_ text: StaticString) -> Bool {
+        let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        return bytes.count - position >= text.count
+            && bytes[position..<(position + text.count)].elementsEqual(text)
+    }
+
+    /// Goes past the text, if it is next.
+    mutating func take(_ text: StaticString) -> Bool {
+        guard sees(text) else { return false }
+        position += text.utf8CodeUnitCount
+        return true
+    }
+
+    mutating func expect(_ text: StaticString) throws(LegacyFault) {
+        guard take(text) else { throw malformed("\(text) is missing") }
+    }
+
+    /// Goes past the next such text, if there is one.
+    mutating func skip(past text: StaticString) throws(LegacyFault) {
+        while !take(text) {
+            guard !isAtEnd else { throw malformed("\(text) is missing") }
+            advance()
+        }
+    }
+
+    mutating func malformed(_ reason: String) -> LegacyFault { .malformed("\(reason), in line \(line())") }
+    mutating func unsupported(_ reason: String) -> LegacyFault {
+        .unsupported("\(reason), in line \(line())")
+    }
+
+    private mutating func line() -> Int {
+        known.line += bytes[known.position..<position].count { $0 == UInt8(ascii: "\n") }
+        known.position = position
+        return known.line
+    }
+}
+
+extension UInt8 {
+    var isSpaceOrTab: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+    var isNewline: Bool { self == UInt8(ascii: "\n") || self == UInt8(ascii: "\r") }
+    var isWhitespace: Bool { isSpaceOrTab || isNewline }
+    var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
+    var isLetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20) }
+}
+
+extension String {
+    /// Of bytes that are part of a text known to be UTF-8.
+    init(utf8 bytes: some Sequence<UInt8> & Collection) { self.init(decoding: bytes, as: UTF8.self) }
+}

@@ -1,0 +1,125 @@
+import LockboxCore
+
+/// Reads `.env` files, where dotenv for Node.js and Docker Compose read the same; what they read differently is
+/// refused, with the line.
+///
+/// * UTF-8; lines end in LF or CRLF. Empty lines, and lines that begin with `#`, are skipped.
+/// * `NAME=value`, also `export NAME=value`, with spaces or tabs around. A name is letters, digits, `_`, `.` and `-`,
+///   and begins with a letter or `_`. No name twice.
+/// * Unquoted: up to the end of the line or to a space and `#`. No `$`, and no `#` in any other place; it does not begin
+///   with a quote or a backtick. A backslash is a backslash.
+/// * `'single'`: as it stands, also over several lines that end in LF. No backslash before a single quote.
+/// * `"double"`: the same, with `\n` and `\r` for line ends. No other backslash, and no `$`.
+/// * After a closing quote only spaces, and a comment.
+struct EnvironmentText {
+    private var cursor: ByteCursor
+
+    static func entries(_ bytes: [UInt8]) throws(LegacyFault) -> [LegacyFile.Entry] {
+        var text = EnvironmentText(cursor: ByteCursor(bytes))
+        _ = text.cursor.take("\u{FEFF}")
+        guard !String(utf8: bytes).unicodeScalars.contains(where: { $0 == "\u{2028}" || $0 == "\u{2029}" })
+        else {
+            throw .unsupported("it has line separators")
+        }
+        var entries: [LegacyFile.Entry] = []
+        while !text.cursor.isAtEnd {
+            let start = text.cursor.position
+            text.cursor.skip(\.isSpaceOrTab)
+            if !text.isAtLineEnd {
+                let name = try text.name()
+                let value = try text.value()
+                try text.endLine()
+                entries.append(
+                    LegacyFile.Entry(name: name, value: .success(value), range: start..<text.cursor.position)
+                )
+            } else {
+                try text.endLine()
+            }
+        }
+        return entries
+    }
+
+    private var isAtLineEnd: Bool {
+        cursor.isAtEnd || cursor.next?.isNewline == true || cursor.next == UInt8(ascii: "#")
+    }
+
+    /// Goes past a comment and the line's end.
+    private mutating func endLine() throws(LegacyFault) {
+        if cursor.next == UInt8(ascii: "#") { cursor.skip { !$0.isNewline } }
+        guard cursor.isAtEnd || cursor.take("\n") || cursor.take("\r\n") else {
+            throw cursor.unsupported("there is more after a value, or a carriage return alone")
+        }
+    }
+
+    private mutating func name() throws(LegacyFault) -> String {
+        if cursor.sees("export ") || cursor.sees("export\t") {
+            _ = cursor.take("export")
+            cursor.skip(\.isSpaceOrTab)
+        }
+        let name = cursor.taking { byte in
+            byte.isLetter || byte.isDigit || "_.-".utf8.contains(byte)
+        }
+        guard let first = name.first, first.isLetter || first == UInt8(ascii: "_") else {
+            throw cursor.unsupported("a name does not begin with a letter")
+        }
+        cursor.skip(\.isSpaceOrTab)
+        guard cursor.take("=") else { throw cursor.unsupported("a name is not followed by =") }
+        cursor.skip(\.isSpaceOrTab)
+        return String(utf8: name)
+    }
+
+    private mutating func value() throws(LegacyFault) -> PropertyValue {
+        let value: String
+        if cursor.take("'") {
+            value = try quoted(UInt8(ascii: "'"))
+        } else if cursor.take("\"") {
+            value = try quoted(UInt8(ascii: "\""))
+        } else {
+            return .string(try unquoted())
+        }
+        cursor.skip(\.isSpaceOrTab)
+        return .string(value)
+    }
+
+    private mutating func unquoted() throws(LegacyFault) -> String {
+        if cursor.next == UInt8(ascii: "#") { throw cursor.unsupported("a value begins with #") }
+        if cursor.next == UInt8(ascii: "`") { throw cursor.unsupported("a value begins with a backtick") }
+        let line = cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "#") }
+        if cursor.next == UInt8(ascii: "#"), line.last != UInt8(ascii: " ") {
+            throw cursor.unsupported("a value has a # without quotes")
+        }
+        let text = String(utf8: line.prefix(line.count - line.reversed().prefix { $0.isSpaceOrTab }.count))
+        let isControl = text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
+        let ends = [text.unicodeScalars.first, text.unicodeScalars.last].compactMap { $0 }
+        // Which of the spaces beyond ASCII are cut off differs.
+        let hasSpace = ends.contains { $0.properties.isWhitespace || $0 == "\u{FEFF}" }
+        if isControl || hasSpace { throw cursor.unsupported("a value has unusual spaces without quotes") }
+        if text.contains("$") { throw cursor.unsupported("a value has a $, which stands for a variable") }
+        return text
+    }
+
+    private mutating func quoted(_ quote: UInt8) throws(LegacyFault) -> String {
+        let isDouble = quote == UInt8(ascii: "\"")
+        var text: [UInt8] = []
+        while let byte = cursor.next, byte != quote {
+            cursor.advance()
+            switch byte {
+            case UInt8(ascii: "\r"): throw cursor.unsupported("a quoted value has a carriage return")
+            case UInt8(ascii: "$") where isDouble:
+                throw cursor.unsupported("a value has a $, which stands for a variable")
+            case UInt8(ascii: "\\") where isDouble:
+                guard cursor.next == UInt8(ascii: "n") || cursor.next == UInt8(ascii: "r") else {
+                    throw cursor.unsupported("a quoted value has a backslash")
+                }
+                text.append(cursor.take("n") ? 0x0A : 0x0D)
+                _ = cursor.take("r")
+            case UInt8(ascii: "\\") where cursor.next == quote:
+                throw cursor.unsupported("a quoted value has a backslash before a quote")
+            default: text.append(byte)
+            }
+        }
+        guard cursor.next == quote else { throw cursor.malformed("a quoted value has no end") }
+        cursor.advance()
+        return String(utf8: text)
+    }
+}

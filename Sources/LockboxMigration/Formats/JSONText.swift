@@ -1,0 +1,174 @@
+import LockboxCore
+
+/// Reads JSON (RFC 8259) with the place of each top-level member, and no number that would come out as another.
+struct JSONText {
+    private var cursor: ByteCursor
+    private var depth = 0
+    /// Why the member that is being read has no value, though its text is JSON.
+    private var fault: LegacyFault?
+
+    /// The members of the object that the text is.
+    static func entries(_ bytes: [UInt8]) throws(LegacyFault) -> [LegacyFile.Entry] {
+        var text = JSONText(cursor: ByteCursor(bytes))
+        text.skipSpace()
+        guard text.cursor.next == UInt8(ascii: "{") else { throw .unsupported("it has no object at its top") }
+        var entries: [LegacyFile.Entry] = []
+        try text.members { (text, start, name) throws(LegacyFault) in
+            text.fault = nil
+            let value = try text.value()
+            entries.append(
+                LegacyFile.Entry(
+                    name: name,
+                    value: text.fault.map(Result.failure) ?? .success(value),
+                    range: start..<text.cursor.position
+                )
+            )
+        }
+        text.skipSpace()
+        guard text.cursor.isAtEnd else { throw text.cursor.malformed("there is more after the end") }
+        return entries
+    }
+
+    /// What to cut out so that one comma stands between each two members that stay.
+    static func cuts(_ members: [Range<Int>], _ isRemoved: [Bool]) -> [Range<Int>] {
+        let kept = isRemoved.firstIndex(of: false) ?? members.count
+        guard kept < members.count else { return [members[0].lowerBound..<members[kept - 1].upperBound] }
+        var cuts = kept > 0 ? [members[0].lowerBound..<members[kept].lowerBound] : []
+        for index in members.indices where index > kept && isRemoved[index] {
+            cuts.append(members[index - 1].upperBound..<members[index].upperBound)
+        }
+        return cuts
+    }
+
+    private mutating func skipSpace() { cursor.skip(\.isWhitespace) }
+
+    private mutating func members(
+        _ read: (inout JSONText, _ start: Int, _ name: String) throws(LegacyFault) -> Void
+    ) throws(LegacyFault) {
+        try sequence("{", "}") { text throws(LegacyFault) in
+            let start = text.cursor.position
+            let name = try text.string()
+            text.skipSpace()
+            try text.cursor.expect(":")
+            text.skipSpace()
+            try read(&text, start, name)
+        }
+    }
+
+    /// Elements between brackets with commas between them.
+    private mutating func sequence(
+        _ opening: StaticString,
+        _ closing: StaticString,
+        _ element: (inout JSONText) throws(LegacyFault) -> Void
+    ) throws(LegacyFault) {
+        guard depth < PropertyValue.maximumDepth else { throw .tooDeep }
+        depth += 1
+        try cursor.expect(opening)
+        skipSpace()
+        if !cursor.take(closing) {
+            repeat {
+                skipSpace()
+                try element(&self)
+                skipSpace()
+            } while cursor.take(",")
+            try cursor.expect(closing)
+        }
+        depth -= 1
+    }
+
+    private mutating func value() throws(LegacyFault) -> PropertyValue {
+        if cursor.take("null") { return .null }
+        if cursor.take("true") { return .boolean(true) }
+        if cursor.take("false") { return .boolean(false) }
+        switch cursor.next {
+        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "{"):
+            var (keys, values): ([PropertyValue], [PropertyValue]) = ([], [])
+            try members { (text, _, name) throws(LegacyFault) in
+                keys.append(.string(name))
+                values.append(try text.value())
+            }
+            return try .dictionary(keys: keys, values: values)
+        case UInt8(ascii: "["):
+            var elements: [PropertyValue] = []
+            try sequence("[", "]") { text throws(LegacyFault) in elements.append(try text.value()) }
+            return .array(elements)
+        default: return try number()
+        }
+    }
+
+    private mutating func number() throws(LegacyFault) -> PropertyValue {
+        let start = cursor.position
+        _ = cursor.take("-")
+        let digits = cursor.taking(\.isDigit)
+        guard let first = digits.first, first != UInt8(ascii: "0") || digits.count == 1 else {
+            throw cursor.malformed("there is no value where one should be")
+        }
+        var isWhole = true
+        if cursor.take(".") {
+            isWhole = false
+            guard !cursor.taking(\.isDigit).isEmpty else { throw cursor.malformed("a number is cut short") }
+        }
+        if cursor.take("e") || cursor.take("E") {
+            isWhole = false
+            _ = cursor.take("+") || cursor.take("-")
+            guard !cursor.taking(\.isDigit).isEmpty else { throw cursor.malformed("a number is cut short") }
+        }
+        let text = String(utf8: cursor.bytes[start..<cursor.position])
+        // No integer has the sign of -0.
+        let number = isWhole && text != "-0" ? NumberText.integer(text) : NumberText.real(text)
+        if let number { return number }
+        fault = cursor.unsupported("a number has more digits than can be kept")
+        return .null
+    }
+
+    // MARK: Strings
+
+    private mutating func string() throws(LegacyFault) -> String {
+        try cursor.expect("\"")
+        var text: [UInt8] = []
+        while true {
+            text += cursor.taking { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+            if cursor.take("\"") { return String(utf8: text) }
+            guard cursor.take("\\"), let escape = cursor.next else {
+                throw cursor.malformed("a string has no end")
+            }
+            cursor.advance()
+            if escape == UInt8(ascii: "u") {
+                text += Array(String(Character(try escapedScalar())).utf8)
+            } else {
+                guard let byte = Self.escapes[escape] else { throw cursor.malformed("an escape is unknown") }
+                text.append(byte)
+            }
+        }
+    }
+
+    private static let escapes: [UInt8: UInt8] = [
+        UInt8(ascii: "\""): UInt8(ascii: "\""), UInt8(ascii: "\\"): UInt8(ascii: "\\"),
+        UInt8(ascii: "/"): UInt8(ascii: "/"), UInt8(ascii: "b"): 0x08, UInt8(ascii: "f"): 0x0C,
+        UInt8(ascii: "n"): 0x0A, UInt8(ascii: "r"): 0x0D, UInt8(ascii: "t"): 0x09,
+    ]
+
+    private mutating func escapedScalar() throws(LegacyFault) -> Unicode.Scalar {
+        let unit = try escapedUnit()
+        if let scalar = Unicode.Scalar(unit) { return scalar }
+        guard UTF16.isLeadSurrogate(unit), cursor.take("\\u") else {
+            throw cursor.malformed("a string has half a surrogate pair")
+        }
+        let trail = try escapedUnit()
+        guard UTF16.isTrailSurrogate(trail) else {
+            throw cursor.malformed("a string has half a surrogate pair")
+        }
+        return UTF16.decode(UTF16.EncodedScalar([unit, trail]))
+    }
+
+    private mutating func escapedUnit() throws(LegacyFault) -> UInt16 {
+        let start = cursor.position
+        for _ in 0..<4 { cursor.advance() }
+        let digits = cursor.bytes[start..<cursor.position]
+        guard digits.count == 4, digits.allSatisfy({ $0.isDigit || $0.isLetter }),
+            let unit = UInt16(String(utf8: digits), radix: 16)
+        else { throw cursor.malformed("an escape is cut short") }
+        return unit
+    }
+}

@@ -1,0 +1,377 @@
+import LockboxCore
+import LockboxPlatform
+
+/// An archive of Foundation's `NSKeyedArchiver`, read without any class being looked up or made.
+///
+/// Foundation's `NSKeyedUnarchiver` ends the process on Linux if an archive holds another class than was asked for.
+///
+/// **Booleans.** `NSKeyedArchiver` writes a boolean `NSNumber` as a property list's true or false, and a number as a
+/// number. But it writes equal objects once, and for it the numbers 0 and 1 equal the booleans (seen with Foundation
+/// for Linux). So where anything but texts is shared, a 0, 1, true or false may have been the other, and is read as
+/// ``PropertyValue/booleanOrNumber(_:)``; everywhere else, as what it is.
+struct KeyedArchive: Undescribed {
+    /// The keys under which the caller archived values; not those of values archived without a key.
+    let keys: [String]
+
+    private let list: BinaryPropertyList
+    private let top: [String: BinaryPropertyList.Reference]
+    private let objects: [BinaryPropertyList.Reference]
+    private let sharesObjects: Bool
+
+    init(_ bytes: [UInt8]) throws(LegacyFault) {
+        guard bytes.starts(with: BinaryPropertyList.magic) else {
+            let isXML = bytes.starts(with: "<?xml".utf8) && bytes.contains("<key>$archiver</key>".utf8)
+            throw isXML ? .unsupported("it is an archive in XML") : .notAnArchive
+        }
+        list = try BinaryPropertyList(bytes)
+        let unfolding = Unfolding(size: bytes.count)
+        guard let root = try Self.fields(list.root, list, unfolding),
+            let archiver = root["$archiver"], case .string("NSKeyedArchiver") = try list.object(archiver)
+        else { throw .notAnArchive }
+        guard let version = root["$version"], case .integer(100_000) = try list.object(version) else {
+            throw .unsupported("it is an archive of another version")
+        }
+        guard let topReference = root["$top"], let top = try Self.fields(topReference, list, unfolding),
+            let objectsReference = root["$objects"],
+            case .array(let objects) = try list.object(objectsReference),
+            let null = objects.first, case .string("$null") = try list.object(null)
+        else { throw .malformed("an archive has no objects, or no top") }
+        (self.top, self.objects) = (top, objects)
+        keys = top.keys.filter { $0.hasPrefix("$$") || !$0.hasPrefix("$") }
+            .map { $0.hasPrefix("$") ? String($0.dropFirst()) : $0 }.sorted()
+        sharesObjects = try Self.sharesObjects(objects, list)
+    }
+
+    /// The value that was archived with `encode(_:forKey:)`; ``PropertyValue/null`` for `NSNull`.
+    ///
+    /// - Throws: ``LegacyFault``, ``LegacyFault/noSuchKey`` if there is none, ``LegacyFault/nothing`` if it is nil.
+    func value(forKey key: String) throws(LegacyFault) -> PropertyValue {
+        guard let reference = top[key.hasPrefix("$") ? "$" + key : key] else { throw .noSuchKey }
+        if try list.uid(reference) == 0 { throw .nothing }
+        return try value(reference, Unfolding(size: list.bytes.count))
+    }
+
+    /// What Strongbox archived: JSON, as `Data`.
+    ///
+    /// - Throws: ``LegacyFault``, also in place of the decoder's errors, as those quote the value.
+    func json<Value: Decodable>(_ type: Value.Type, forKey key: String) throws(LegacyFault) -> Value {
+        guard case .data(let data) = try value(forKey: key) else { throw .notDecodable(type: "\(type)") }
+        do { return try JSONDecoder().decode(type, from: data) } catch {
+            throw .notDecodable(type: "\(type)")
+        }
+    }
+
+    // MARK: Objects
+
+    /// What a reference stands for: mostly a UID, and then an object of the archive.
+    private func value(
+        _ reference: BinaryPropertyList.Reference,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> PropertyValue {
+        guard case .uid(let uid) = try list.object(reference) else {
+            throw .malformed("an object is not referred to by its UID")
+        }
+        if uid == 0 { return .null }
+        guard uid < objects.count else {
+            throw .malformed("an archive refers to an object that is not there")
+        }
+        let object = objects[uid]
+        return try unfolding.value(of: object, length: list.extent(of: object).length) {
+            () throws(LegacyFault) in
+            guard let fields = try Self.fields(object, list, unfolding) else {
+                return try plain(list.object(object))
+            }
+            return try instance(fields, unfolding)
+        }
+    }
+
+    /// What is archived without a class.
+    private func plain(_ object: BinaryPropertyList.Object) throws(LegacyFault) -> PropertyValue {
+        switch object {
+        case .boolean(let value): sharesObjects ? .booleanOrNumber(value) : .boolean(value)
+        case .integer(let value) where sharesObjects && (value == 0 || value == 1):
+            .booleanOrNumber(value == 1)
+        case .real(1) where sharesObjects: .booleanOrNumber(true)
+        case .real(let value) where sharesObjects && value.bitPattern == 0: .booleanOrNumber(false)
+        case .integer(let value): .integer(value)
+        case .unsigned(let value): .unsigned(value)
+        case .real(let value): .real(value)
+        case .data(let value): .data(value)
+        case .date(let value): .date(value)
+        case .string("$null"): throw .unsupported("a text cannot be told from nil")
+        case .string(let value): .string(value)
+        default: throw .malformed("an object has no class")
+        }
+    }
+
+    private func instance(_ fields: Fields, _ unfolding: Unfolding) throws(LegacyFault) -> PropertyValue {
+        var instance = Instance(fields, try className(fields, unfolding))
+        let value: PropertyValue
+        switch instance.className {
+        case "NSNull": value = .null
+        case "NSString", "NSMutableString": value = try string(&instance, unfolding)
+        case "NSNumber": value = try number(&instance, unfolding)
+        case "NSDecimalNumber": value = try decimal(&instance, unfolding)
+        case "NSDate": value = try date(&instance, unfolding)
+        case "NSData", "NSMutableData":
+            value = .data(try data(instance.take("NS.data", "NS.bytes"), instance, unfolding))
+        case "NSUUID": value = try uuid(&instance, unfolding)
+        case "NSURL": value = try url(&instance, unfolding)
+        case "NSArray", "NSMutableArray": value = .array(try elements(&instance, unfolding))
+        case "NSSet", "NSMutableSet": value = .set(try elements(&instance, unfolding))
+        case "NSOrderedSet", "NSMutableOrderedSet": value = .orderedSet(try elements(&instance, unfolding))
+        case "NSDictionary", "NSMutableDictionary": value = try dictionary(&instance, unfolding)
+        default: throw .unknownClass(named: instance.className)
+        }
+        guard instance.fields.isEmpty else { throw instance.malformed }
+        return value
+    }
+
+    private func className(_ fields: Fields, _ unfolding: Unfolding) throws(LegacyFault) -> String {
+        guard let reference = fields["$class"], case .uid(let uid) = try list.object(reference),
+            uid < objects.count, let description = try Self.fields(objects[uid], list, unfolding),
+            let name = description["$classname"], case .string(let name) = try leaf(name, unfolding)
+        else { throw .malformed("an object has no class") }
+        return name
+    }
+
+    /// An object that is not among those of the archive, and may belong to many of them.
+    private func leaf(
+        _ reference: BinaryPropertyList.Reference,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> BinaryPropertyList.Object {
+        try unfolding.charge(list.extent(of: reference).length)
+        return try list.object(reference)
+    }
+
+    // MARK: Classes
+
+    private func string(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault)
+        -> PropertyValue
+    {
+        if let text = instance.take("NS.string") {
+            guard case .string(let text) = try leaf(text, unfolding) else { throw instance.malformed }
+            return .string(text)
+        }
+        let data = try data(instance.take("NS.bytes"), instance, unfolding)
+        guard let text = String(validating: data, as: UTF8.self) else { throw .notUTF8 }
+        return .string(text)
+    }
+
+    private func number(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault)
+        -> PropertyValue
+    {
+        guard let reference = instance.take("NS.number", "NS.boolval", "NS.intval", "NS.dblval") else {
+            throw instance.malformed
+        }
+        let number = try plain(leaf(reference, unfolding))
+        switch number {
+        case .boolean, .booleanOrNumber, .integer, .unsigned, .real: return number
+        default: throw instance.malformed
+        }
+    }
+
+    /// Up to eight digits of 16 bits, the lowest first, and a power of ten. Not a number has a sign and no digits.
+    private func decimal(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault)
+        -> PropertyValue
+    {
+        let data = try data(instance.take("NS.mantissa"), instance, unfolding)
+        let exponent = try integer(instance.take("NS.exponent"), -128...127, instance, unfolding)
+        let count = try integer(instance.take("NS.length"), 0...8, instance, unfolding)
+        let isNegative = try integer(instance.take("NS.negative"), 0...1, instance, unfolding) == 1
+        let isLittleEndian = try integer(instance.take("NS.mantissa.bo"), 1...2, instance, unfolding) == 1
+        _ = instance.take("NS.compact")
+        guard data.count == 16, count > 0 || !isNegative else { throw instance.malformed }
+        let bytes = Array(data)
+        let mantissa = (0..<count).reversed().reduce(into: Decimal(0)) { mantissa, index in
+            let (low, high) = (bytes[2 * index], bytes[2 * index + 1])
+            mantissa =
+                mantissa * 65_536
+                + Decimal(isLittleEndian ? Int(high) << 8 | Int(low) : Int(low) << 8 | Int(high))
+        }
+        let number = Decimal(sign: isNegative ? .minus : .plus, exponent: exponent, significand: mantissa)
+        guard !number.isNaN else { throw instance.malformed }
+        return .decimal(number)
+    }
+
+    private func integer(
+        _ reference: BinaryPropertyList.Reference?,
+        _ range: ClosedRange<Int>,
+        _ instance: Instance,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> Int {
+        guard let reference else { throw instance.malformed }
+        let integer: Int? =
+            switch try leaf(reference, unfolding) {
+            case .integer(let integer): Int(exactly: integer)
+            case .boolean(let value): value ? 1 : 0
+            default: nil
+            }
+        guard let integer, range.contains(integer) else { throw instance.malformed }
+        return integer
+    }
+
+    private func date(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault) -> PropertyValue
+    {
+        guard let reference = instance.take("NS.time") else { throw instance.malformed }
+        let time: Double?
+        switch try leaf(reference, unfolding) {
+        case .real(let real): time = real
+        // Property lists hold equal numbers once: it may be an integer that is elsewhere in the archive.
+        case .integer(let integer): time = Double(exactly: integer)
+        default: time = nil
+        }
+        guard let time else { throw instance.malformed }
+        return .date(Date(timeIntervalSinceReferenceDate: time))
+    }
+
+    private func data(
+        _ reference: BinaryPropertyList.Reference?,
+        _ instance: Instance,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> Data {
+        guard let reference, case .data(let data) = try leaf(reference, unfolding) else {
+            throw instance.malformed
+        }
+        return data
+    }
+
+    private func uuid(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault) -> PropertyValue
+    {
+        let data = try data(instance.take("NS.uuidbytes"), instance, unfolding)
+        guard data.count == 16 else { throw instance.malformed }
+        return .uuid(data.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) })
+    }
+
+    private func url(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyFault) -> PropertyValue
+    {
+        guard let relative = instance.take("NS.relative"), let base = instance.take("NS.base"),
+            case .string(let text) = try value(relative, unfolding)
+        else { throw instance.malformed }
+        let url: URL?
+        switch try value(base, unfolding) {
+        case .null: url = URL(string: text)
+        case .url(let base): url = URL(string: text, relativeTo: base)
+        default: throw instance.malformed
+        }
+        guard let url, url.relativeString == text else {
+            throw .unsupported("an address is not one any more")
+        }
+        return .url(url)
+    }
+
+    /// `NS.objects`; or `NS.object.0` and so on, as ordered sets have it.
+    private func elements(
+        _ instance: inout Instance,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> [PropertyValue] {
+        if let list = instance.take("NS.objects") { return try elements(list, instance, unfolding) }
+        guard instance.className.hasSuffix("OrderedSet") || !instance.fields.isEmpty else {
+            throw instance.malformed
+        }
+        var values: [PropertyValue] = []
+        while let reference = instance.take("NS.object.\(values.count)") {
+            values.append(try value(reference, unfolding))
+        }
+        return values
+    }
+
+    private func dictionary(
+        _ instance: inout Instance,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> PropertyValue {
+        guard let keys = instance.take("NS.keys"), let values = instance.take("NS.objects") else {
+            throw instance.malformed
+        }
+        return try .dictionary(
+            keys: elements(keys, instance, unfolding),
+            values: elements(values, instance, unfolding)
+        )
+    }
+
+    private func elements(
+        _ reference: BinaryPropertyList.Reference,
+        _ instance: Instance,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> [PropertyValue] {
+        guard case .array(let elements) = try list.object(reference) else { throw instance.malformed }
+        try unfolding.charge(elements.count)
+        var values: [PropertyValue] = []
+        for element in elements { values.append(try value(element, unfolding)) }
+        return values
+    }
+
+    // MARK: Fields
+
+    private typealias Fields = [String: BinaryPropertyList.Reference]
+
+    /// An object's fields, of which every one has to be taken.
+    private struct Instance {
+        let className: String
+        var fields: Fields
+
+        init(_ fields: Fields, _ className: String) {
+            (self.fields, self.className) = (fields, className)
+            self.fields["$class"] = nil
+        }
+
+        /// The first of the fields that is there.
+        mutating func take(_ names: String...) -> BinaryPropertyList.Reference? {
+            for name in names {
+                if let reference = fields.removeValue(forKey: name) { return reference }
+            }
+            return nil
+        }
+
+        var malformed: LegacyFault { .malformed("an \(className) is not as NSKeyedArchiver writes it") }
+    }
+
+    /// The fields of a dictionary object; nil if it is another kind of object.
+    private static func fields(
+        _ reference: BinaryPropertyList.Reference,
+        _ list: BinaryPropertyList,
+        _ unfolding: Unfolding
+    ) throws(LegacyFault) -> Fields? {
+        guard case .dictionary(let keys, let values) = try list.object(reference) else { return nil }
+        var fields: Fields = [:]
+        for (key, value) in zip(keys, values) {
+            try unfolding.charge(list.extent(of: key).length)
+            guard case .string(let name) = try list.object(key) else { throw .malformed("a name is no text") }
+            guard fields.updateValue(value, forKey: name) == nil else {
+                throw .malformed("an object has two fields of one name")
+            }
+        }
+        return fields
+    }
+
+    /// Whether any object but texts, classes and nil is referred to more than once.
+    private static func sharesObjects(
+        _ objects: [BinaryPropertyList.Reference],
+        _ list: BinaryPropertyList
+    ) throws(LegacyFault) -> Bool {
+        var seen: Set<Int> = [0]
+        var shared: Set<Int> = []
+        for reference in 0..<list.count {
+            let extent = try list.extent(of: reference)
+            guard extent.isContainer else { continue }
+            for child in try list.references(list.bytes[extent.payload]) {
+                guard let uid = try list.uid(child), uid < objects.count else { continue }
+                if !seen.insert(uid).inserted { shared.insert(uid) }
+            }
+        }
+        for uid in shared where try !isTextOrClass(objects[uid], list) { return true }
+        return false
+    }
+
+    private static func isTextOrClass(
+        _ reference: BinaryPropertyList.Reference,
+        _ list: BinaryPropertyList
+    ) throws(LegacyFault) -> Bool {
+        let extent = try list.extent(of: reference)
+        guard extent.isDictionary else { return extent.isText }
+        for key in try list.references(list.bytes[extent.payload]).prefix(extent.count) {
+            if try list.bytes[list.extent(of: key).payload].elementsEqual("$classname".utf8) { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,111 @@
+import LockboxCore
+
+/// Reads netrc files: `machine` or `default`, each with `login`, `password` and `account`, in small letters.
+///
+/// A machine's entry is named `login@machine`, or `machine` if it has no login; that of `default` likewise. Its value
+/// is a dictionary of what is there. `macdef`, up to an empty line, is skipped and stays when the machine before it is
+/// removed; lines that begin with `#` are skipped too.
+/// A value may stand in double quotes, with `\"` and `\\`; anywhere else a backslash is refused, as programs differ.
+struct NetrcText {
+    private var cursor: ByteCursor
+
+    static func entries(_ bytes: [UInt8]) throws(LegacyFault) -> [LegacyFile.Entry] {
+        var text = NetrcText(cursor: ByteCursor(bytes))
+        var entries: [LegacyFile.Entry] = []
+        while true {
+            try text.skipSpace()
+            let start = text.cursor.position
+            switch try text.keyword() {
+            case "": return entries
+            case "machine": try entries.append(text.entry(["machine": text.value()], start))
+            case "default": try entries.append(text.entry([:], start))
+            case "macdef": try text.skipMacro()
+            default: throw text.cursor.malformed("there is neither machine nor default")
+            }
+        }
+    }
+
+    private mutating func entry(_ machine: [String: String], _ start: Int) throws(LegacyFault)
+        -> LegacyFile.Entry
+    {
+        var fields = machine
+        var end = cursor
+        while true {
+            try skipSpace()
+            let field = try keyword()
+            guard ["login", "password", "account"].contains(field) else { break }
+            guard fields.updateValue(try value(), forKey: field) == nil else {
+                throw cursor.malformed("an entry has two of one field")
+            }
+            end = cursor
+        }
+        cursor = end
+        cursor.skip(\.isSpaceOrTab)
+        _ = cursor.take("\r\n") || cursor.take("\n")
+        let host = fields["machine"] ?? "default"
+        let order = ["machine", "login", "password", "account"]
+        let pairs = order.compactMap { name in
+            fields[name].map { PropertyValue.Pair(key: .string(name), value: .string($0)) }
+        }
+        return LegacyFile.Entry(
+            name: fields["login"].map { "\($0)@\(host)" } ?? host,
+            value: .success(.dictionary(pairs)),
+            range: start..<cursor.position
+        )
+    }
+
+    /// Goes past spaces and comments.
+    private mutating func skipSpace() throws(LegacyFault) {
+        cursor.skip(\.isWhitespace)
+        while cursor.next == UInt8(ascii: "#") {
+            let before = cursor.bytes[..<cursor.position].reversed().prefix { !$0.isNewline }
+            guard before.allSatisfy(\.isSpaceOrTab) else {
+                throw cursor.unsupported("a comment is not on its own line")
+            }
+            cursor.skip { !$0.isNewline }
+            cursor.skip(\.isWhitespace)
+        }
+    }
+
+    private mutating func keyword() throws(LegacyFault) -> String {
+        String(utf8: cursor.taking { !$0.isWhitespace })
+    }
+
+    private mutating func skipMacro() throws(LegacyFault) {
+        _ = try value()
+        var isEmpty = false
+        while !cursor.isAtEnd, !isEmpty {
+            cursor.skip { !$0.isNewline }
+            _ = cursor.take("\r\n") || cursor.take("\n") || cursor.take("\r")
+            isEmpty = cursor.next?.isNewline == true
+        }
+    }
+
+    private mutating func value() throws(LegacyFault) -> String {
+        cursor.skip(\.isWhitespace)
+        if cursor.take("\"") { return try quoted() }
+        let text = cursor.taking { !$0.isWhitespace }
+        guard !text.isEmpty else { throw cursor.malformed("a value is missing") }
+        guard !text.contains(UInt8(ascii: "\\")) else { throw cursor.unsupported("a value has a backslash") }
+        return String(utf8: text)
+    }
+
+    private mutating func quoted() throws(LegacyFault) -> String {
+        var text: [UInt8] = []
+        while true {
+            text += cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+            if cursor.take("\\\"") {
+                text.append(UInt8(ascii: "\""))
+            } else if cursor.take("\\\\") {
+                text.append(UInt8(ascii: "\\"))
+            } else {
+                break
+            }
+        }
+        guard cursor.take("\"") else { throw cursor.unsupported("a quoted value has no end, or an escape") }
+        guard cursor.next?.isWhitespace ?? true else {
+            throw cursor.unsupported("there is more after a quoted value")
+        }
+        return String(utf8: text)
+    }
+}

@@ -1,0 +1,66 @@
+import LockboxCore
+
+/// Keeps the unfolding of objects that refer to each other within bounds: each is made once, and what they become
+/// where they are shared is counted, as a few bytes can stand for more values than any memory holds.
+final class Unfolding {
+    private struct Known {
+        let value: PropertyValue
+        let weight: Int
+        let length: Int
+        let height: Int
+    }
+
+    private var known: [Int: Known] = [:]
+    private var weight = 0
+    private var length = 0
+    private var depth = 0
+    /// The greatest depth that was reached in the object that is being made.
+    private var deepest = 0
+    private let limit: Int
+
+    /// - Parameter size: The bytes of the file. Unfolded it may have 16 times as many values, and always 65,536; and as
+    ///   many bytes as can be stored.
+    init(size: Int) { limit = 16 * size + 64 << 10 }
+
+    /// The value of an object of `length` bytes, which `make` reads the first time.
+    func value(
+        of object: Int,
+        length: Int,
+        _ make: () throws(LegacyFault) -> PropertyValue
+    ) throws(LegacyFault) -> PropertyValue {
+        if let known = known[object] {
+            try charge(known.weight, length: known.length)
+            try reach(depth + known.height)
+            return known.value
+        }
+        let (weight, before, deepest) = (weight, self.length, deepest)
+        try charge(1, length: length)
+        try reach(depth + 1)
+        depth += 1
+        self.deepest = depth
+        defer {
+            depth -= 1
+            self.deepest = max(deepest, self.deepest)
+        }
+        let value = try make()
+        known[object] = Known(
+            value: value,
+            weight: self.weight - weight,
+            length: self.length - before,
+            height: self.deepest - depth + 1
+        )
+        return value
+    }
+
+    /// Counts what is read beside the values.
+    func charge(_ weight: Int, length: Int = 0) throws(LegacyFault) {
+        self.weight += weight
+        self.length += length
+        guard self.weight <= limit, self.length <= ArchivedValue.maximumSize else { throw .tooLarge }
+    }
+
+    private func reach(_ depth: Int) throws(LegacyFault) {
+        guard depth <= PropertyValue.maximumDepth else { throw .tooDeep }
+        deepest = max(deepest, depth)
+    }
+}

@@ -1,0 +1,115 @@
+import CLinux
+import LockboxCore
+import LockboxFiles
+import LockboxPlatform
+
+/// The entries of a file that other programs read and write, too.
+struct FileItems: LegacyItems {
+    private let path: String
+    private let format: LegacyFile.Format
+    private let calls: SystemCalls
+    /// Nil if there is no file.
+    private let file: LegacyFile?
+
+    init(path: String, format: LegacyFile.Format, calls: SystemCalls = SystemCalls()) throws {
+        self.path = Path.absolute(path)
+        self.format = format
+        self.calls = calls
+        file = try Self.read(self.path, format, calls)?.file
+    }
+
+    func keys() -> [String] { file?.names ?? [] }
+
+    func item(forKey key: String) throws -> LegacyItem? {
+        guard let file, file.names.contains(key) else { return nil }
+        return LegacyItem(.property(try file.value(forName: key)))
+    }
+
+    /// Goes by the file as it is now: what others have changed in it meanwhile stays.
+    func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+        guard let (current, status, destination) = try Self.read(path, format, calls) else { return [] }
+        let there = items.filter { current.names.contains($0.key) }
+        let same = there.filter { key, item in
+            (try? current.value(forName: key)).map { LegacyValue.property($0) == item.value } ?? false
+        }
+        if !same.isEmpty {
+            var new = try AtomicFile(destination, like: status, calls)
+            try new.write(Self.without(Set(same.keys), current, destination))
+            // Between this and the rename another program's change is lost; nothing can be done about that. By the bytes, as two
+            // changes can have one time.
+            guard let latest = try Self.read(path, format, calls), latest.file.bytes == current.bytes,
+                FileIdentity(latest.status) == FileIdentity(status)
+            else { return Set(there.keys) }
+            try new.finish()
+        }
+        return Set(there.keys).subtracting(same.keys)
+    }
+
+    private static func without(_ names: Set<String>, _ file: LegacyFile, _ path: String) throws -> [UInt8] {
+        do { return try file.removing(names) } catch {
+            throw LockboxError.corrupt(record: path, reason: error.description)
+        }
+    }
+
+    private static func read(
+        _ path: String,
+        _ format: LegacyFile.Format,
+        _ calls: SystemCalls
+    ) throws -> (file: LegacyFile, status: stat, destination: String)? {
+        // Where a symbolic link leads, as the file is to be replaced and not the link.
+        guard let resolved = realpath(path, nil) else {
+            if errno == ENOENT { return nil }
+            throw LockboxError.storageFailure(operation: "realpath", path: path, errno: errno)
+        }
+        defer { free(resolved) }
+        let destination = String(cString: resolved)
+        let opened = calls.open(destination, at: SystemCalls.currentDirectory, O_RDONLY)
+        let file = CInt(try check(opened, "open", destination))
+        defer { calls.close(file) }
+        var status = stat()
+        try check(calls.fstat(file, &status), "fstat", destination)
+        try checkCanBeReplaced(file, status, destination)
+        let bytes = try read(file, Int(status.st_size), destination, calls)
+        guard try isUnchanged(destination, since: status, calls) else {
+            throw LockboxError.storageFailure(operation: "read", path: destination, errno: EBUSY)
+        }
+        do { return (try LegacyFile(bytes: bytes, format: format), status, destination) } catch {
+            throw LockboxError.corrupt(record: destination, reason: error.description)
+        }
+    }
+
+    private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws {
+        let reason: String? =
+            if status.st_mode & S_IFMT != S_IFREG {
+                "it is \(FileIdentity.kind(status)), not a plain file"
+            } else if status.st_nlink > 1 {
+                // Under its other names, what is to be moved would stay.
+                "it has \(status.st_nlink) names; remove the others"
+            } else if has_access_control_list(file) != 0 {
+                // Without it others might read the new file.
+                "it has an access control list, which its replacement would not have; remove it"
+            } else {
+                nil
+            }
+        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+    }
+
+    private static func isUnchanged(_ path: String, since before: stat, _ calls: SystemCalls) throws -> Bool {
+        var now = stat()
+        try check(calls.stat(path, at: SystemCalls.currentDirectory, &now), "stat", path)
+        return FileIdentity(now) == FileIdentity(before) && now.st_size == before.st_size
+            && now.st_mtim.tv_sec == before.st_mtim.tv_sec && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec
+    }
+
+    private static func read(_ file: CInt, _ size: Int, _ path: String, _ calls: SystemCalls) throws
+        -> [UInt8]
+    {
+        guard size <= ArchivedValue.maximumSize else {
+            throw LockboxError.corrupt(record: path, reason: "it is larger than such a file can be")
+        }
+        return try [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
+            let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<size]))
+            filled = try calls.readAll(file, into: buffer, path: path)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import LockboxCore
+import LockboxPlatform
+
+/// A value as a source has it.
+package enum LegacyValue: Sendable, Equatable {
+    /// Bytes that do not say what they are. Of Lockbox's own, an empty text is never an empty collection.
+    case bytes(Data, isOwn: Bool)
+    /// A value that says its type.
+    case property(PropertyValue)
+
+    package static func == (one: LegacyValue, other: LegacyValue) -> Bool {
+        switch (one, other) {
+        case (.bytes(let one, let isOwn), .bytes(let other, let isOthers)): one == other && isOwn == isOthers
+        case (.property(let one), .property(let other)): one.isIdentical(to: other)
+        default: false
+        }
+    }
+
+    func bytes() throws(LegacyFault) -> [UInt8] {
+        switch self {
+        case .bytes(let data, _), .property(.data(let data)): [UInt8](data)
+        case .property: throw .notDecodable(type: "Data")
+        }
+    }
+
+    func property() throws(LegacyFault) -> PropertyValue {
+        guard case .property(let value) = self else {
+            throw .unsupported("its bytes do not say what they are")
+        }
+        return value
+    }
+
+    func decode<Value: Decodable>(_ decode: (Data) throws -> Value) throws -> Value {
+        switch self {
+        case .bytes(let data, _): try decode(data)
+        case .property(let value): try value.decode(Value.self)
+        }
+    }
+
+    func decodeCollection<Value: Decodable>(_ decode: (String) throws -> Value) throws -> Value {
+        // Before 1.4.7 Lockbox stored an empty collection as it does one of an empty text.
+        if case .bytes(let data, isOwn: false) = self, data.isEmpty {
+            throw LegacyFault.unsupported("it may be an empty collection, or one of an empty text")
+        }
+        return try self.decode { try decode(LegacyText.string($0)) }
+    }
+}
+
+/// A value on its way into the new form.
+protocol MigratedValue: Sendable {
+    func archived(by lockbox: Lockbox, key: String) throws -> ArchivedValue
+    /// Whether `archived` holds the same value; its bytes may be others, as dictionaries and sets have no order.
+    func equals(_ archived: ArchivedValue, of lockbox: Lockbox) -> Bool
+}
+
+struct Migrated<Value: Codable & Sendable>: MigratedValue {
+    let value: Value
+
+    func archived(by lockbox: Lockbox, key: String) throws -> ArchivedValue {
+        let archived = try lockbox.archive(value, key)
+        // A value that the app could not read back is not worth the old one.
+        guard equals(archived, of: lockbox) else {
+            throw MigrationRefusal.notStorable(reason: "it does not read back as it was")
+        }
+        return archived
+    }
+
+    func equals(_ archived: ArchivedValue, of lockbox: Lockbox) -> Bool {
+        guard let other = try? lockbox.unarchive(Value.self, archived, ""),
+            let own = try? CanonicalEncoder.text(of: value),
+            let others = try? CanonicalEncoder.text(of: other)
+        else { return false }
+        return own.utf8.elementsEqual(others.utf8)
+    }
+}

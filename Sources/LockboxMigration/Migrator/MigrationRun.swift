@@ -1,0 +1,278 @@
+import LockboxCore
+import LockboxFiles
+import LockboxPlatform
+
+/// One run of a migration: reads everything, then writes everything new, then removes what is old.
+struct MigrationRun {
+    private let migration: Migration
+    private let lockbox: Lockbox
+    /// Nil if the migration is not to be remembered.
+    private let marker: ItemKey?
+    private let now: Date
+
+    init(_ migration: Migration, _ lockbox: Lockbox) throws {
+        self.migration = migration
+        self.lockbox = lockbox
+        marker = try migration.name.map {
+            try MigrationRecord.key(ofMigration: $0, prefix: lockbox.keyPrefix)
+        }
+        now = lockbox.now()
+        try check()
+    }
+
+    func perform(_ progress: (StoreProgress) -> Void) throws -> MigrationReport {
+        guard let marker else {
+            return report(MigrationRecord(), try migrate(except: [], progress), isDryRun: false)
+        }
+        let record = try self.record(marker)
+        if isDone(record) { return report(record, [:], isDryRun: false) }
+        let preview = try outcomes(except: record)
+        if !preview.values.contains(where: \.isDone) { return report(record, preview, isDryRun: false) }
+        try makeRecord(marker)
+        var report: MigrationReport?
+        // The record's update keeps other processes out meanwhile.
+        try lockbox.backend.update(marker, now: now) { old in
+            var record = try MigrationRecord(old?.value, marker)
+            let before = record
+            let outcomes = try migrate(except: record.done, progress)
+            // What is absent may come, say from a disk that is not there yet.
+            record.done.formUnion(outcomes.filter { $0.value.isDone }.keys)
+            report = self.report(before, outcomes, isDryRun: false)
+            return try record.item(marker, now: now)
+        }
+        return report ?? self.report(record, [:], isDryRun: false)
+    }
+
+    func dryRun() throws -> MigrationReport {
+        let record = try marker.map(record) ?? MigrationRecord()
+        return report(record, try outcomes(except: record), isDryRun: true)
+    }
+
+    /// What there would be to do.
+    private func outcomes(except record: MigrationRecord) throws -> [String: MigrationReport.Outcome] {
+        let steps = try steps(except: record.done, migration.source.open(lockbox, now))
+        return Dictionary(uniqueKeysWithValues: steps.map { ($0.key, $0.step.outcome) })
+    }
+
+    private func record(_ marker: ItemKey) throws -> MigrationRecord {
+        try MigrationRecord(lockbox.backend.value(for: marker, now: now), marker)
+    }
+
+    /// First of all there has to be a record, and with it a store: what is not there cannot be locked.
+    private func makeRecord(_ marker: ItemKey) throws {
+        let record = try MigrationRecord().item(marker, now: now)
+        do { try lockbox.backend.write(record, policy: .addOnly) } catch LockboxError.duplicateItem {}
+    }
+
+    private func isDone(_ record: MigrationRecord) -> Bool {
+        migration.items.allSatisfy { record.done.contains($0.key) }
+    }
+
+    private func report(
+        _ record: MigrationRecord,
+        _ outcomes: [String: MigrationReport.Outcome],
+        isDryRun: Bool
+    ) -> MigrationReport {
+        MigrationReport(
+            name: migration.name,
+            outcomes: migration.items.map { ($0.key, outcomes[$0.key] ?? .doneBefore) },
+            isDryRun: isDryRun
+        )
+    }
+
+    // MARK: What there is to do
+
+    private enum Step {
+        case none(MigrationReport.Outcome)
+        /// The old item becomes the new one.
+        case replace(old: StoredItem, new: StoredItem)
+        /// Nil, if an earlier run has written it.
+        case move(old: LegacyItem, new: StoredItem?)
+
+        var outcome: MigrationReport.Outcome {
+            if case .none(let outcome) = self { return outcome }
+            return .migrated
+        }
+
+        /// What is locked first is written first: if that can be written, so can all the rest.
+        var rank: Int {
+            switch self {
+            case .replace(_, let new), .move(_, let new?): new.attributes.accessibility.rank
+            case .none, .move(_, nil): 0
+            }
+        }
+    }
+
+    private func steps(except done: Set<String>, _ source: any LegacyItems) throws -> [(
+        key: String, step: Step
+    )] {
+        let state = try (lockbox.backend as? any LockableBackend)?.lockState
+        return try migration.items.filter { !done.contains($0.key) }.map {
+            ($0.key, try step($0, source, state))
+        }
+    }
+
+    private func step(_ item: Migration.Item, _ source: any LegacyItems, _ state: LockState?) throws -> Step {
+        let key = try lockbox.itemKey(item.newKey)
+        let existing: StoredItem?
+        let found: LegacyItem?
+        do {
+            existing = try lockbox.backend.item(for: key, now: now)
+            found = try source.item(forKey: item.key)
+        } catch let fault as LegacyFault {
+            return .none(.refused(MigrationRefusal(fault)))
+        } catch let error as LockboxError where error.isOfOneRecord {
+            // One damaged item does not hold up the others.
+            return .none(.refused(.malformed(reason: error.description)))
+        }
+        let nothing = Step.none(
+            existing.map { $0.value.format != .lockbox2 } ?? false ? .alreadyNew : .absent
+        )
+        guard let old = found else { return nothing }
+        do {
+            let value = try item.decode(old.value)
+            if let existing, existing != old.stored {
+                guard value.equals(existing.value, of: lockbox) else {
+                    return .none(.refused(.destinationTaken))
+                }
+                return .move(old: old, new: nil)
+            }
+            let new = try newItem(item, key, value, old.stored?.attributes)
+            try state?.check(new.attributes.accessibility)
+            if let stored = old.stored, existing != nil {
+                // The source may be this store by another name, and the old item is to stay.
+                if migration.keepsOldItems { return .none(.refused(.destinationTaken)) }
+                return .replace(old: stored, new: new)
+            }
+            return .move(old: old, new: new)
+        } catch LegacyFault.nothing {
+            return nothing
+        } catch let fault as LegacyFault {
+            return .none(.refused(MigrationRefusal(fault)))
+        } catch let refusal as MigrationRefusal {
+            return .none(.refused(refusal))
+        } catch let error as LockboxError {
+            if case .interactionNotAllowed = error { throw error }
+            return .none(.refused(.notStorable(reason: error.description)))
+        } catch {
+            // Of a decoder: its text may hold the value.
+            return .none(.refused(.wrongType(expected: item.typeName)))
+        }
+    }
+
+    private func newItem(
+        _ item: Migration.Item,
+        _ key: ItemKey,
+        _ value: any MigratedValue,
+        _ old: ItemAttributes?
+    ) throws -> StoredItem {
+        try StoredItem(
+            key: key,
+            value: value.archived(by: lockbox, key: item.newKey),
+            accessibility: item.accessibility ?? old?.accessibility ?? .whenUnlocked,
+            modified: now,
+            created: old?.created,
+            expires: old?.expires,
+            label: old?.label,
+            comment: old?.comment
+        )
+    }
+
+    // MARK: Doing it
+
+    private func migrate(
+        except done: Set<String>,
+        _ progress: (StoreProgress) -> Void
+    ) throws -> [String: MigrationReport.Outcome] {
+        let source = try migration.source.open(lockbox, now)
+        let steps = try steps(except: done, source).sorted { $0.step.rank < $1.step.rank }
+        var outcomes: [String: MigrationReport.Outcome] = [:]
+        var moved: [String: LegacyItem] = [:]
+        for (index, (key, step)) in steps.enumerated() {
+            outcomes[key] = try write(step)
+            if case .move(let old, _) = step, outcomes[key] == .migrated { moved[key] = old }
+            progress(StoreProgress(completed: index + 1, total: steps.count))
+        }
+        if !migration.keepsOldItems, !moved.isEmpty {
+            for key in try source.remove(moved) { outcomes[key] = .refused(.changed) }
+        }
+        return outcomes
+    }
+
+    private func write(_ step: Step) throws -> MigrationReport.Outcome {
+        do {
+            switch step {
+            case .none(let outcome): return outcome
+            case .move(_, nil): return .migrated
+            case .move(_, let new?):
+                try lockbox.backend.write(new, policy: .addOnly)
+                try verify(new)
+            case .replace(let old, let new):
+                var isChanged = false
+                try lockbox.backend.update(new.key, now: now) { current in
+                    isChanged = current != old
+                    return isChanged ? current : new
+                }
+                if isChanged { return .refused(.changed) }
+                try verify(new)
+            }
+            return .migrated
+        } catch LockboxError.duplicateItem {
+            return .refused(.destinationTaken)
+        } catch LockboxError.passcodeNotSet {
+            return .refused(.notStorable(reason: LockboxError.passcodeNotSet.description))
+        }
+    }
+
+    /// The old item goes only after the new one has been read.
+    private func verify(_ new: StoredItem) throws {
+        let stored = try lockbox.backend.value(for: new.key, now: ItemAttributes.beforeAnyExpiry)
+        guard stored == new.value else {
+            throw LockboxError.corrupt(
+                record: "the item for the key \(String(reflecting: new.key.key))",
+                reason: "it does not read back as it was written"
+            )
+        }
+    }
+
+    // MARK: What cannot be meant
+
+    private func check() throws {
+        for item in migration.items { _ = try lockbox.itemKey(item.newKey) }
+        for (what, keys) in [("old", migration.items.map(\.key)), ("new", migration.items.map(\.newKey))] {
+            guard Set(keys).count == keys.count else {
+                throw LockboxError.invalidKey(reason: "the migration has two items with one \(what) key")
+            }
+        }
+        guard migration.source.isStore else { return }
+        if migration.keepsOldItems, let item = migration.items.first(where: { $0.key == $0.newKey }) {
+            throw LockboxError.invalidKey(
+                reason:
+                    "the item \(String(reflecting: item.key)) cannot be kept under the key of its new form"
+            )
+        }
+        // Else what is one item's place now would be another's later.
+        let places = Set(migration.items.filter { $0.key != $0.newKey }.map(\.newKey))
+        guard places.isDisjoint(with: migration.items.map(\.key)) else {
+            throw LockboxError.invalidKey(reason: "the migration moves an item to another's old key")
+        }
+    }
+}
+
+extension MigrationReport.Outcome {
+    fileprivate var isDone: Bool {
+        switch self {
+        case .migrated, .alreadyNew, .doneBefore: true
+        case .absent, .refused: false
+        }
+    }
+}
+
+extension LockboxError {
+    fileprivate var isOfOneRecord: Bool {
+        switch self {
+        case .corrupt, .authenticationFailed, .unsupportedVersion: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend {
+    /// Gives every class a new key, seals every item anew, and drops the old keys: after a passcode or a device key may
+    /// have become known.
+    ///
+    /// Other processes may go on reading and writing. An interrupted rotation is carried on by the next call; until then
+    /// every item is readable, under its old key or its new one. File names stay as they are, and with them the key that
+    /// they are made with.
+    ///
+    /// - Parameter progress: Is called after each item.
+    /// - Returns: What was done. An item that cannot be read keeps the old keys alive.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, also if another process has changed the
+    ///   passcode since it was unlocked. Whatever stops it half way, it can be called again.
+    @discardableResult
+    public func rotateKeys(progress: (StoreProgress) -> Void = { _ in }) throws -> RotationReport {
+        guard try keys.keyring(creating: false) != nil else { return RotationReport() }
+        try keys.beginRotation()
+        let keyring = try keys.currentKeyring()
+        var report = RotationReport()
+        var left: [String: LockboxError] = [:]
+        let scopes = try allItems(keyring)
+        let total = scopes.reduce(0) { $0 + $1.count }
+        for (index, item) in scopes.joined().enumerated() {
+            do {
+                if try reseal(item) { report.resealed += 1 }
+            } catch let error as LockboxError {
+                report.unreadable[storage.location(of: item.record)] = error
+            }
+            progress(StoreProgress(completed: index + 1, total: total))
+        }
+        // Looked at once more: a key that is dropped too early is the loss of an item.
+        for item in try allItems(keyring).joined() {
+            let location = storage.location(of: item.record)
+            do {
+                // None: it was removed since it was listed.
+                guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { continue }
+                left[location] = .corrupt(record: location, reason: "it is not under the new keys")
+            } catch let error as LockboxError {
+                left[location] = error
+            }
+        }
+        // Otherwise another process has finished this rotation, and begun the next.
+        guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
+        report.unreadable.merge(left) { first, _ in first }
+        if report.isComplete { try keys.finishRotation(of: keyring.epoch) }
+        return report
+    }
+
+    /// Every item of the store. A writer that began with the old keys of a rotation has finished when its scope's lock is had;
+    /// one that begins later has the new ones. So no item under old keys is missing here.
+    private func allItems(_ keyring: Keyring) throws -> [ItemRecords] {
+        try storage.scopes().filter(keyring.isScopeName).map { scope in
+            try storage.withLock(on: scope) { try items(scope: scope) }
+        }
+    }
+
+    /// False if there is nothing to be done.
+    private func reseal(_ place: ItemRecord) throws -> Bool {
+        try storage.withLock(on: place.record.scope) {
+            let keyring = try keys.currentKeyring()
+            var item: StoredItem?
+            let isThere = try read(place, keyring, upTo: .max) {
+                item = try ItemEnvelope.openItem($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
+            }
+            guard isThere, let item else { return false }
+            // Not before it has been opened: a damaged header can name any keys.
+            if try seal(of: place)?.epoch == keyring.epoch { return false }
+            try storage.replace(place.record, seal(item, place.id, keyring))
+            return true
+        }
+    }
+}

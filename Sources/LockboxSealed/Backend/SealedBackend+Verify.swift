@@ -1,0 +1,115 @@
+import LockboxCore
+import LockboxFiles
+import LockboxPlatform
+
+extension SealedBackend {
+    /// Looks at everything in the store, and changes nothing.
+    ///
+    /// The values of classes that are locked are not opened; their number is in the report.
+    ///
+    /// - Parameter progress: Is called after each record.
+    /// - Returns: How many items are whole, and whatever is not as it should be.
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all. What is wrong with its contents is in the report.
+    public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
+        var report = VerifyReport()
+        report.findings = try storage.strays()
+        let keyring: Keyring?
+        do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
+            report.add(error, try keybagLocation(error))
+            return report
+        }
+        guard let keyring else { return report }
+        let scopes = try scopes(keyring, &report)
+        let total = scopes.reduce(0) { $0 + $1.count }
+        for (number, place) in scopes.joined().enumerated() {
+            try verify(place, keyring, &report)
+            progress(StoreProgress(completed: number + 1, total: total))
+        }
+        return report
+    }
+
+    /// Every item of the store. What else there is, is reported.
+    private func scopes(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
+        var scopes: [ItemRecords] = []
+        for scope in try storage.scopes() {
+            guard keyring.isScopeName(scope) else {
+                report.add(.foreign, scope, "it is no folder of this store")
+                continue
+            }
+            do { scopes.append(try items(scope: scope, reporting: &report)) } catch let error as LockboxError
+            {
+                report.add(error, scope)
+            }
+        }
+        return scopes
+    }
+
+    private func items(scope: String, reporting report: inout VerifyReport) throws -> ItemRecords {
+        var items = ItemRecords(scope: scope)
+        try storage.forEachName(in: scope) { name in
+            if let id = RecordID(name: name) { return items.ids.append(id) }
+            let record = RecordName(scope: scope, name: name)
+            report.add(.foreign, storage.location(of: record), "it is no item")
+        }
+        return items
+    }
+
+    private func verify(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        do { try check(place, keyring, &report) } catch let error as LockboxError {
+            let location = storage.location(of: place.record)
+            if try isOfAnotherStore(place.record, keyring) {
+                report.add(.foreign, location, "it is damaged, or another store's")
+            } else {
+                report.add(error, location)
+            }
+        }
+    }
+
+    private func check(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        guard try metadata(place, keyring) != nil else { return }  // removed meanwhile
+        do {
+            _ = try read(place, keyring, upTo: .max) {
+                _ = try ItemEnvelope.openValue($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
+            }
+        } catch LockboxError.interactionNotAllowed {
+            report.locked += 1
+        }
+        report.intact += 1
+    }
+
+    /// By what its header says, which nothing proves.
+    private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
+        var other = false
+        do {
+            _ = try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
+                other = ItemHeader.storeID($0).map { $0 != keyring.storeID } ?? false
+            }
+        } catch is LockboxError {
+            return false
+        }
+        return other
+    }
+
+    private func keybagLocation(_ error: LockboxError) throws -> String {
+        switch error {
+        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _):
+            record
+        case .deviceKeyMismatch(let path), .unsafePermissions(let path, _): path
+        default: throw error
+        }
+    }
+}
+
+extension VerifyReport {
+    mutating func add(_ kind: Kind, _ location: String, _ reason: String) {
+        findings.append(Finding(kind: kind, location: location, reason: reason))
+    }
+
+    mutating func add(_ error: LockboxError, _ location: String) {
+        switch error {
+        case .unsafePermissions(let path, let reason): add(.unsafePermissions, path, reason)
+        case .deviceKeyMismatch(let path): add(.foreign, path, error.description)
+        default: add(.damaged, location, error.description)
+        }
+    }
+}

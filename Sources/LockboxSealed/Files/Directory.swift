@@ -1,0 +1,211 @@
+import LockboxCore
+import LockboxFiles
+import LockboxPlatform
+
+/// An open folder of the store, checked: a real directory, ours, that nobody else can write to.
+///
+/// Everything in it is reached through the descriptor, so that no path is resolved a second time.
+final class Directory: Sendable {
+    let path: String
+    let descriptor: CInt
+    let calls: SystemCalls
+    let identity: FileIdentity
+    let queue = LockQueue()
+    /// This process's user, as it was when the folder was opened. Not asked for again with every file.
+    private let owner: uid_t
+    private let pathOfFiles: String
+
+    private init(path: String, descriptor: CInt, calls: SystemCalls, status: stat) {
+        self.path = path
+        self.descriptor = descriptor
+        self.calls = calls
+        identity = FileIdentity(status)
+        owner = status.st_uid
+        pathOfFiles = path + "/"
+    }
+
+    deinit { calls.close(descriptor) }
+
+    /// Opens a folder, and makes it (0700) first if asked to. Nil if it is not there.
+    static func open(
+        _ name: String,
+        at parent: CInt,
+        path: String,
+        calls: SystemCalls,
+        creating: Bool
+    ) throws -> Directory? {
+        var result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
+        if result == -Int(ENOENT), creating {
+            try make(name, at: parent, path: path, calls: calls)
+            result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
+        }
+        if result == -Int(ENOENT) { return nil }
+        if result == -Int(ELOOP) || result == -Int(ENOTDIR) {
+            guard let kind = FileIdentity.kind(of: name, at: parent, calls) else {
+                throw LockboxError.storageFailure(operation: "open", path: path, errno: CInt(-result))
+            }
+            throw LockboxError.unsafePermissions(path: path, reason: "it is \(kind), not a folder")
+        }
+        let descriptor = CInt(try check(result, "open", path))
+        do {
+            var status = stat()
+            try check(calls.fstat(descriptor, &status), "fstat", path)
+            try checkPermissions(status, path)
+            return Directory(path: path, descriptor: descriptor, calls: calls, status: status)
+        } catch {
+            calls.close(descriptor)
+            throw error
+        }
+    }
+
+    /// The folder of that name in this one.
+    func directory(_ name: String, creating: Bool) throws -> Directory? {
+        try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
+    }
+
+    private static func make(_ name: String, at parent: CInt, path: String, calls: SystemCalls) throws {
+        let result = calls.mkdir(name, at: parent, mode: 0o700)
+        if result != -Int(EEXIST) {
+            try check(result, "mkdir", path)
+            try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
+        }
+        // So that the new folder survives a power cut; also if another process has just made it.
+        try calls.synchronizeParent(of: path, at: parent)
+    }
+
+    private static func checkPermissions(_ status: stat, _ path: String) throws {
+        let reason: String? =
+            if status.st_uid != geteuid() {
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid())"
+            } else if status.st_mode & 0o022 != 0 {
+                "its mode \(octal(status.st_mode)) lets others write to it; chmod 700 it"
+            } else {
+                nil
+            }
+        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+    }
+
+    // MARK: Files
+
+    /// Hands at most `limit` bytes of a file, checked, to `body`. False if it is not there.
+    func readFile(
+        _ name: String,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) throws -> Bool {
+        let result = calls.open(name, at: descriptor, O_RDONLY)
+        if result == -Int(ENOENT) { return false }
+        let file = CInt(try checkOpened(result, name))
+        defer { calls.close(file) }
+        let size = Int(try checkedStatus(of: file, name).st_size)
+        guard size <= maximum else {
+            throw LockboxError.corrupt(record: filePath(name), reason: "it is larger than such a file can be")
+        }
+        let count = min(size, limit)
+        try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
+                throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
+            }
+            try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+        }
+        return true
+    }
+
+    /// Throws if there is such a file, and it is not safe to use.
+    func checkFile(_ name: String) throws {
+        let result = calls.open(name, at: descriptor, O_RDONLY)
+        if result == -Int(ENOENT) { return }
+        let file = CInt(try checkOpened(result, name))
+        defer { calls.close(file) }
+        _ = try checkedStatus(of: file, name)
+    }
+
+    /// Makes a new file (0600) with `bytes`, all of them on the disk when this returns; or nothing.
+    func writeFile(_ name: String, _ bytes: [UInt8]) throws {
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let file = CInt(
+            try check(calls.open(name, at: descriptor, flags, mode: 0o600), "open", filePath(name))
+        )
+        do {
+            do {
+                try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
+                try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
+                // Never asked twice: the second answer may hide the first one's failure.
+                try check(calls.fsync(file), "fsync", filePath(name))
+            } catch {
+                calls.close(file)
+                throw error
+            }
+            try check(calls.close(file), "close", filePath(name))
+        } catch {
+            _ = calls.unlink(name, at: descriptor)
+            throw error
+        }
+    }
+
+    /// Removes a plain file, if it is there.
+    func removeFile(_ name: String) throws {
+        if let kind = FileIdentity.kind(of: name, at: descriptor, calls), kind != FileIdentity.plainFile {
+            throw LockboxError.unsafePermissions(
+                path: filePath(name),
+                reason: "it is \(kind), not a plain file"
+            )
+        }
+        let result = calls.unlink(name, at: descriptor)
+        if result != -Int(ENOENT) { try check(result, "unlink", filePath(name)) }
+    }
+
+    /// Makes what was created, renamed or removed in this folder survive a power cut.
+    func synchronize() throws {
+        try check(calls.fsync(descriptor), "fsync", path)
+    }
+
+    /// The names of everything in the folder. Empty if the folder has been removed.
+    ///
+    /// btrfs leaves out a file that is replaced after the folder was opened for this.
+    func names() throws -> NameList {
+        var names = NameList()
+        let own = calls.open(".", at: descriptor, O_RDONLY | O_DIRECTORY)
+        if own == -Int(ENOENT) { return names }
+        let result = calls.names(in: CInt(try check(own, "open", path)), &names)
+        try check(result, "readdir", path)
+        return names
+    }
+
+    /// The status of a file that must be plain, ours, and closed to others.
+    func checkedStatus(of file: CInt, _ name: String) throws -> stat {
+        var status = stat()
+        try check(calls.fstat(file, &status), "fstat", filePath(name))
+        let reason: String? =
+            if status.st_mode & S_IFMT != S_IFREG {
+                "it is \(FileIdentity.kind(status)), not a plain file"
+            } else if status.st_uid != owner {
+                "it belongs to user \(status.st_uid), and this process runs as \(owner)"
+            } else if status.st_mode & 0o077 != 0 {
+                "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
+            } else if status.st_nlink > 1 {
+                "it has \(status.st_nlink) names; remove the others"
+            } else {
+                nil
+            }
+        if let reason { throw LockboxError.unsafePermissions(path: filePath(name), reason: reason) }
+        return status
+    }
+
+    /// The descriptor of a file just opened.
+    func checkOpened(_ result: Int, _ name: String) throws -> Int {
+        if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
+            let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
+            throw LockboxError.unsafePermissions(
+                path: filePath(name),
+                reason: "it is \(kind), not a plain file"
+            )
+        }
+        return try check(result, "open", filePath(name))
+    }
+
+    func filePath(_ name: String) -> String { pathOfFiles + name }
+}
+
+private func octal(_ mode: mode_t) -> String { "0" + String(mode & 0o7777, radix: 8) }

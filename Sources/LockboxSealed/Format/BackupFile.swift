@@ -1,0 +1,114 @@
+import LockboxCore
+import LockboxFiles
+import LockboxPlatform
+import LockboxSodium
+
+/// Reads a backup from its beginning, as often as wanted.
+struct BackupReader: ~Copyable {
+    private let path: String
+    private let file: CInt
+    private let calls: SystemCalls
+
+    init(_ path: String, _ calls: SystemCalls) throws {
+        self.path = Path.absolute(path)
+        self.calls = calls
+        // Symbolic links are followed: the file is not the store's, and is believed nothing before it authenticates.
+        let descriptor = LockboxPlatform.open(self.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        file = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", self.path))
+    }
+
+    deinit { calls.close(file) }
+
+    /// The contents of every box, in order, after the last of which there must be nothing.
+    ///
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/corrupt(record:reason:)`` and its like.
+    func read(_ key: SecretKey, _ header: [UInt8], _ body: (StoredItem) throws -> Void) throws {
+        try seek(header.count)
+        var index: UInt64 = 0
+        while true {
+            var box = try next()
+            let content = try faults { try BackupRecord.open(&box, index: index, header: header, key: key) }
+            switch content {
+            case .item(let item): try body(item)
+            case .end(let count):
+                guard count == index, try read(1).isEmpty else {
+                    throw malformed("it does not end where it should")
+                }
+                return
+            }
+            index += 1
+        }
+    }
+
+    func header() throws -> [UInt8] {
+        try seek(0)
+        return try read(BackupRecord.headerLength)
+    }
+
+    func key(_ header: [UInt8], _ passphrase: Passcode) throws -> SecretKey {
+        let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
+        return try passphrase.withBytes { try block.key($0) }
+    }
+
+    private func seek(_ offset: Int) throws {
+        let result = lseek(file, off_t(offset), SEEK_SET)
+        try check(result < 0 ? -Int(errno) : 0, "lseek", path)
+    }
+
+    private func next() throws -> [UInt8] {
+        let prefix = try read(4)
+        guard prefix.count == 4 else { throw malformed("it is cut short") }
+        let length = prefix.withUnsafeBytes { Int(UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self))) }
+        guard length <= BackupRecord.maximumBoxLength else {
+            throw malformed("one of its lengths is impossible")
+        }
+        let box = try read(length)
+        guard box.count == length else { throw malformed("it is cut short") }
+        return box
+    }
+
+    /// As many bytes, or fewer at the end of the file.
+    private func read(_ count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<count]))
+            filled = try calls.readAll(file, into: buffer, path: path)
+        }
+    }
+
+    private func malformed(_ reason: String) -> LockboxError { .corrupt(record: path, reason: reason) }
+
+    private func faults<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let fault as RecordFault { throw fault.error(path) }
+    }
+}
+
+extension BackupRecord {
+    /// Whether an earlier backup is at the path.
+    ///
+    /// - Throws: ``LockboxError/unsafePermissions(path:reason:)`` if something else is there, but for an empty file: a slip
+    ///   must not cost a store its keys, or a machine a device.
+    static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
+        let path = Path.absolute(path)
+        let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)
+        guard let kind else { return false }
+        guard kind == FileIdentity.plainFile else {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is \(kind), which no backup replaces"
+            )
+        }
+        let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)
+        let file = CInt(opened)
+        defer { calls.close(file) }
+        var magic: UInt32 = 0
+        let count = try withUnsafeMutableBytes(of: &magic) { try calls.readAll(file, into: $0, path: path) }
+        if count == 0 { return false }
+        guard UInt32(littleEndian: magic) == RecordKind.backup.rawValue else {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is no backup, and would be lost; remove it, or choose another name"
+            )
+        }
+        return true
+    }
+}

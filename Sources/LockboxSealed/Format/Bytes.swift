@@ -1,0 +1,66 @@
+import LockboxCore
+import LockboxSodium
+
+/// Writes a record's fields one after the other. Integers are little-endian.
+struct ByteWriter {
+    private let buffer: UnsafeMutableRawBufferPointer
+    private(set) var offset = 0
+
+    /// Into `buffer`, which must be zeroed and have room for all that is written.
+    init(_ buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
+
+    mutating func write<Integer: FixedWidthInteger>(_ value: Integer) {
+        buffer.storeBytes(of: value.littleEndian, toByteOffset: offset, as: Integer.self)
+        offset += MemoryLayout<Integer>.size
+    }
+
+    mutating func write(_ value: Double) { write(value.bitPattern) }
+
+    mutating func write(_ bytes: UnsafeRawBufferPointer) {
+        UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + bytes.count)]).copyMemory(
+            from: bytes
+        )
+        offset += bytes.count
+    }
+
+    mutating func write(_ text: String) {
+        var text = text
+        text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+    }
+
+    mutating func skip(_ count: Int) { offset += count }
+}
+
+/// Reads fields one after the other. Past the end, and for what is not well-formed, it returns nil.
+struct ByteReader {
+    private let buffer: UnsafeRawBufferPointer
+    private(set) var offset = 0
+
+    init(_ buffer: UnsafeRawBufferPointer) { self.buffer = buffer }
+
+    var remaining: Int { buffer.count - offset }
+
+    mutating func read<Integer: FixedWidthInteger>(_ type: Integer.Type = Integer.self) -> Integer? {
+        guard remaining >= MemoryLayout<Integer>.size else { return nil }
+        defer { offset += MemoryLayout<Integer>.size }
+        return Integer(littleEndian: buffer.loadUnaligned(fromByteOffset: offset, as: type))
+    }
+
+    mutating func readDouble() -> Double? { read(UInt64.self).map(Double.init(bitPattern:)) }
+
+    mutating func readBytes(_ count: Int) -> UnsafeRawBufferPointer? {
+        guard count >= 0, remaining >= count else { return nil }
+        defer { offset += count }
+        return UnsafeRawBufferPointer(rebasing: buffer[offset..<(offset + count)])
+    }
+
+    mutating func readText(_ count: Int) -> String? {
+        readBytes(count).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// Whether the next `count` bytes are there and all zero.
+    mutating func skipZeros(_ count: Int) -> Bool {
+        guard let bytes = readBytes(count) else { return false }
+        return Sodium.isZero(bytes)
+    }
+}

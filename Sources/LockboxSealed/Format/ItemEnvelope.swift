@@ -1,0 +1,174 @@
+import LockboxCore
+import LockboxPlatform
+import LockboxSodium
+
+/// An item's record: header, metadata's box, value's box.
+///
+/// Each box authenticates every byte before it, and its context names the store, the class, the epoch and the
+/// item's id: a record opens only as the item it was sealed as, and its parts only together.
+enum ItemEnvelope {
+    /// As far as a reader of metadata needs to read.
+    static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound
+
+    static let maximumLength = maximumMetadataEnd + SealedBox.overhead + ItemValue.maximumLength
+
+    // MARK: Sealing
+
+    /// - Throws: ``RecordFault/unknownKey`` if the class has no key now.
+    static func seal(_ item: StoredItem, id: RecordID, keyring: Keyring) throws(RecordFault) -> [UInt8] {
+        let accessibility = item.attributes.accessibility
+        let valueKey = try keyring.key(.classKey(accessibility), epoch: keyring.epoch)
+        let metadataKey = try keyring.key(.metadata, epoch: keyring.epoch)
+        let metadata = ItemMetadata(key: item.key, attributes: item.attributes)
+        let header = ItemHeader(
+            accessibility: accessibility,
+            epoch: keyring.epoch,
+            metadataLength: metadata.boxLength,
+            storeID: keyring.storeID
+        )
+        let metadataEnd = ItemHeader.length + metadata.boxLength
+        let length = metadataEnd + SealedBox.overhead + ItemValue.length(item.value)
+
+        return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            let record = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
+            Sodium.wipe(record)
+            var writer = ByteWriter(record)
+            header.write(to: &writer)
+            writer.skip(SealedBox.prefixLength)
+            metadata.write(to: &writer)
+            seal(record, from: ItemHeader.length, to: metadataEnd, header, id, metadataKey, .metadata)
+
+            writer = ByteWriter(record)
+            writer.skip(metadataEnd + SealedBox.prefixLength)
+            ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
+            seal(record, from: metadataEnd, to: length, header, id, valueKey, .value)
+            count = length
+        }
+    }
+
+    /// Seals the box between two offsets under all that stands before it.
+    static func seal(
+        _ record: UnsafeMutableRawBufferPointer,
+        from start: Int,
+        to end: Int,
+        _ header: ItemHeader,
+        _ id: RecordID,
+        _ key: SecretKey,
+        _ personal: Personal
+    ) {
+        withContext(header, id) { context in
+            SealedBox.seal(
+                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
+                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
+                context: context,
+                key: key,
+                personal: personal
+            )
+        }
+    }
+
+    // MARK: Opening
+
+    /// Opens the value, in place. Nil if it is expired at `now`.
+    static func openValue(
+        _ record: UnsafeMutableRawBufferPointer,
+        id: RecordID,
+        keyring: Keyring,
+        now: Date
+    ) throws -> ArchivedValue? {
+        let header = try header(of: record, keyring)
+        let plaintext = try open(
+            record,
+            from: ItemHeader.length + header.metadataLength,
+            to: record.count,
+            header,
+            id,
+            try keyring.key(.classKey(header.accessibility), epoch: header.epoch),
+            .value
+        )
+        defer { Sodium.wipe(plaintext) }
+        return try ItemValue.read(UnsafeRawBufferPointer(plaintext), now: now)
+    }
+
+    /// Opens the metadata, in place, after which the value can no longer be opened. `record` may end anywhere
+    /// behind the metadata.
+    static func openMetadata(
+        _ record: UnsafeMutableRawBufferPointer,
+        id: RecordID,
+        keyring: Keyring
+    ) throws -> ItemMetadata {
+        let header = try header(of: record, keyring)
+        let plaintext = try open(
+            record,
+            from: ItemHeader.length,
+            to: ItemHeader.length + header.metadataLength,
+            header,
+            id,
+            try keyring.key(.metadata, epoch: header.epoch),
+            .metadata
+        )
+        defer { Sodium.wipe(plaintext) }
+        return try ItemMetadata(UnsafeRawBufferPointer(plaintext), accessibility: header.accessibility)
+    }
+
+    /// Opens value and metadata, in place. Nil if expired at `now`.
+    static func openItem(
+        _ record: UnsafeMutableRawBufferPointer,
+        id: RecordID,
+        keyring: Keyring,
+        now: Date
+    ) throws -> StoredItem? {
+        // The metadata's box is part of what the value's authenticates: the value goes first.
+        guard let value = try openValue(record, id: id, keyring: keyring, now: now) else { return nil }
+        let metadata = try openMetadata(record, id: id, keyring: keyring)
+        return StoredItem(key: metadata.key, value: value, checked: metadata.attributes)
+    }
+
+    private static func header(
+        of record: UnsafeMutableRawBufferPointer,
+        _ keyring: Keyring
+    ) throws(RecordFault) -> ItemHeader {
+        let header = try ItemHeader(UnsafeRawBufferPointer(record))
+        guard header.storeID == keyring.storeID else { throw .notAuthentic }
+        return header
+    }
+
+    private static func open(
+        _ record: UnsafeMutableRawBufferPointer,
+        from start: Int,
+        to end: Int,
+        _ header: ItemHeader,
+        _ id: RecordID,
+        _ key: SecretKey,
+        _ personal: Personal
+    ) throws(RecordFault) -> UnsafeMutableRawBufferPointer {
+        guard end - start >= SealedBox.overhead else { throw .malformed("it is cut short") }
+        let plaintext = withContext(header, id) { context in
+            SealedBox.open(
+                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
+                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
+                context: context,
+                key: key,
+                personal: personal
+            )
+        }
+        guard let plaintext else { throw .notAuthentic }
+        return plaintext
+    }
+
+    /// Store id, class, epoch, item id: 53 bytes.
+    private static func withContext<Result>(
+        _ header: ItemHeader,
+        _ id: RecordID,
+        _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        withUnsafeTemporaryAllocation(byteCount: 16 + 1 + 4 + RecordID.length, alignment: 8) { context in
+            var writer = ByteWriter(context)
+            withUnsafeBytes(of: header.storeID) { writer.write($0) }
+            writer.write(header.accessibility.number)
+            writer.write(header.epoch)
+            id.withBytes { writer.write($0) }
+            return body(UnsafeRawBufferPointer(context))
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import LockboxCore
+import LockboxPlatform
+
+/// A value's plaintext: format, three zeros, length, expiry; the value; zeros up to the bucket.
+///
+/// The expiry stands here as well as in the metadata so that reading a value opens only the value.
+enum ItemValue {
+    static let maximumLength = Padding.bucket(headerLength + ArchivedValue.maximumSize)
+
+    private static let headerLength = 16
+    /// Stands for an expiry that never comes.
+    static let never = Double.infinity
+
+    static func length(_ value: ArchivedValue) -> Int { Padding.bucket(headerLength + value.data.count) }
+
+    static func write(_ value: ArchivedValue, expires: Date?, to writer: inout ByteWriter) {
+        writer.write(value.format.rawValue)
+        writer.skip(3)
+        writer.write(UInt32(value.data.count))
+        writer.write(expires?.timeIntervalSinceReferenceDate ?? never)
+        value.data.withUnsafeBytes { writer.write($0) }
+    }
+
+    /// Nil if the value is expired at `now`.
+    static func read(_ plaintext: UnsafeRawBufferPointer, now: Date) throws -> ArchivedValue? {
+        var reader = ByteReader(plaintext)
+        guard let format = reader.read(UInt8.self), reader.skipZeros(3),
+            let length = reader.read(UInt32.self), let expires = reader.readDouble(),
+            let data = reader.readBytes(Int(length)),
+            plaintext.count == Padding.bucket(headerLength + Int(length))
+        else { throw RecordFault.malformed("its value is not well-formed") }
+        if expires <= now.timeIntervalSinceReferenceDate { return nil }
+        return try ArchivedValue(
+            data: data.isEmpty ? Data() : Data(bytes: data.baseAddress!, count: data.count),
+            format: ValueFormat(rawValue: format)
+        )
+    }
+}

@@ -1,0 +1,396 @@
+import LockboxCore
+import LockboxFiles
+import LockboxSodium
+
+/// The random id of a store, in every one of its records.
+typealias StoreID = SIMD16<UInt8>
+
+/// What a key of the keybag is for. The numbers are stored.
+enum KeyRole: Hashable, Sendable {
+    case classKey(Accessibility)
+    /// Seals the metadata of items of every class, so that they can be listed and removed while locked.
+    case metadata
+    /// Turns prefixes and keys into file names. It never changes: the names would, too.
+    case names
+
+    var number: UInt8 {
+        switch self {
+        case .classKey(let accessibility): accessibility.number
+        case .metadata: 8
+        case .names: 9
+        }
+    }
+
+    /// Whether the passcode, if there is one, guards the key.
+    var isGuarded: Bool {
+        switch self {
+        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): false
+        case .classKey: true
+        }
+    }
+
+    init?(number: UInt8) {
+        switch number {
+        case 8: self = .metadata
+        case 9: self = .names
+        default:
+            guard let accessibility = Accessibility(number: number) else { return nil }
+            self = .classKey(accessibility)
+        }
+    }
+}
+
+extension Accessibility {
+    /// 1 to 7, as stored.
+    var number: UInt8 {
+        switch self {
+        case .whenUnlocked: 1
+        case .afterFirstUnlock: 2
+        case .always: 3
+        case .whenUnlockedThisDeviceOnly: 4
+        case .afterFirstUnlockThisDeviceOnly: 5
+        case .alwaysThisDeviceOnly: 6
+        case .whenPasscodeSetThisDeviceOnly: 7
+        }
+    }
+
+    init?(number: UInt8) {
+        guard let accessibility = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = accessibility
+    }
+}
+
+/// What the keys of a keybag are wrapped with.
+struct WrappingKeys: Sendable {
+    let device: SecretKey
+    /// From device key and passcode; nil if there is no passcode, or it has not been entered.
+    let passcode: SecretKey?
+
+    /// What wraps the guarded keys of a store with a passcode: of no use without the device key, nor without the
+    /// passcode.
+    static func combine(_ passcodeKey: SecretKey, _ device: SecretKey) throws -> SecretKey {
+        try SecretKey { output in
+            device.withBytes { Sodium.hash($0, key: passcodeKey, personal: .passcode, into: output) }
+        }
+    }
+}
+
+/// The store's keys, each wrapped, as they stand on disk.
+struct Keybag: Sendable {
+    static let maximumLength = headerLength + maximumEntries * Entry.length + macLength
+
+    private static let headerLength = 136
+    private static let macLength = 32
+    private static let maximumEntries = 256
+
+    /// Counts the keybag's rewrites.
+    let generation: UInt64
+    let storeID: StoreID
+    let passcode: PasscodeBlock?
+    /// The epoch of the class keys that new items are sealed under.
+    let epoch: UInt32
+    private(set) var entries: [Entry]
+
+    /// One wrapped key.
+    struct Entry: Sendable, Equatable {
+        static let length = 8 + boxLength
+        static let boxLength = SealedBox.overhead + SecretKey.length
+
+        let slot: Keyring.Slot
+        var box: [UInt8]
+    }
+
+    /// The keys that a store begins an epoch with: one for each class, but for `whenPasscodeSetThisDeviceOnly`
+    /// where there is no passcode, and one for metadata.
+    static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
+        let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
+        return try (classes.map(KeyRole.classKey) + [.metadata]).map { (.init($0, epoch), try .random()) }
+    }
+
+    /// A new store's keybag.
+    static func create(deviceKey: SecretKey) throws -> Keybag {
+        var storeID = StoreID()
+        withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
+        let keys = try newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
+        return Keybag(
+            generation: 1,
+            storeID: storeID,
+            passcode: nil,
+            epoch: 1,
+            keys: keys,
+            wrappedBy: WrappingKeys(device: deviceKey, passcode: nil)
+        )
+    }
+
+    /// The next version of this keybag. `keys` are all that it is to hold.
+    func next(
+        passcode: PasscodeBlock?,
+        epoch: UInt32,
+        keys: [Keyring.Entry],
+        wrappedBy wrapping: WrappingKeys
+    ) -> Keybag {
+        Keybag(
+            generation: generation + 1,
+            storeID: storeID,
+            passcode: passcode,
+            epoch: epoch,
+            keys: keys,
+            wrappedBy: wrapping
+        )
+    }
+
+    /// As ``next(passcode:epoch:keys:wrappedBy:)``, wrapped as it is now.
+    func dropping(_ isDropped: (Keyring.Slot) -> Bool) -> Keybag {
+        var keybag = Keybag(
+            generation: generation + 1,
+            storeID: storeID,
+            passcode: passcode,
+            epoch: epoch,
+            entries: entries
+        )
+        keybag.entries.removeAll { isDropped($0.slot) }
+        return keybag
+    }
+
+    /// Whether there are keys of an older epoch, under which items may still be sealed.
+    var isRotating: Bool { entries.contains { $0.slot.role != .names && $0.slot.epoch != epoch } }
+
+    /// Those of the keys that can be unwrapped with what there is.
+    func unwrap(with wrapping: WrappingKeys) throws -> [Keyring.Entry] {
+        try entries.compactMap { entry in
+            guard let key = wrappingKey(for: entry.slot.role, wrapping) else { return nil }
+            return (entry.slot, try unwrap(entry, with: key))
+        }
+    }
+
+}
+
+// MARK: - Wrapping
+
+extension Keybag {
+    private init(
+        generation: UInt64,
+        storeID: StoreID,
+        passcode: PasscodeBlock?,
+        epoch: UInt32,
+        keys: [Keyring.Entry],
+        wrappedBy wrapping: WrappingKeys
+    ) {
+        self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
+        for (slot, key) in keys { entries.append(wrap(key, for: slot, wrapping)) }
+    }
+
+    private func wrappingKey(for role: KeyRole, _ wrapping: WrappingKeys) -> SecretKey? {
+        isGuarded(role) ? wrapping.passcode : wrapping.device
+    }
+
+    private func isGuarded(_ role: KeyRole) -> Bool { passcode != nil && role.isGuarded }
+
+    private func wrap(_ key: SecretKey, for slot: Keyring.Slot, _ wrapping: WrappingKeys) -> Entry {
+        guard let wrappingKey = wrappingKey(for: slot.role, wrapping) else {
+            preconditionFailure("a keybag with a passcode is only written by who has it")
+        }
+        var entry = Entry(slot: slot, box: [UInt8](repeating: 0, count: Entry.boxLength))
+        let data = additionalData(for: entry)
+        entry.box.withUnsafeMutableBytes { box in
+            key.withBytes {
+                UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]).copyMemory(from: $0)
+            }
+            data.withUnsafeBytes { data in
+                withUnsafeBytes(of: storeID) {
+                    SealedBox.seal(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
+                }
+            }
+        }
+        return entry
+    }
+
+    private func unwrap(_ entry: Entry, with wrappingKey: SecretKey) throws -> SecretKey {
+        var box = entry.box
+        let data = additionalData(for: entry)
+        return try box.withUnsafeMutableBytes { box in
+            let key = data.withUnsafeBytes { data in
+                withUnsafeBytes(of: storeID) {
+                    SealedBox.open(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
+                }
+            }
+            guard let key else { throw RecordFault.notAuthentic }
+            defer { Sodium.wipe(key) }
+            return try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(key)) }
+        }
+    }
+
+    /// Magic, version, suite, two zeros; store id; passcode block; the entry's own header.
+    private func additionalData(for entry: Entry) -> [UInt8] {
+        var data = [UInt8](repeating: 0, count: 8 + 16 + PasscodeBlock.length + 8)
+        data.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.keybag.write(to: &writer)
+            writer.skip(2)
+            withUnsafeBytes(of: storeID) { writer.write($0) }
+            writePasscode(to: &writer)
+            writeHeader(of: entry, to: &writer)
+        }
+        return data
+    }
+
+    private func writePasscode(to writer: inout ByteWriter) {
+        if let passcode { passcode.write(to: &writer) } else { writer.skip(PasscodeBlock.length) }
+    }
+
+    private func writeHeader(of entry: Entry, to writer: inout ByteWriter) {
+        writer.write(entry.slot.role.number)
+        writer.write(isGuarded(entry.slot.role) ? Self.wrappedByBoth : Self.wrappedByDevice)
+        writer.skip(2)
+        writer.write(entry.slot.epoch)
+    }
+
+    private static let wrappedByDevice: UInt8 = 1
+    private static let wrappedByBoth: UInt8 = 2
+}
+
+// MARK: - The record
+
+extension Keybag {
+    private static let deviceCheckLength = 32
+    private static let deviceCheckOffset = 32
+    private static let passcodeOffset = 64
+
+    /// The record, authenticated under the device key.
+    func encoded(deviceKey: SecretKey) -> [UInt8] {
+        let length = Self.headerLength + entries.count * Entry.length + Self.macLength
+        var record = [UInt8](repeating: 0, count: length)
+        record.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.keybag.write(to: &writer)
+            writer.skip(2)
+            writer.write(generation)
+            withUnsafeBytes(of: storeID) { writer.write($0) }
+            writer.skip(Self.deviceCheckLength)
+            writePasscode(to: &writer)
+            writer.write(epoch)
+            writer.write(UInt32(entries.count))
+            for entry in entries {
+                writeHeader(of: entry, to: &writer)
+                entry.box.withUnsafeBytes { writer.write($0) }
+            }
+        }
+        Self.authenticate(&record, deviceKey: deviceKey)
+        return record
+    }
+
+    /// Puts the device check and the MAC into a record that is complete but for them.
+    static func authenticate(_ record: inout [UInt8], deviceKey: SecretKey) {
+        guard record.count >= headerLength + macLength else { return }
+        let check = deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)
+        record.replaceSubrange(check, with: deviceCheck(deviceKey))
+        let mac = record.withUnsafeBytes { Self.mac(of: $0, deviceKey) }
+        record.replaceSubrange((record.count - macLength)..., with: mac)
+    }
+
+    /// Reads a record and checks it under the device key.
+    init(_ record: UnsafeRawBufferPointer, deviceKey: SecretKey) throws(RecordFault) {
+        var reader = ByteReader(record)
+        try RecordKind.keybag.check(&reader)
+        guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
+            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+        else { throw .malformed("its header is not well-formed") }
+        try Self.authenticate(record, deviceKey)
+
+        _ = reader.readBytes(Self.deviceCheckLength)
+        let passcode = try PasscodeBlock.read(&reader)
+        guard let epoch = reader.read(UInt32.self), let count = reader.read(UInt32.self),
+            reader.remaining == Int(count) * Entry.length + Self.macLength
+        else { throw .malformed("its length does not fit its number of keys") }
+        self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
+        for _ in 0..<count { entries.append(try readEntry(&reader)) }
+        guard Set(entries.map(\.slot)).count == entries.count else {
+            throw .malformed("it holds two keys for one purpose")
+        }
+    }
+
+    private func readEntry(_ reader: inout ByteReader) throws(RecordFault) -> Entry {
+        guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
+            reader.read(UInt8.self) == (isGuarded(role) ? Self.wrappedByBoth : Self.wrappedByDevice),
+            reader.skipZeros(2), let epoch = reader.read(UInt32.self),
+            let box = reader.readBytes(Entry.boxLength)
+        else { throw .malformed("one of its keys is not well-formed") }
+        return Entry(slot: Keyring.Slot(role, epoch), box: [UInt8](box))
+    }
+
+    /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that
+    /// damage to either of the two is seen as damage: a foreign key fails both.
+    private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey)
+        throws(RecordFault)
+    {
+        guard record.count >= headerLength + macLength, record.count <= maximumLength else {
+            throw .malformed("its length of \(record.count) bytes is impossible")
+        }
+        let check = record[deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)]
+        let isOurs = check.elementsEqual(deviceCheck(deviceKey))
+        let isWhole = equal(
+            UnsafeRawBufferPointer(rebasing: record[(record.count - macLength)...]),
+            mac(of: record, deviceKey)
+        )
+        switch (isOurs, isWhole) {
+        case (true, true): return
+        case (false, false): throw .wrongDeviceKey
+        default: throw .notAuthentic
+        }
+    }
+
+    private static func deviceCheck(_ deviceKey: SecretKey) -> [UInt8] {
+        hash(UnsafeRawBufferPointer(start: nil, count: 0), deviceKey, .deviceCheck)
+    }
+
+    /// Over the whole record but the device check and the MAC itself.
+    private static func mac(of record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) -> [UInt8] {
+        let covered =
+            [UInt8](record[..<deviceCheckOffset])
+            + [UInt8](record[passcodeOffset..<(record.count - macLength)])
+        return covered.withUnsafeBytes { hash($0, deviceKey, .keybag) }
+    }
+
+    private static func hash(_ input: UnsafeRawBufferPointer, _ key: SecretKey, _ personal: Personal)
+        -> [UInt8]
+    {
+        [UInt8](unsafeUninitializedCapacity: macLength) { output, count in
+            let output = UnsafeMutableRawBufferPointer(
+                rebasing: UnsafeMutableRawBufferPointer(output)[..<macLength]
+            )
+            Sodium.hash(input, key: key, personal: personal, into: output)
+            count = macLength
+        }
+    }
+
+    private static func equal(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) -> Bool {
+        b.withUnsafeBytes { Sodium.isEqual(a, $0) }
+    }
+}
+
+// MARK: - The device key's record
+
+/// `LBXD`, version, suite, two zeros, the key.
+enum DeviceKeyRecord {
+    static let length = 8 + SecretKey.length
+
+    static func encoded(_ key: SecretKey) -> [UInt8] {
+        var record = [UInt8](repeating: 0, count: length)
+        record.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.deviceKey.write(to: &writer)
+            writer.skip(2)
+            key.withBytes { writer.write($0) }
+        }
+        return record
+    }
+
+    static func decode(_ record: UnsafeRawBufferPointer) throws -> SecretKey {
+        var reader = ByteReader(record)
+        try RecordKind.deviceKey.check(&reader)
+        guard reader.skipZeros(2), let key = reader.readBytes(SecretKey.length), reader.remaining == 0 else {
+            throw RecordFault.malformed("its length is wrong")
+        }
+        return try SecretKey { $0.copyMemory(from: key) }
+    }
+}

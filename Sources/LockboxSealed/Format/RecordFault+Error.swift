@@ -1,0 +1,15 @@
+import LockboxCore
+
+extension RecordFault {
+    /// The error for callers, with the record's name.
+    func error(_ record: String) -> LockboxError {
+        switch self {
+        case .malformed(let reason): .corrupt(record: record, reason: reason)
+        case .notAuthentic: .authenticationFailed(record: record)
+        case .wrongDeviceKey: .deviceKeyMismatch(path: record)
+        case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
+        case .unknownKey: .corrupt(record: record, reason: "the keybag does not hold the key that seals it")
+        case .locked(let accessibility): .interactionNotAllowed(accessibility)
+        }
+    }
+}

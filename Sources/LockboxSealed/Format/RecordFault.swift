@@ -1,0 +1,51 @@
+import LockboxCore
+import LockboxFiles
+
+/// What is wrong with a record's bytes. The sealing layer knows no files; the backend adds which record it was.
+enum RecordFault: Error, Equatable {
+    case malformed(String)
+    case notAuthentic
+    case wrongDeviceKey
+    case unsupportedVersion(Int)
+    /// The record names a class key that the keyring does not hold: it may be newer than the keyring.
+    case unknownKey
+    /// The class key is in the keybag, and locked.
+    case locked(Accessibility)
+
+    /// Whether a newer keyring may not have it.
+    var isOfKeyring: Bool {
+        switch self {
+        case .unknownKey, .locked: true
+        default: false
+        }
+    }
+}
+
+/// The first six bytes of every record: four of magic, version, suite.
+enum RecordKind: UInt32 {
+    // As little-endian integers.
+    case item = 0x4958_424C  // "LBXI"
+    case keybag = 0x4B58_424C  // "LBXK"
+    case deviceKey = 0x4458_424C  // "LBXD"
+    case backup = 0x4558_424C  // "LBXE"
+    case sharedUnlock = 0x5558_424C  // "LBXU"
+
+    private static let version: UInt8 = 1
+    /// XChaCha20-Poly1305-IETF with keyed BLAKE2b, as ``SealedBox`` has it.
+    private static let suite: UInt8 = 1
+
+    func write(to writer: inout ByteWriter) {
+        writer.write(rawValue)
+        writer.write(Self.version)
+        writer.write(Self.suite)
+    }
+
+    func check(_ reader: inout ByteReader) throws(RecordFault) {
+        guard let magic = reader.read(UInt32.self), let version = reader.read(UInt8.self),
+            let suite = reader.read(UInt8.self)
+        else { throw .malformed("it is cut short") }
+        guard magic == rawValue else { throw .malformed("it does not begin as such a record does") }
+        guard version == Self.version else { throw .unsupportedVersion(Int(version)) }
+        guard suite == Self.suite else { throw .unsupportedVersion(Int(suite)) }
+    }
+}

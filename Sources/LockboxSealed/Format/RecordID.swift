@@ -1,0 +1,73 @@
+import LockboxCore
+
+/// The thirty-two bytes, a keyed hash, that stand for a prefix or for a prefix and key.
+///
+/// As a file name it is base32 (RFC 4648) in lower case without padding: always 52 characters, which no file
+/// system can confuse by case, length or meaning.
+struct RecordID: Hashable, Sendable {
+    private let words: SIMD4<UInt64>
+
+    static let length = 32
+    static let nameLength = 52
+
+    init(_ fill: (UnsafeMutableRawBufferPointer) -> Void) {
+        var words = SIMD4<UInt64>()
+        Swift.withUnsafeMutableBytes(of: &words, fill)
+        self.words = words
+    }
+
+    /// The id that a file name stands for; nil if it is not the name of an id.
+    init?(name: String) {
+        guard name.utf8.count == Self.nameLength else { return nil }
+        var isValid = true
+        self.init { bytes in
+            var bits: UInt64 = 0
+            var count = 0
+            var next = 0
+            for character in name.utf8 {
+                guard let digit = Self.digit(character) else { return isValid = false }
+                bits = bits << 5 | UInt64(digit)
+                count += 5
+                if count >= 8 {
+                    count -= 8
+                    bytes[next] = UInt8(truncatingIfNeeded: bits >> count)
+                    next += 1
+                }
+            }
+            isValid = bits & 15 == 0  // the last character has four bits to spare
+        }
+        if !isValid { return nil }
+    }
+
+    var name: String {
+        withBytes { bytes in
+            String(unsafeUninitializedCapacity: Self.nameLength) { output in
+                // Five bytes are eight characters; the last two are four, with four bits to spare.
+                for (input, next) in zip(stride(from: 0, to: 30, by: 5), stride(from: 0, to: 48, by: 8)) {
+                    let bits = (input..<input + 5).reduce(0) { $0 << 8 | UInt64(bytes[$1]) }
+                    for index in 0..<8 { output[next + index] = Self.character(bits >> (35 - 5 * index)) }
+                }
+                let bits = (UInt64(bytes[30]) << 8 | UInt64(bytes[31])) << 4
+                for index in 0..<4 { output[48 + index] = Self.character(bits >> (15 - 5 * index)) }
+                return Self.nameLength
+            }
+        }
+    }
+
+    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try withUnsafeBytes(of: words, body)
+    }
+
+    private static func character(_ bits: UInt64) -> UInt8 {
+        let digit = UInt8(truncatingIfNeeded: bits & 31)
+        return digit < 26 ? UInt8(ascii: "a") + digit : UInt8(ascii: "2") + digit - 26
+    }
+
+    private static func digit(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a")
+        case UInt8(ascii: "2")...UInt8(ascii: "7"): character - UInt8(ascii: "2") + 26
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,10 @@
+import LockboxCore
+
+/// For whom a store is unlocked.
+public enum UnlockScope: Sendable, Hashable, CaseIterable {
+    /// For one backend in this process, until it locks or the process ends.
+    case process
+    /// For every process of the user, by keys in the Linux kernel, until one of them locks, a time limit passes, or the
+    /// machine restarts.
+    case user
+}

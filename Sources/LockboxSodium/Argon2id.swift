@@ -1,0 +1,51 @@
+import Clibsodium
+import LockboxCore
+import LockboxPlatform
+
+/// Argon2id 1.3 (RFC 9106), as libsodium has it: one lane.
+package enum Argon2id {
+    /// How many passes, and over how many bytes.
+    package typealias Cost = (operations: UInt32, memory: UInt64)
+
+    /// libsodium's own levels.
+    package static let interactive = cost(
+        crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE,
+        crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE
+    )
+    package static let moderate = cost(
+        crypto_pwhash_argon2id_OPSLIMIT_MODERATE,
+        crypto_pwhash_argon2id_MEMLIMIT_MODERATE
+    )
+    package static let sensitive = cost(
+        crypto_pwhash_argon2id_OPSLIMIT_SENSITIVE,
+        crypto_pwhash_argon2id_MEMLIMIT_SENSITIVE
+    )
+
+    private static func cost(_ operations: some BinaryInteger, _ memory: some BinaryInteger) -> Cost {
+        (UInt32(operations), UInt64(memory))
+    }
+
+    /// - Throws: ``LockboxError/notEnoughMemory(bytes:)``.
+    package static func derive(
+        _ passcode: UnsafeRawBufferPointer,
+        salt: SIMD16<UInt8>,
+        operations: UInt32,
+        memory: UInt64,
+        into output: UnsafeMutableRawBufferPointer
+    ) throws {
+        _ = Sodium.ready
+        let result = withUnsafeBytes(of: salt) { salt in
+            crypto_pwhash(
+                output.baseAddress!.assumingMemoryBound(to: UInt8.self),
+                UInt64(output.count),
+                passcode.bindMemory(to: CChar.self).baseAddress!,
+                UInt64(passcode.count),
+                salt.bindMemory(to: UInt8.self).baseAddress!,
+                UInt64(operations),
+                Int(memory),
+                crypto_pwhash_ALG_ARGON2ID13
+            )
+        }
+        guard result == 0 else { throw LockboxError.notEnoughMemory(bytes: Int(memory)) }
+    }
+}

@@ -1,0 +1,48 @@
+import Clibsodium
+import LockboxCore
+import LockboxPlatform
+
+/// Secret bytes, mostly thirty-two of them, in libsodium's guarded memory: locked into RAM where the system allows it, left out
+/// of core dumps, read-only once filled, wiped when released.
+package final class SecretKey: @unchecked Sendable {  // the memory is written in init only
+    package static let length = 32
+
+    private let memory: UnsafeMutableRawPointer
+    private let count: Int
+    /// Whether the system has locked the key into RAM: it refuses beyond the limit of `ulimit -l`, and
+    /// `sodium_malloc` does not say so.
+    package let isLockedIntoMemory: Bool
+
+    /// A key that `fill` writes in place, so that it exists nowhere else.
+    ///
+    /// - Throws: what `fill` throws; ``LockboxError/storageFailure(operation:path:errno:)`` if there is no memory.
+    package init(count: Int = SecretKey.length, _ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws
+    {
+        _ = Sodium.ready
+        guard let memory = sodium_malloc(count) else {
+            throw LockboxError.storageFailure(
+                operation: "sodium_malloc",
+                path: "guarded memory",
+                errno: errno
+            )
+        }
+        do { try fill(UnsafeMutableRawBufferPointer(start: memory, count: count)) } catch {
+            sodium_free(memory)
+            throw error
+        }
+        isLockedIntoMemory = sodium_mlock(memory, count) == 0
+        sodium_mprotect_readonly(memory)
+        self.memory = memory
+        self.count = count
+    }
+
+    package static func random() throws -> SecretKey { try SecretKey(Sodium.fillRandom) }
+
+    deinit { sodium_free(memory) }
+
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try withExtendedLifetime(self) {
+            try body(UnsafeRawBufferPointer(start: memory, count: count))
+        }
+    }
+}
