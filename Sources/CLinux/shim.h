@@ -81,6 +81,11 @@ static inline long kernel_key_revoke(int32_t key) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_REVOKE, key));
 }
 
+// Whether nobody reads a key any more, by what its revocation has answered.
+static inline int kernel_key_is_gone(long result) {
+    return result == 0 || result == -EKEYREVOKED || result == -EKEYEXPIRED || result == -ENOKEY;
+}
+
 static inline long kernel_key_unlink(int32_t key) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING));
 }
@@ -96,5 +101,6 @@ static inline long kernel_key_set_timeout(int32_t key, uint32_t seconds) { retur
 static inline long kernel_key_publish(int32_t key) { return -ENOSYS; }
 static inline long kernel_key_withdraw(int32_t key) { return -ENOSYS; }
 static inline long kernel_key_revoke(int32_t key) { return -ENOSYS; }
+static inline int kernel_key_is_gone(long result) { return 1; }
 static inline long kernel_key_unlink(int32_t key) { return -ENOSYS; }
 #endif

@@ -8,11 +8,7 @@ package func detachThread(_ body: @escaping @Sendable () -> Void) throws {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
-    #if canImport(Darwin)
-        var thread: pthread_t?
-    #else
-        var thread = pthread_t()
-    #endif
+    var thread = noThread()
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
@@ -21,12 +17,8 @@ package func detachThread(_ body: @escaping @Sendable () -> Void) throws {
         &thread,
         &attributes,
         { argument in
-            #if canImport(Darwin)
-                let body = argument
-            #else
-                let body = argument!
-            #endif
-            Unmanaged<Body>.fromOpaque(body).takeRetainedValue().run()
+            let body: UnsafeMutableRawPointer? = argument  // optional on some systems only
+            Unmanaged<Body>.fromOpaque(body!).takeRetainedValue().run()
             return nil
         },
         body.toOpaque()

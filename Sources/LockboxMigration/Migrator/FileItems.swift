@@ -97,8 +97,9 @@ struct FileItems: LegacyItems {
     private static func isUnchanged(_ path: String, since before: stat, _ calls: SystemCalls) throws -> Bool {
         var now = stat()
         try check(calls.stat(path, at: SystemCalls.currentDirectory, &now), "stat", path)
+        let (time, timeBefore) = (modificationTime(now), modificationTime(before))
         return FileIdentity(now) == FileIdentity(before) && now.st_size == before.st_size
-            && now.st_mtim.tv_sec == before.st_mtim.tv_sec && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec
+            && time.tv_sec == timeBefore.tv_sec && time.tv_nsec == timeBefore.tv_nsec
     }
 
     private static func read(_ file: CInt, _ size: Int, _ path: String, _ calls: SystemCalls) throws

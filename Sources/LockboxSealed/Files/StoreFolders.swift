@@ -183,11 +183,7 @@ final class StoreFolders: Sendable {
     // MARK: Descriptors
 
     /// An eighth of what the process may have, and not more than one of these.
-    private static let maximumOpen: Int = {
-        var limit = rlimit()
-        let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
-        return isKnown ? Int(min(64, max(4, limit.rlim_cur / 8))) : 4
-    }()
+    private static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
 
     /// Runs `body`; if the process or the machine has no descriptor left, once more with those that can be spared.
     func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {

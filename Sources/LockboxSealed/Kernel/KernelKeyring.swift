@@ -57,8 +57,7 @@ struct KernelKeyring: Sendable {
         let result = call { kernel_key_revoke(key) }
         _ = call { kernel_key_unlink(key) }
         // Somebody else may have been faster.
-        let isGone = [0, -Int(EKEYREVOKED), -Int(EKEYEXPIRED), -Int(ENOKEY)].contains(result)
-        if !isGone, serial(of: name) != nil {
+        if kernel_key_is_gone(result) == 0, serial(of: name) != nil {
             throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-result))
         }
         return true
