@@ -404,7 +404,7 @@ import Lockbox
             #expect(try restore(TestStore().backend()).imported == 7, "call \(number)")
         }
         #expect(status == 0)
-        #expect(number > 10)
+        #expect(number > 12)
     }
 
     /// The first lock that an import takes is for the item that it replaces.
@@ -450,6 +450,6 @@ import Lockbox
             #expect(try items(target.backend()) == expected, "call \(number)")
         }
         #expect(status == 0)
-        #expect(number > 20)
+        #expect(number > 50)
     }
 }

@@ -53,17 +53,7 @@ import Lockbox
         try store.lockbox().archiveObject("another store's", forKey: "key")
         let before = try store.snapshot()
         usleep(2000)  // it is noticed within a millisecond
-        let calls: [() throws -> Void] = [
-            { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
-            { _ = try lockbox.attributes(forKey: "key") },
-            { _ = try lockbox.allKeys() },
-            { _ = try lockbox.backend.prefixes() },
-            { try lockbox.removeObject(forKey: "key") },
-            { try lockbox.removeAllObjects() },
-            { try lockbox.removeExpired() },
-            { try lockbox.archiveObject("new", forKey: "key") },
-        ]
-        for (number, call) in calls.enumerated() {
+        for (number, call) in lockbox.everyCall.enumerated() {
             guard case .storageFailure("stat", _, ESTALE) = lockboxError(call) else {
                 Issue.record("call \(number): \(String(describing: lockboxError(call)))")
                 continue

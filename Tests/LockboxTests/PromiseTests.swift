@@ -214,17 +214,7 @@ import Lockbox
     /// Nothing is empty, or done, only because it has gone.
     @Test func aStoreThatIsRemovedWhileOpenIsNotEmpty() throws {
         try FileManager.default.removeItem(atPath: store.directory)
-        let calls: [() throws -> Void] = [
-            { _ = try lockbox.unarchiveObject(String.self, forKey: "key") },
-            { _ = try lockbox.attributes(forKey: "key") },
-            { _ = try lockbox.allKeys() },
-            { _ = try lockbox.backend.prefixes() },
-            { try lockbox.removeObject(forKey: "key") },
-            { try lockbox.removeAllObjects() },
-            { try lockbox.removeExpired() },
-            { try lockbox.archiveObject("new", forKey: "key") },
-        ]
-        for (number, call) in calls.enumerated() { #expect(lockboxError(call) != nil, "call \(number)") }
+        for (number, call) in lockbox.everyCall.enumerated() { #expect(lockboxError(call) != nil, "call \(number)") }
     }
 
     /// As by a restore from a backup under a running program.

@@ -232,6 +232,6 @@ import Lockbox
             #expect(try !cell.keybag().isRotating)
         }
         #expect(status == 0)
-        #expect(number > 20)
+        #expect(number > 80)
     }
 }

@@ -1,5 +1,3 @@
-import LockboxPlatform
-
 extension LockboxBackend {
     /// Copies items into another backend, with their attributes and classes.
     ///

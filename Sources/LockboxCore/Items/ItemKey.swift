@@ -1,5 +1,3 @@
-import LockboxPlatform
-
 /// The identity of an item: a key prefix and a key, kept apart.
 ///
 /// The two are never joined, so prefix `a.b` with key `c` is not prefix `a` with key `b.c`. Both are compared

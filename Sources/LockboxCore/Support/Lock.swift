@@ -2,6 +2,7 @@ import LockboxPlatform
 
 /// A mutex of POSIX. Foundation's locks are not in FoundationEssentials.
 package final class Lock: @unchecked Sendable {
+    // Unchecked, as the pointer is never changed, and what it points to is made to be used by many threads.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
     /// - Parameter isRecursive: Whether the thread that has it may take it again.

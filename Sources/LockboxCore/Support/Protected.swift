@@ -1,5 +1,3 @@
-import LockboxPlatform
-
 /// A value behind a lock.
 ///
 /// Not `Synchronization.Mutex`: on Linux ThreadSanitizer does not see that one, and would report races in every app

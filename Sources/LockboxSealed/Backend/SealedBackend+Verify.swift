@@ -1,6 +1,5 @@
 import LockboxCore
 import LockboxFiles
-import LockboxPlatform
 
 extension SealedBackend {
     /// Looks at everything in the store, and changes nothing.

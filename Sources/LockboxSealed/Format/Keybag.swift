@@ -188,6 +188,7 @@ extension Keybag {
 
     private func wrap(_ key: SecretKey, for slot: Keyring.Slot, _ wrapping: WrappingKeys) -> Entry {
         guard let wrappingKey = wrappingKey(for: slot.role, wrapping) else {
+            // Every caller has made sure of it. A keybag written without the key would lose the others, or leave them open.
             preconditionFailure("a keybag with a passcode is only written by who has it")
         }
         var entry = Entry(slot: slot, box: [UInt8](repeating: 0, count: Entry.boxLength))

@@ -1,6 +1,5 @@
 import LockboxCore
 import LockboxFiles
-import LockboxPlatform
 import LockboxSodium
 
 /// Another passcode, and new keys: what rewrites the keybag.

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxPlatform
 import LockboxSodium
 
 /// What the keybag says of the passcode: how it becomes a key, and a check value. 64 bytes.
