@@ -214,7 +214,9 @@ import Lockbox
     /// Nothing is empty, or done, only because it has gone.
     @Test func aStoreThatIsRemovedWhileOpenIsNotEmpty() throws {
         try FileManager.default.removeItem(atPath: store.directory)
-        for (number, call) in lockbox.everyCall.enumerated() { #expect(lockboxError(call) != nil, "call \(number)") }
+        for (number, call) in lockbox.everyCall.enumerated() {
+            #expect(lockboxError(call) != nil, "call \(number)")
+        }
     }
 
     /// As by a restore from a backup under a running program.
