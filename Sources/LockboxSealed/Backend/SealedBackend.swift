@@ -62,7 +62,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         return found
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. A million items take some 140 MB of memory meanwhile.
+    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. A million items take some 120 MB of memory meanwhile.
     public func forEachItem(prefix: String, now: Date, _ body: (ItemKey, ItemAttributes) throws -> Void)
         throws
     {
