@@ -80,25 +80,25 @@ public final class FailingBackend: LockboxBackend {
     }
 
     /// See `LockboxBackend.item(for:now:)`.
-    public func item(for key: ItemKey, now: Date) throws -> StoredItem? {
+    public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try check(.read)
         return try wrapped.item(for: key, now: now)
     }
 
     /// See `LockboxBackend.value(for:now:)`.
-    public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
+    public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         try check(.read)
         return try wrapped.value(for: key, now: now)
     }
 
     /// See `LockboxBackend.attributes(for:now:)`.
-    public func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+    public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try check(.attributes)
         return try wrapped.attributes(for: key, now: now)
     }
 
     /// See `LockboxBackend.attributes(prefix:now:)`.
-    public func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
+    public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         try check(.attributes)
         return try wrapped.attributes(prefix: prefix, now: now)
     }
@@ -110,7 +110,7 @@ public final class FailingBackend: LockboxBackend {
     }
 
     /// See `LockboxBackend.update(_:now:_:)`.
-    public func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+    public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         try check(.update)
         try wrapped.update(key, now: now, change)
     }

@@ -52,11 +52,11 @@ struct Subject: Sendable {
         try backend.write(item, policy: policy)
     }
 
-    func text(_ key: ItemKey, at now: Date = Self.now) throws -> String? {
+    func text(_ key: ItemKey, at now: Date? = Self.now) throws -> String? {
         try backend.value(for: key, now: now).map { String(decoding: $0.data, as: UTF8.self) }
     }
 
-    func keys(prefix: String = Self.prefix, at now: Date = Self.now) throws -> Set<String> {
+    func keys(prefix: String = Self.prefix, at now: Date? = Self.now) throws -> Set<String> {
         Set(try backend.attributes(prefix: prefix, now: now).keys.map(\.key))
     }
 

@@ -98,5 +98,5 @@ private func names(_ input: [UInt8]) {
     if let id = RecordID(name: text) { precondition(id.name == text) }
     guard let key = try? ItemKey(prefix: text, key: text) else { return }
     _ = keyring.itemID(key)
-    _ = keyring.scopeName(prefix: text)
+    _ = keyring.namespace(ofPrefix: text)
 }

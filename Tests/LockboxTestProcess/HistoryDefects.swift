@@ -58,7 +58,7 @@ struct DefectiveHistoryEngine: HistoryEngine {
         _ = try copy.importBackup(from: path, existing: .keep)
         var kept: [ItemKey] = []
         for prefix in try copy.items.prefixes() {
-            for key in try copy.items.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).keys {
+            for key in try copy.items.attributes(prefix: prefix, now: nil).keys {
                 if try !add(key, from: copy.items) { kept.append(key) }
             }
         }
@@ -66,7 +66,7 @@ struct DefectiveHistoryEngine: HistoryEngine {
     }
 
     private func add(_ key: ItemKey, from source: any LockboxBackend) throws -> Bool {
-        let now = ItemAttributes.beforeAnyExpiry
+        let now: Date? = nil
         let item = try source.item(for: key, now: now)
         if let current = try engine.items.item(for: key, now: now) { return current == item }
         usleep(1000)
@@ -101,29 +101,29 @@ private final class DefectiveHistoryItems: LockboxBackend {
         }
     }
 
-    func item(for key: ItemKey, now: Date) throws -> StoredItem? {
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try flush()
         guard defect == .staleCache else { return try wrapped.item(for: key, now: now) }
         let start = ContinuousClock.now
         if let known = cache.withLock({ $0[key] }), start - known.read < .milliseconds(5) {
             return known.item
         }
-        let item = try wrapped.item(for: key, now: ItemAttributes.beforeAnyExpiry)
+        let item = try wrapped.item(for: key, now: nil)
         cache.withLock { $0[key] = (item, start) }
         return item.flatMap { $0.attributes.isExpired(at: now) ? nil : $0 }
     }
 
-    func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
+    func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         try flush()
         return try wrapped.value(for: key, now: now)
     }
 
-    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+    func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try flush()
         return try wrapped.attributes(for: key, now: now)
     }
 
-    func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
+    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         try flush()
         let first = try wrapped.attributes(prefix: prefix, now: now)
         guard defect == .listOmits else { return first }
@@ -136,7 +136,7 @@ private final class DefectiveHistoryItems: LockboxBackend {
         return try wrapped.prefixes()
     }
 
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         try flush()
         guard defect == .updateReadsEarly else { return try wrapped.update(key, now: now, change) }
         let new = try change(wrapped.item(for: key, now: now))
@@ -145,7 +145,7 @@ private final class DefectiveHistoryItems: LockboxBackend {
 
     func remove(_ key: ItemKey) throws {
         try flush()
-        let now = ItemAttributes.beforeAnyExpiry
+        let now: Date? = nil
         let item = defect == .removalUndone ? try wrapped.item(for: key, now: now) : nil
         try wrapped.remove(key)
         if let item { try wrapped.update(key, now: now) { $0 ?? item } }

@@ -93,7 +93,7 @@ extension HistoryThread {
         record("move \(prefix)") {
             let report = try items.moveItems(to: target, prefix: prefix)
             let moved = report.transferred.compactMap {
-                target.item(for: $0, now: ItemAttributes.beforeAnyExpiry)
+                target.item(for: $0, now: nil)
             }
             if !moved.isEmpty { carried = moved }
             return try "ok\(text(moved))" + report.failed.keys.map { " !\(name($0))" }.joined()

@@ -113,11 +113,11 @@ extension EncryptedFileBackend {
     func everything() throws -> [ItemKey: StoredItem] {
         var items: [ItemKey: StoredItem] = [:]
         for (key, attributes) in try everyKey() {
-            let item = try item(for: key, now: ItemAttributes.beforeAnyExpiry)
+            let item = try item(for: key, now: nil)
             guard let item else { throw Violation(description: "\(key.key) is listed, and absent") }
             try require(item.attributes == attributes, "\(key.key) is listed with other attributes")
             try require(
-                value(for: key, now: ItemAttributes.beforeAnyExpiry) == item.value,
+                value(for: key, now: nil) == item.value,
                 "\(key.key) has two values"
             )
             try require(
@@ -133,7 +133,7 @@ extension EncryptedFileBackend {
     func everyKey() throws -> [ItemKey: ItemAttributes] {
         var keys: [ItemKey: ItemAttributes] = [:]
         for prefix in try prefixes() {
-            keys.merge(try attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry)) { $1 }
+            keys.merge(try attributes(prefix: prefix, now: nil)) { $1 }
         }
         let files = try itemFiles()
         try require(files == keys.count, "\(files) files, \(keys.count) items")
@@ -145,11 +145,11 @@ extension EncryptedFileBackend {
         guard try keys.keyring(creating: false) != nil else { return 0 }  // there is no store yet
         let keyring = try keys.currentKeyring()
         var count = 0
-        for scope in try storage.scopes() {
-            try storage.forEachName(in: scope) { name in
+        for namespace in try storage.namespaces() {
+            try storage.forEachName(in: namespace, waitingForCommits: false) { name in
                 if let id = RecordID(name: name),
                     let metadata = try metadata(
-                        ItemRecord(record: RecordName(scope: scope, name: name), id: id),
+                        ItemRecord(record: RecordName(namespace: namespace, name: name), id: id),
                         keyring
                     ), ItemKey.isReserved(prefix: metadata.key.prefix)
                 {
@@ -164,7 +164,9 @@ extension EncryptedFileBackend {
     /// The class and the epoch in the header of an item's file.
     func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
         let record = try record(of: key)
-        return try RecordID(name: record.name).flatMap { try seal(of: ItemRecord(record: record, id: $0)) }
+        return try RecordID(name: record.name).flatMap {
+            try seal(of: ItemRecord(record: record, id: $0)).map { ($0.accessibility, $0.epoch) }
+        }
     }
 
     /// Exactly these items are there, and nothing is wrong but what the next write removes.

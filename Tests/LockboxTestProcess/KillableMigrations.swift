@@ -164,8 +164,8 @@ private func inStore(_ old: [String: String], _ lockbox: Lockbox) throws -> Int 
     let (source, target) = (folder.backend(), folder.target)
     var left = 0
     for item in expected {
-        let old = try source.item(for: item.key, now: ItemAttributes.beforeAnyExpiry)
-        let new = try target.item(for: item.key, now: ItemAttributes.beforeAnyExpiry)
+        let old = try source.item(for: item.key, now: nil)
+        let new = try target.item(for: item.key, now: nil)
         try require(old == nil || old == item, "\(item.key.key) has changed where it was")
         try require(new == nil || new == item, "\(item.key.key) has changed on its way")
         try require(old != nil || new != nil, "\(item.key.key) is in neither store")

@@ -165,7 +165,7 @@ extension Folder {
     let expected = try fixtures(Accessibility.allCases.dropLast())
     for item in expected {
         try require(
-            backend.item(for: item.key, now: ItemAttributes.beforeAnyExpiry) == item,
+            backend.item(for: item.key, now: nil) == item,
             "\(item.key) is not as it was"
         )
     }
@@ -174,7 +174,7 @@ extension Folder {
         "other items are listed than there were"
     )
     for key in left {
-        let value = Result { try backend.value(for: key, now: ItemAttributes.beforeAnyExpiry) }
+        let value = Result { try backend.value(for: key, now: nil) }
         guard case .failure(LockboxError.corrupt) = value else {
             throw Violation(description: "\(key.key) opens without its class's key")
         }
@@ -212,7 +212,7 @@ private func unopenable(_ backend: EncryptedFileBackend) throws -> [ItemKey] {
 @Sendable private func inspectChangeOfClass(_ folder: Folder) throws -> KillableOperation.State {
     let backend = try folder.open(["old"]).backend
     let key = try ItemKey(prefix: prefixes[0], key: "ak")
-    let found = try backend.item(for: key, now: ItemAttributes.beforeAnyExpiry)
+    let found = try backend.item(for: key, now: nil)
     let old = try fixture("ak", prefixes[0], .whenUnlocked)
     let isChanged = found?.attributes.accessibility == .whenPasscodeSetThisDeviceOnly
     let new = try StoredItem(

@@ -92,7 +92,7 @@ private func inspectWrite(
 ) throws -> KillableOperation.State {
     let backend = try folder.open([nil]).backend
     let key = try ItemKey(prefix: prefixes[0], key: "written")
-    let found = try backend.item(for: key, now: ItemAttributes.beforeAnyExpiry)
+    let found = try backend.item(for: key, now: nil)
     let (before, after) = (try old.map(written), try new.map(written))
     try require(found == before || found == after, "the value is neither the old one nor the new one")
     try backend.requireExactly(others + [found].compactMap(\.self))

@@ -78,7 +78,7 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
         expires: expires
     )
     let keyring = try backend.keys.currentKeyring()
-    let scope = keyring.scopeName(prefix: prefix)
+    let namespace = keyring.namespace(ofPrefix: prefix)
     for index in indices.dropFirst() {
         let item = try StoredItem(
             key: ItemKey(prefix: prefix, key: "\(index)"),
@@ -87,7 +87,7 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
             expires: expires
         )
         let id = keyring.itemID(item.key)
-        let path = backend.storage.location(of: RecordName(scope: scope, name: id.name))
+        let path = backend.storage.location(of: RecordName(namespace: namespace, name: id.name))
         try create(path, backend.seal(item, id, keyring))
     }
 }
@@ -103,8 +103,8 @@ private func create(_ path: String, _ bytes: [UInt8]) throws {
 
 private func hold(_ directory: String, prefix: String?) throws {
     let backend = EncryptedFileBackend(directory: directory)
-    let scope = try prefix.map { try backend.keys.currentKeyring().scopeName(prefix: $0) }
-    try backend.storage.withLock(on: scope) {
+    let namespace = try prefix.map { try backend.keys.currentKeyring().namespace(ofPrefix: $0) }
+    try backend.storage.holdingTurn(in: namespace) {
         report("held")
         waitForEndOfInput()
     }

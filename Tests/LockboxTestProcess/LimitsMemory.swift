@@ -42,7 +42,7 @@ private func perform(_ operation: String, _ backend: EncryptedFileBackend, _ pre
         return try backend.export(to: file, passphrase: .value("passphrase"), strength: .interactive).exported
     case "removeAll":
         try backend.removeAll(prefix: prefix)
-        return try backend.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).count
+        return try backend.attributes(prefix: prefix, now: nil).count
     default: throw Violation(description: "there is no operation \(operation)")
     }
 }

@@ -62,8 +62,8 @@ import Lockbox
     private func items(_ backend: EncryptedFileBackend) throws -> Set<StoredItem> {
         var items: Set<StoredItem> = []
         for prefix in try backend.prefixes() {
-            for key in try backend.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).keys {
-                items.insert(try #require(try backend.item(for: key, now: ItemAttributes.beforeAnyExpiry)))
+            for key in try backend.attributes(prefix: prefix, now: nil).keys {
+                items.insert(try #require(try backend.item(for: key, now: nil)))
             }
         }
         return items
@@ -150,7 +150,7 @@ import Lockbox
         try backend.write(expired, policy: .addOnly)
         try backend.lock()
         #expect(
-            lockboxError { try backend.item(for: expired.key, now: ItemAttributes.beforeAnyExpiry) }?.name
+            lockboxError { try backend.item(for: expired.key, now: nil) }?.name
                 == "interactionNotAllowed"
         )
         #expect(try restore(backend, policy).imported == 1)
@@ -407,29 +407,23 @@ import Lockbox
         #expect(number > 12)
     }
 
-    /// The first lock that an import takes is for the item that it replaces.
     @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {
         let other = source.backend()
-        try other.write(item("k", "a", .always, text: "theirs"), policy: .addOnly)
+        for key in ["a", "b"] { try other.write(item(key, "a", .always, text: "theirs"), policy: .addOnly) }
         try export(other)
-        let backend = Protected<EncryptedFileBackend?>(nil)
-        let isUp = Protected(false)
-        let own = target.backend(
-            .before(.flock) {
-                guard isUp.withLock({ $0 }) else { return false }
-                let backend = backend.withLock { $0 }
-                #expect(throws: Never.self) { try backend?.lock() }
-                return true
-            }
-        )
+        let own = target.backend()
         try own.setPasscode(.value("1234"), strength: .interactive)
-        try own.write(item("k", text: "mine"), policy: .addOnly)
-        backend.withLock { $0 = own }
-        isUp.withLock { $0 = true }
-        #expect(lockboxError { try restore(own, .replace) }?.name == "interactionNotAllowed")
-        backend.withLock { $0 = nil }
+        for key in ["a", "b"] { try own.write(item(key, text: "mine"), policy: .addOnly) }
+        #expect(
+            lockboxError {
+                try own.importBackup(from: path, passphrase: .value("passphrase"), existing: .replace) { _ in
+                    #expect(throws: Never.self) { try own.lock() }
+                }
+            }?.name == "interactionNotAllowed"
+        )
         try own.unlock(.value("1234"))
-        #expect(try items(own) == [item("k", text: "mine")])
+        let texts = try items(own).map { String(decoding: $0.value.data, as: UTF8.self) }
+        #expect(texts.sorted() == ["mine", "theirs"])
     }
 
     @Test("Promise 2: a killed import loses nothing, and can be run again")

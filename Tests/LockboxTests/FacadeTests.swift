@@ -249,11 +249,11 @@ final class RendezvousBackend: LockboxBackend {
     }
 
     func write(_ item: StoredItem, policy: WritePolicy) {}
-    func item(for key: ItemKey, now: Date) -> StoredItem? { nil }
-    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { nil }
-    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] { [:] }
+    func item(for key: ItemKey, now: Date?) -> StoredItem? { nil }
+    func attributes(for key: ItemKey, now: Date?) -> ItemAttributes? { nil }
+    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] { [:] }
     func prefixes() -> Set<String> { [] }
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) {}
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) {}
     func removeAll(prefix: String) {}
     func removeExpired(prefix: String, now: Date) -> Int { 0 }
 }

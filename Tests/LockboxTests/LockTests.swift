@@ -191,10 +191,10 @@ import Lockbox
     @Test func everyHolderLeavesAnotherCount() throws {
         let path = Path.parent(of: try store.path("k"))
         let lock = URL(fileURLWithPath: path).appendingPathComponent("lock").path
-        let scope = URL(fileURLWithPath: path).lastPathComponent
+        let namespace = URL(fileURLWithPath: path).lastPathComponent
         var counts: Set<[UInt8]> = [try readBytes(lock)]
         for _ in 0..<3 {
-            try store.backend().storage.withLock(on: scope) {}
+            try store.backend().storage.holdingTurn(in: namespace) {}
             let count = try readBytes(lock)
             #expect(counts.insert(count).inserted)
             #expect(count[0].isMultiple(of: 2), "no rename is under way")
@@ -285,7 +285,7 @@ import Lockbox
         try refused.unlock(.value("1234"))
         try refused.changePasscode(to: .value("5678"), strength: .interactive)
         let storage = FileStorage(directory: store.directory)
-        try storage.withLock(on: nil) {
+        try storage.holdingTurn(in: nil) {
             let reader = try Lockbox(keyPrefix: "p", backend: store.backend(lockTimeout: .seconds(5)))
             let start = ContinuousClock.now
             #expect(try reader.unarchiveObject(forKey: "k") == "v")

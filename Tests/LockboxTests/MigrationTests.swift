@@ -69,7 +69,7 @@ import Lockbox
     }
 
     private func bytes(_ key: String) throws -> StoredItem? {
-        try lockbox.backend.item(for: lockbox.itemKey(key), now: ItemAttributes.beforeAnyExpiry)
+        try lockbox.backend.item(for: lockbox.itemKey(key), now: nil)
     }
 
     // MARK: Lockbox 2's items

@@ -76,7 +76,7 @@ import Lockbox
             backend: store.backend(lockTimeout: .seconds(10))
         )
         _ = try waiting.allKeys()
-        try holder.storage.withLock(on: record.scope) {
+        try holder.storage.holdingTurn(in: record.namespace) {
             Thread.detachNewThread(in: group) {
                 #expect(throws: Never.self) { try waiting.archiveObject("new", forKey: "key") }
             }
@@ -89,16 +89,16 @@ import Lockbox
 
     /// Nor is the lock of the folder that was moved the one that others ask for.
     @Test func aLockIsOfTheStoreThatIsThereNow() throws {
-        let scope = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key")).scope
+        let namespace = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key")).namespace
         let storage = store.backend(lockTimeout: .seconds(10)).storage
-        try storage.withLock(on: scope) {}
+        try storage.holdingTurn(in: namespace) {}
         let group = DispatchGroup()
-        try store.backend().storage.withLock(on: scope) {
+        try store.backend().storage.holdingTurn(in: namespace) {
             Thread.detachNewThread(in: group) { [store] in
                 #expect(throws: Never.self) {
-                    try storage.withLock(on: scope) {
+                    try storage.holdingTurn(in: namespace) {
                         let other = store.backend(lockTimeout: .milliseconds(20)).storage
-                        #expect(lockboxError { try other.withLock(on: scope) {} }?.isHeldLock == true)
+                        #expect(lockboxError { try other.holdingTurn(in: namespace) {} }?.isHeldLock == true)
                     }
                 }
             }

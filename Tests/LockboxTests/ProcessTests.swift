@@ -110,7 +110,7 @@ import Lockbox
         })
         let backend = store.backend(calls)
         let record = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
-        try backend.storage.withLock(on: record.scope) {
+        try backend.storage.holdingTurn(in: record.namespace) {
             #expect(isReplaced.withLock { $0 })
             let other = open(path, O_RDWR)
             defer { close(other) }
@@ -146,11 +146,11 @@ import Lockbox
         try lockbox(store).archiveObject("old", forKey: "key")
         let holder = try TestProcess("hold", store.directory, "key")
         holder.waitForOutput()
-        let scope = try URL(fileURLWithPath: store.path("key", prefix: Self.prefix))
+        let namespace = try URL(fileURLWithPath: store.path("key", prefix: Self.prefix))
             .deletingLastPathComponent().lastPathComponent
-        try overwrite("\(store.directory)/tmp/\(scope).1234", [1])
+        try overwrite("\(store.directory)/tmp/\(namespace).1234", [1])
         #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
-        #expect(try store.leftovers() == ["\(scope).1234"])
+        #expect(try store.leftovers() == ["\(namespace).1234"])
         #expect(holder.wait() == 0)
         #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
         #expect(try store.leftovers() == [])

@@ -38,8 +38,8 @@ import Lockbox
     private func items(_ backend: EncryptedFileBackend) throws -> [ItemKey: StoredItem] {
         var items: [ItemKey: StoredItem] = [:]
         for prefix in try backend.prefixes() {
-            for key in try backend.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).keys {
-                items[key] = try backend.item(for: key, now: ItemAttributes.beforeAnyExpiry)
+            for key in try backend.attributes(prefix: prefix, now: nil).keys {
+                items[key] = try backend.item(for: key, now: nil)
             }
         }
         return items

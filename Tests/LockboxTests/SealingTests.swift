@@ -163,7 +163,7 @@ import Lockbox
                 try keyring.itemID(ItemKey(prefix: one, key: one))
                     == keyring.itemID(ItemKey(prefix: other, key: other))
             )
-            #expect(keyring.scopeName(prefix: one) == keyring.scopeName(prefix: other))
+            #expect(keyring.namespace(ofPrefix: one) == keyring.namespace(ofPrefix: other))
         }
         #expect(
             try keyring.itemID(ItemKey(prefix: "a.b", key: "c"))

@@ -41,7 +41,7 @@ import Lockbox
     }
 
     private func all(_ backend: any LockboxBackend) throws -> Set<StoredItem> {
-        let now = ItemAttributes.beforeAnyExpiry
+        let now: Date? = nil
         return Set(
             try backend.prefixes().flatMap { prefix in
                 try backend.attributes(prefix: prefix, now: now).keys.compactMap {
@@ -187,13 +187,13 @@ import Lockbox
         let probe = try StoredItem(key: key, value: value, modified: date, expires: date)
         try destination.write(probe, policy: .replace)
         #expect(try source.moveItems(to: destination).isComplete)
-        #expect(try destination.item(for: key, now: ItemAttributes.beforeAnyExpiry) == nil)
+        #expect(try destination.item(for: key, now: nil) == nil)
 
         let left = Protected<[ItemAttributes]>([])
         let watching = Hooked(
             wrapped: source,
             beforeReading: { [destination] in
-                let now = ItemAttributes.beforeAnyExpiry
+                let now: Date? = nil
                 let probes = try? destination.attributes(prefix: "\0transfer", now: now)
                 left.withLock { $0 += probes?.values.map(\.self) ?? [] }
             }
@@ -265,21 +265,21 @@ struct Hooked: LockboxBackend {
     var afterUpdating: @Sendable () -> Void = {}
     var forgetsUpdates = false
 
-    func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
+    func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         beforeReading()
         return try wrapped.value(for: key, now: now)
     }
 
     func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
-    func item(for key: ItemKey, now: Date) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
-    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
+    func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try wrapped.attributes(for: key, now: now)
     }
-    func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes] {
+    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         try wrapped.attributes(prefix: prefix, now: now)
     }
     func prefixes() throws -> Set<String> { try wrapped.prefixes() }
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         if forgetsUpdates { return _ = try change(nil) }
         try wrapped.update(key, now: now, change)
         afterUpdating()

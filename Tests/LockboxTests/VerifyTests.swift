@@ -27,7 +27,7 @@ import Lockbox
         return report
     }
 
-    private func found(_ report: VerifyReport) -> [String: VerifyReport.Kind] {
+    private func found(_ report: VerifyReport) -> [String: StoreFinding.Kind] {
         Dictionary(report.findings.map { ($0.location, $0.kind) }) { $1 }
     }
 

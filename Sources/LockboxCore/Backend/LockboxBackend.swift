@@ -2,6 +2,10 @@ import LockboxPlatform
 
 /// Where items are kept: the seam between ``Lockbox`` and what stores for it.
 ///
+/// A backend must have five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``, ``update(_:now:_:)``
+/// and ``remove(_:)``. All others have a default that is made of these, and that a backend may replace by something quicker.
+/// What a backend can do besides is a protocol of its own: ``LockableBackend``, ``VerifiableBackend``.
+///
 /// Keys, values and attributes arrive checked: see ``ItemKey``, ``ArchivedValue`` and ``ItemAttributes``. What a
 /// backend must do with them:
 ///
@@ -10,10 +14,10 @@ import LockboxPlatform
 ///    backend is shared by processes, sees the new item. If it throws, the old item is still
 ///    there; or the new one, if it was only the proof of its durability that failed.
 /// 3. **A read changes nothing**, whether it succeeds or fails.
-/// 4. **An item that is expired at `now` is absent** for every call that takes a date, and for the policy of a
-///    write, whose date is the new item's ``ItemAttributes/modified``. Its data goes when it is overwritten or
-///    removed, or with ``removeExpired(prefix:now:)``, never by itself. ``ItemAttributes/beforeAnyExpiry`` sees every item.
-/// 5. **Keys are equal as ``ItemKey`` says**, and prefixes are strangers to each other.
+/// 4. **An item that is expired at `now` is absent.** If `now` is nil, expired items are found, too. The policy of a write goes
+///    by the new item's ``ItemAttributes/modified``. An expired item's data goes when it is overwritten or removed, or with
+///    ``removeExpired(prefix:now:)``, never by itself.
+/// 5. **Keys are equal as ``ItemKey`` says**, and prefixes are independent of each other.
 /// 6. **A replace keeps the item's ``ItemAttributes/created``** date, unless the item it replaces is absent or
 ///    cannot be read.
 /// 7. **Removing what is not there succeeds.** What is damaged or locked can be removed.
@@ -22,60 +26,26 @@ import LockboxPlatform
 ///
 /// `LockboxTesting` has a conformance suite that holds a backend to this, in a few lines of its author's tests.
 public protocol LockboxBackend: Sendable {
-    /// Stores `item`.
-    ///
-    /// - Parameters:
-    ///   - item: Key, value and attributes. Its ``ItemAttributes/modified`` is the date of the write.
-    ///   - policy: What to do if the key is taken, or is not.
-    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)`` as `policy` says;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
-    func write(_ item: StoredItem, policy: WritePolicy) throws
+    // MARK: Required
 
-    /// The whole item, value and attributes of one and the same write; or nil if it is absent at `now`.
+    /// Returns the whole item, value and attributes of one and the same write; or nil if it is absent at `now`.
     ///
     /// - Parameters:
     ///   - key: Which item.
-    ///   - now: An item that is expired then is absent.
+    ///   - now: An item that is expired then is absent; nil, none is.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
     ///   read.
-    func item(for key: ItemKey, now: Date) throws -> StoredItem?
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem?
 
-    /// The value alone; or nil if the item is absent at `now`. By default, ``item(for:now:)``'s.
-    ///
-    /// - Parameters:
-    ///   - key: Which item.
-    ///   - now: An item that is expired then is absent.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
-    ///   read.
-    func value(for key: ItemKey, now: Date) throws -> ArchivedValue?
-
-    /// The attributes alone, without opening the value; or nil if the item is absent at `now`.
-    ///
-    /// - Parameters:
-    ///   - key: Which item. It may be locked.
-    ///   - now: An item that is expired then is absent.
-    /// - Throws: ``LockboxError`` if they cannot be read.
-    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes?
-
-    /// The attributes of every item of `prefix` that is there at `now`.
+    /// Returns the attributes of every item of `prefix` that is there at `now`.
     ///
     /// - Parameters:
     ///   - prefix: Whose items.
-    ///   - now: Items that are expired then are absent.
+    ///   - now: Items that are expired then are absent; nil, none is.
     /// - Throws: ``LockboxError`` if those of one item cannot be read.
-    func attributes(prefix: String, now: Date) throws -> [ItemKey: ItemAttributes]
+    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes]
 
-    /// Hands the attributes of every item of `prefix` that is there at `now` to `body`, without keeping those of all in memory. By
-    /// default those of ``attributes(prefix:now:)``.
-    ///
-    /// - Parameters:
-    ///   - prefix: Whose items.
-    ///   - now: Items that are expired then are absent.
-    ///   - body: Is called with one item after the other, in no order. It may use the backend. What it throws is thrown on.
-    /// - Throws: ``LockboxError`` if those of one item cannot be read.
-    func forEachItem(prefix: String, now: Date, _ body: (ItemKey, ItemAttributes) throws -> Void) throws
-
-    /// Every prefix that has items, expired ones included. Not those that begin with a NUL: they are Lockbox's own.
+    /// Returns every prefix that has items, expired ones included. Not those that begin with a NUL: they are Lockbox's own.
     ///
     /// - Throws: ``LockboxError`` if they cannot be read.
     func prefixes() throws -> Set<String>
@@ -84,13 +54,13 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Parameters:
     ///   - key: Which item.
-    ///   - now: An item that is expired then is absent.
+    ///   - now: An item that is expired then is absent; nil, none is.
     ///   - change: Gets the item, or nil if it is absent, and returns what is to be there instead, nil for nothing, with
-    ///     its dates as they are to be. Where nothing has been stored yet it may be called twice. It may
-    ///     use the backend for items of other prefixes, but not of this one. What it throws is thrown on, and the item does
-    ///     not change.
+    ///     its dates as they are to be. **It may be called again**, if another writer has come between, with what is there
+    ///     then; only what the last call returns is stored. It may use the backend for items of other prefixes, but not of
+    ///     this one. What it throws is rethrown, and the item does not change.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked.
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws
 
     /// Removes an item, if it is there.
     ///
@@ -98,13 +68,54 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if it cannot be removed.
     func remove(_ key: ItemKey) throws
 
-    /// Removes every item of `prefix`, expired and damaged ones too.
+    // MARK: With a default
+
+    /// Stores `item`. By default with ``update(_:now:_:)``, which cannot replace an item that cannot be read.
+    ///
+    /// - Parameters:
+    ///   - item: Key, value and attributes. Its ``ItemAttributes/modified`` is the date of the write.
+    ///   - policy: What to do if the key is taken, or is not.
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)`` as `policy` says;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
+    func write(_ item: StoredItem, policy: WritePolicy) throws
+
+    /// Returns the value alone; or nil if the item is absent at `now`. By default ``item(for:now:)``'s.
+    ///
+    /// - Parameters:
+    ///   - key: Which item.
+    ///   - now: An item that is expired then is absent; nil, none is.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
+    ///   read.
+    func value(for key: ItemKey, now: Date?) throws -> ArchivedValue?
+
+    /// Returns the attributes alone, also of an item that is locked; or nil if the item is absent at `now`. By default those
+    /// of ``item(for:now:)``, which a locked item does not give.
+    ///
+    /// - Parameters:
+    ///   - key: Which item.
+    ///   - now: An item that is expired then is absent; nil, none is.
+    /// - Throws: ``LockboxError`` if they cannot be read.
+    func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes?
+
+    /// Calls `body` with the attributes of every item of `prefix` that is there at `now`. By default with those of
+    /// ``attributes(prefix:now:)``, which are all in memory meanwhile.
+    ///
+    /// - Parameters:
+    ///   - prefix: Whose items.
+    ///   - now: Items that are expired then are absent; nil, none is.
+    ///   - body: Is called with one item after the other, in no order. It may use the backend. What it throws is rethrown.
+    /// - Throws: ``LockboxError`` if those of one item cannot be read.
+    func forEachItem(prefix: String, now: Date?, _ body: (ItemKey, ItemAttributes) throws -> Void) throws
+
+    /// Removes every item of `prefix`, expired and damaged ones too. By default one after the other, as
+    /// ``attributes(prefix:now:)`` names them.
     ///
     /// - Parameter prefix: Whose items.
     /// - Throws: ``LockboxError`` if not all could be removed.
     func removeAll(prefix: String) throws
 
-    /// Removes the items of `prefix` that are expired at `now`, and returns how many those were.
+    /// Removes the items of `prefix` that are expired at `now`, and returns how many those were. By default one after the
+    /// other.
     ///
     /// - Parameters:
     ///   - prefix: Whose items.
@@ -112,44 +123,4 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if not all could be removed.
     @discardableResult
     func removeExpired(prefix: String, now: Date) throws -> Int
-}
-
-extension LockboxBackend {
-    /// The items of ``attributes(prefix:now:)``, all of which are in memory meanwhile.
-    ///
-    /// - Parameters:
-    ///   - prefix: Whose items.
-    ///   - now: Items that are expired then are absent.
-    ///   - body: Is called with one item after the other. What it throws is thrown on.
-    /// - Throws: What ``attributes(prefix:now:)`` throws.
-    public func forEachItem(prefix: String, now: Date, _ body: (ItemKey, ItemAttributes) throws -> Void)
-        throws
-    {
-        for (key, attributes) in try attributes(prefix: prefix, now: now) { try body(key, attributes) }
-    }
-
-    /// The value of ``item(for:now:)``: the whole item is read for it.
-    ///
-    /// - Parameters:
-    ///   - key: Which item.
-    ///   - now: An item that is expired then is absent.
-    /// - Throws: What ``item(for:now:)`` throws.
-    public func value(for key: ItemKey, now: Date) throws -> ArchivedValue? {
-        try item(for: key, now: now)?.value
-    }
-
-    /// Moves an item to another class.
-    ///
-    /// - Parameters:
-    ///   - accessibility: The class that it is to have.
-    ///   - key: Which item.
-    ///   - now: Becomes its ``ItemAttributes/modified``. An item that is expired then is absent.
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if it is absent; what ``update(_:now:_:)`` throws.
-    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
-        try update(key, now: now) { old in
-            guard let old else { throw LockboxError.itemNotFound(key: key.key) }
-            let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
-            return StoredItem(key: old.key, value: old.value, checked: attributes)
-        }
-    }
 }

@@ -7,7 +7,7 @@ struct Transfer {
     let policy: ImportPolicy
 
     /// Expired items go along: they are not ours to drop.
-    private let now = ItemAttributes.beforeAnyExpiry
+    private let now: Date? = nil
     /// In the destination an expired item is in nobody's way.
     private let today = Date()
 

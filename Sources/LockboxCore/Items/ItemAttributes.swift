@@ -74,14 +74,12 @@ public struct ItemAttributes: Sendable, Hashable {
         self.format = format
     }
 
-    /// A date before every expiry there can be: a call that is given this as `now` sees every item.
-    public static let beforeAnyExpiry = Date(timeIntervalSinceReferenceDate: -.infinity)
-
     /// Whether the item reads as absent at `now`: from ``expires`` on, that instant included.
     ///
-    /// - Parameter now: The date to go by.
-    public func isExpired(at now: Date) -> Bool {
-        expires.map { $0 <= now } ?? false
+    /// - Parameter now: The date to go by. Nil: never expired.
+    public func isExpired(at now: Date?) -> Bool {
+        guard let now, let expires else { return false }
+        return expires <= now
     }
 
     /// The same attributes but for those given.

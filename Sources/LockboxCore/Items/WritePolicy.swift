@@ -13,3 +13,14 @@ public enum WritePolicy: Sendable, Hashable, CaseIterable {
     /// `SecItemUpdate`.
     case updateOnly
 }
+
+extension WritePolicy {
+    /// Throws if a write under this policy must not go on.
+    package func check(key: String, exists: Bool) throws(LockboxError) {
+        switch (self, exists) {
+        case (.addOnly, true): throw LockboxError.duplicateItem(key: key)
+        case (.updateOnly, false): throw LockboxError.itemNotFound(key: key)
+        default: break
+        }
+    }
+}

@@ -7,7 +7,7 @@ extension Lockbox {
     /// cannot be read exactly is not guessed at: it stays as it is, and the report names it. It is remembered, where no
     /// key of an app can be, which items are done: the next run does not touch them, and looks again for those that
     /// were refused or absent. Interrupted at any point, the next run completes it. Of several processes that run it at once, one does
-    /// it; the others wait up to 30 seconds for it.
+    /// it, and the others wait for it. If it was killed, or does nothing for five seconds, the next one takes over.
     ///
     /// An item of the new form is never overwritten.
     ///

@@ -9,6 +9,14 @@ package struct MigrationRecord: Codable {
     private var version = Self.version
     /// Old keys.
     package var done: Set<String> = []
+    /// Who is at work, if anybody is.
+    var runner: Runner?
+
+    struct Runner: Codable, Hashable {
+        let id: UInt64
+        /// Changes as long as the runner is at work.
+        var beat: UInt64
+    }
 
     init() {}
 

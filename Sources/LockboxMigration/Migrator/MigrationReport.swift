@@ -1,7 +1,7 @@
 import LockboxCore
 
 /// What ``Lockbox/migrate(_:dryRun:progress:)-method`` did, or would do.
-public struct MigrationReport: Sendable {
+public struct MigrationReport: StoreReport {
     /// What became of an item.
     public enum Outcome: Sendable, Hashable {
         /// It is stored in the new form, and gone from where it was unless that was to stay.
@@ -33,8 +33,13 @@ public struct MigrationReport: Sendable {
         return refused
     }
 
-    /// Whether the next run has nothing to do.
-    public var isComplete: Bool { refused.isEmpty }
+    /// The items that were left as they were. A migration without any is complete: the next run has nothing to do.
+    public var findings: [StoreFinding] {
+        refused.sorted { $0.key < $1.key }.map { key, refusal in
+            let location = "the item for the key \(String(reflecting: key))"
+            return StoreFinding(kind: .damaged, location: location, reason: refusal.description)
+        }
+    }
 
     /// What became of the item with this old key; nil if the migration has none of it.
     ///

@@ -22,25 +22,22 @@ struct MigrationRun {
 
     func perform(_ progress: (StoreProgress) -> Void) throws -> MigrationReport {
         guard let marker else {
-            return report(MigrationRecord(), try migrate(except: [], progress), isDryRun: false)
+            return report(MigrationRecord(), try migrate(except: [], nil, progress), isDryRun: false)
         }
         let record = try self.record(marker)
         if isDone(record) { return report(record, [:], isDryRun: false) }
         let preview = try outcomes(except: record)
         if !preview.values.contains(where: \.isDone) { return report(record, preview, isDryRun: false) }
-        try makeRecord(marker)
-        var report: MigrationReport?
-        // The record's update keeps other processes out meanwhile.
-        try lockbox.backend.update(marker, now: now) { old in
-            var record = try MigrationRecord(old?.value, marker)
-            let before = record
-            let outcomes = try migrate(except: record.done, progress)
-            // What is absent may come, say from a disk that is not there yet.
-            record.done.formUnion(outcomes.filter { $0.value.isDone }.keys)
-            report = self.report(before, outcomes, isDryRun: false)
-            return try record.item(marker, now: now)
+        let claim = try MigrationClaim(marker, lockbox.backend, now: now)
+        let outcomes: [String: MigrationReport.Outcome]
+        do { outcomes = try migrate(except: claim.record.done, claim, progress) } catch {
+            // The next one need not wait.
+            try? claim.release()
+            throw error
         }
-        return report ?? self.report(record, [:], isDryRun: false)
+        // What is absent may come, say from a disk that is not there yet.
+        try claim.release(done: outcomes.filter { $0.value.isDone }.keys)
+        return report(claim.record, outcomes, isDryRun: false)
     }
 
     func dryRun() throws -> MigrationReport {
@@ -56,12 +53,6 @@ struct MigrationRun {
 
     private func record(_ marker: ItemKey) throws -> MigrationRecord {
         try MigrationRecord(lockbox.backend.value(for: marker, now: now), marker)
-    }
-
-    /// First of all there has to be a record, and with it a store: what is not there cannot be locked.
-    private func makeRecord(_ marker: ItemKey) throws {
-        let record = try MigrationRecord().item(marker, now: now)
-        do { try lockbox.backend.write(record, policy: .addOnly) } catch LockboxError.duplicateItem {}
     }
 
     private func isDone(_ record: MigrationRecord) -> Bool {
@@ -182,6 +173,7 @@ struct MigrationRun {
 
     private func migrate(
         except done: Set<String>,
+        _ claim: MigrationClaim?,
         _ progress: (StoreProgress) -> Void
     ) throws -> [String: MigrationReport.Outcome] {
         let source = try migration.source.open(lockbox, now)
@@ -189,11 +181,13 @@ struct MigrationRun {
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: LegacyItem] = [:]
         for (index, (key, step)) in steps.enumerated() {
+            try claim?.renew()
             outcomes[key] = try write(step)
             if case .move(let old, _) = step, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
         if !migration.keepsOldItems, !moved.isEmpty {
+            try claim?.renew()
             for key in try source.remove(moved) { outcomes[key] = .refused(.changed) }
         }
         return outcomes
@@ -226,7 +220,7 @@ struct MigrationRun {
 
     /// The old item goes only after the new one has been read.
     private func verify(_ new: StoredItem) throws {
-        let stored = try lockbox.backend.value(for: new.key, now: ItemAttributes.beforeAnyExpiry)
+        let stored = try lockbox.backend.value(for: new.key, now: nil)
         guard stored == new.value else {
             throw LockboxError.corrupt(
                 record: "the item for the key \(String(reflecting: new.key.key))",

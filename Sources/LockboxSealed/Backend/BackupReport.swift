@@ -1,16 +1,19 @@
 import LockboxCore
 
 /// What ``SealedBackend/export(to:passphrase:prefix:strength:progress:)`` wrote.
-public struct ExportReport: Sendable {
+public struct ExportReport: StoreReport, Equatable {
     /// How many items are in the backup.
     public internal(set) var exported = 0
 
     /// The items of the `ThisDeviceOnly` classes, which are not.
     public internal(set) var leftOut: [ItemKey] = []
+
+    /// None: an item that cannot be read ends the export.
+    public var findings: [StoreFinding] { [] }
 }
 
 /// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` did.
-public struct ImportReport: Sendable {
+public struct ImportReport: StoreReport, Equatable {
     /// How many items were written.
     public internal(set) var imported = 0
 
@@ -19,4 +22,7 @@ public struct ImportReport: Sendable {
 
     /// The items of the store that were kept against the backup's.
     public internal(set) var kept: [ItemKey] = []
+
+    /// None: nothing is imported unless everything can be.
+    public var findings: [StoreFinding] { [] }
 }

@@ -1,7 +1,7 @@
 import LockboxCore
 
 /// What ``SealedBackend/rotateKeys(progress:)`` did.
-public struct RotationReport: Sendable {
+public struct RotationReport: StoreReport {
     /// How many items were sealed under the new keys.
     public internal(set) var resealed = 0
 
@@ -9,6 +9,8 @@ public struct RotationReport: Sendable {
     /// are kept.
     public internal(set) var unreadable: [String: LockboxError] = [:]
 
-    /// Whether the old keys are gone.
-    public var isComplete: Bool { unreadable.isEmpty }
+    /// The items that could not be read. Complete is a rotation without any: the old keys are gone.
+    public var findings: [StoreFinding] {
+        unreadable.sorted { $0.key < $1.key }.map { StoreFinding($0.value, $0.key) }
+    }
 }

@@ -44,9 +44,9 @@ extension SealedBackend {
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let scopes = try keys.keyring(creating: false).map { try items($0, prefix: prefix) } ?? []
-        let total = scopes.reduce(0) { $0 + $1.count }
-        for (number, place) in scopes.joined().enumerated() {
+        let namespaces = try keys.keyring(creating: false).map { try items($0, prefix: prefix) } ?? []
+        let total = namespaces.reduce(0) { $0 + $1.count }
+        for (number, place) in namespaces.joined().enumerated() {
             try export(place, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
             }
@@ -65,9 +65,11 @@ extension SealedBackend {
     }
 
     private func items(_ keyring: Keyring, prefix: String?) throws -> [ItemRecords] {
-        let chosen = prefix.map(keyring.scopeName)
-        let scopes = try storage.scopes().filter { chosen == nil ? keyring.isScopeName($0) : $0 == chosen }
-        return try scopes.map { try items(scope: $0) }
+        let chosen = prefix.map { keyring.namespace(ofPrefix: $0) }
+        let namespaces = try storage.namespaces().filter {
+            chosen == nil ? keyring.owns(namespace: $0) : $0 == chosen
+        }
+        return try namespaces.map { try items(in: $0) }
     }
 
     private func export(
@@ -79,7 +81,7 @@ extension SealedBackend {
         guard let metadata = try metadata(place, keyring) else { return }  // removed meanwhile
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
         if metadata.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(metadata.key) }
-        guard let item = try item(for: metadata.key, now: ItemAttributes.beforeAnyExpiry) else { return }
+        guard let item = try item(for: metadata.key, now: nil) else { return }
         // It may have been moved to another class meanwhile.
         if item.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(item.key) }
         try write(item, UInt64(report.exported))
@@ -147,7 +149,7 @@ extension SealedBackend {
 
     private func standing(_ item: StoredItem, _ today: Date) throws -> Standing {
         do {
-            guard let old = try self.item(for: item.key, now: ItemAttributes.beforeAnyExpiry) else {
+            guard let old = try self.item(for: item.key, now: nil) else {
                 return .absent
             }
             if old == item { return .same }

@@ -19,9 +19,9 @@ extension SealedBackend {
         let keyring = try keys.currentKeyring()
         var report = RotationReport()
         var left: [String: LockboxError] = [:]
-        let scopes = try allItems(keyring)
-        let total = scopes.reduce(0) { $0 + $1.count }
-        for (index, item) in scopes.joined().enumerated() {
+        let namespaces = try allItems(keyring)
+        let total = namespaces.reduce(0) { $0 + $1.count }
+        for (index, item) in namespaces.joined().enumerated() {
             do {
                 if try reseal(item) { report.resealed += 1 }
             } catch let error as LockboxError {
@@ -47,27 +47,9 @@ extension SealedBackend {
         return report
     }
 
-    /// Every item of the store. A writer that began with the old keys of a rotation has finished when its scope's lock is had;
-    /// one that begins later has the new ones. So no item under old keys is missing here.
+    /// Every item of the store. A commit that found the keybag as it was before the rotation is waited for; one that begins
+    /// later has the new keys. So no item under old keys is missing here.
     private func allItems(_ keyring: Keyring) throws -> [ItemRecords] {
-        try storage.scopes().filter(keyring.isScopeName).map { scope in
-            try storage.withLock(on: scope) { try items(scope: scope) }
-        }
-    }
-
-    /// False if there is nothing to be done.
-    private func reseal(_ place: ItemRecord) throws -> Bool {
-        try storage.withLock(on: place.record.scope) {
-            let keyring = try keys.currentKeyring()
-            var item: StoredItem?
-            let isThere = try read(place, keyring, upTo: .max) {
-                item = try ItemEnvelope.openItem($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
-            }
-            guard isThere, let item else { return false }
-            // Not before it has been opened: a damaged header can name any keys.
-            if try seal(of: place)?.epoch == keyring.epoch { return false }
-            try storage.replace(place.record, seal(item, place.id, keyring))
-            return true
-        }
+        try storage.namespaces().filter(keyring.owns).map { try items(in: $0, waitingForCommits: true) }
     }
 }

@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxFiles
 
-extension SealedBackend {
+extension SealedBackend: VerifiableBackend {
     /// Looks at everything in the store, and changes nothing.
     ///
     /// The values of classes that are locked are not opened; their number is in the report.
@@ -11,16 +11,16 @@ extension SealedBackend {
     /// - Throws: ``LockboxError`` if the storage cannot be read at all. What is wrong with its contents is in the report.
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
-        report.findings = try storage.strays()
+        report.findings = try (storage as? any InspectableStorage)?.findings() ?? []
         let keyring: Keyring?
         do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
             report.add(error, try keybagLocation(error))
             return report
         }
         guard let keyring else { return report }
-        let scopes = try scopes(keyring, &report)
-        let total = scopes.reduce(0) { $0 + $1.count }
-        for (number, place) in scopes.joined().enumerated() {
+        let namespaces = try namespaces(keyring, &report)
+        let total = namespaces.reduce(0) { $0 + $1.count }
+        for (number, place) in namespaces.joined().enumerated() {
             try verify(place, keyring, &report)
             progress(StoreProgress(completed: number + 1, total: total))
         }
@@ -28,26 +28,26 @@ extension SealedBackend {
     }
 
     /// Every item of the store. What else there is, is reported.
-    private func scopes(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
-        var scopes: [ItemRecords] = []
-        for scope in try storage.scopes() {
-            guard keyring.isScopeName(scope) else {
-                report.add(.foreign, scope, "it is no folder of this store")
+    private func namespaces(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
+        var found: [ItemRecords] = []
+        for namespace in try storage.namespaces() {
+            guard keyring.owns(namespace: namespace) else {
+                report.add(.foreign, namespace, "it is no folder of this store")
                 continue
             }
-            do { scopes.append(try items(scope: scope, reporting: &report)) } catch let error as LockboxError
+            do { found.append(try items(in: namespace, reporting: &report)) } catch let error as LockboxError
             {
-                report.add(error, scope)
+                report.add(error, namespace)
             }
         }
-        return scopes
+        return found
     }
 
-    private func items(scope: String, reporting report: inout VerifyReport) throws -> ItemRecords {
-        var items = ItemRecords(scope: scope)
-        try storage.forEachName(in: scope) { name in
+    private func items(in namespace: String, reporting report: inout VerifyReport) throws -> ItemRecords {
+        var items = ItemRecords(namespace: namespace)
+        try storage.forEachName(in: namespace, waitingForCommits: false) { name in
             if let id = RecordID(name: name) { return items.ids.append(id) }
-            let record = RecordName(scope: scope, name: name)
+            let record = RecordName(namespace: namespace, name: name)
             report.add(.foreign, storage.location(of: record), "it is no item")
         }
         return items
@@ -68,7 +68,12 @@ extension SealedBackend {
         guard try metadata(place, keyring) != nil else { return }  // removed meanwhile
         do {
             _ = try read(place, keyring, upTo: .max) {
-                _ = try ItemEnvelope.openValue($0, id: $1, keyring: $2, now: ItemAttributes.beforeAnyExpiry)
+                _ = try ItemEnvelope.openValue(
+                    $0.bytes,
+                    id: $1,
+                    keyring: $2,
+                    now: nil
+                )
             }
         } catch LockboxError.interactionNotAllowed {
             report.locked += 1
@@ -81,7 +86,7 @@ extension SealedBackend {
         var other = false
         do {
             _ = try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
-                other = ItemHeader.storeID($0).map { $0 != keyring.storeID } ?? false
+                other = ItemHeader.storeID($0.bytes).map { $0 != keyring.storeID } ?? false
             }
         } catch is LockboxError {
             return false
@@ -100,15 +105,11 @@ extension SealedBackend {
 }
 
 extension VerifyReport {
-    mutating func add(_ kind: Kind, _ location: String, _ reason: String) {
-        findings.append(Finding(kind: kind, location: location, reason: reason))
+    mutating func add(_ kind: StoreFinding.Kind, _ location: String, _ reason: String) {
+        findings.append(StoreFinding(kind: kind, location: location, reason: reason))
     }
 
     mutating func add(_ error: LockboxError, _ location: String) {
-        switch error {
-        case .unsafePermissions(let path, let reason): add(.unsafePermissions, path, reason)
-        case .deviceKeyMismatch(let path): add(.foreign, path, error.description)
-        default: add(.damaged, location, error.description)
-        }
+        findings.append(StoreFinding(error, location))
     }
 }

@@ -87,12 +87,12 @@ final class Directory: Sendable {
 
     // MARK: Files
 
-    /// Hands at most `limit` bytes of a file, checked, to `body`. False if it is not there.
-    func readFile(
+    /// Hands `limit` bytes of a file, checked, to `body`, and as many as its revision is made of. False if it is not there.
+    func readRecord(
         _ name: String,
         upTo limit: Int,
         maximum: Int,
-        _ body: (UnsafeMutableRawBufferPointer) throws -> Void
+        _ body: (RecordContents) throws -> Void
     ) throws -> Bool {
         let result = calls.open(name, at: descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return false }
@@ -102,13 +102,23 @@ final class Directory: Sendable {
         guard size <= maximum else {
             throw LockboxError.corrupt(record: filePath(name), reason: "it is larger than such a file can be")
         }
-        let count = min(size, limit)
+        let count = min(size, max(limit, RecordRevision.prefixLength))
         try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
             if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
                 throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
             }
-            try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+            let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            try body(RecordContents(bytes: bytes, length: size))
         }
+        return true
+    }
+
+    /// Whether there is something of that name, whatever it is.
+    func holds(_ name: String) throws -> Bool {
+        var status = stat()
+        let result = calls.stat(name, at: descriptor, &status)
+        if result == -Int(ENOENT) { return false }
+        try check(result, "stat", filePath(name))
         return true
     }
 
@@ -155,6 +165,9 @@ final class Directory: Sendable {
         let result = calls.unlink(name, at: descriptor)
         if result != -Int(ENOENT) { try check(result, "unlink", filePath(name)) }
     }
+
+    /// Removes a temporary file, if that can be done.
+    func remove(_ name: String) { _ = calls.unlink(name, at: descriptor) }
 
     /// Makes what was created, renamed or removed in this folder survive a power cut.
     func synchronize() throws {

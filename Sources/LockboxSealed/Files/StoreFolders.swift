@@ -18,9 +18,9 @@ final class StoreFolders: Sendable {
 
     enum Place: Hashable {
         case root, temporary, items
-        case scope(String)
+        case namespace(String)
 
-        init(scope: String?) { self = scope.map(Place.scope) ?? .root }
+        init(namespace: String?) { self = namespace.map(Place.namespace) ?? .root }
     }
 
     init(directory: String, calls: SystemCalls) {
@@ -79,7 +79,7 @@ final class StoreFolders: Sendable {
             return root
         case .items: return try folder(.root, creating: creating)?.directory("items", creating: creating)
         case .temporary: return try folder(.root, creating: creating)?.directory("tmp", creating: creating)
-        case .scope(let name):
+        case .namespace(let name):
             return try folder(.items, creating: creating)?.directory(name, creating: creating)
         }
     }
@@ -147,7 +147,7 @@ final class StoreFolders: Sendable {
         case .root: return folder === root
         case .items: return try isInPlace(folder, "items", at: root.descriptor)
         case .temporary: return try isInPlace(folder, "tmp", at: root.descriptor)
-        case .scope(let name): return try isInPlace(folder, "items/\(name)", at: root.descriptor)
+        case .namespace(let name): return try isInPlace(folder, "items/\(name)", at: root.descriptor)
         }
     }
 

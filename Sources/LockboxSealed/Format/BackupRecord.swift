@@ -122,7 +122,7 @@ enum BackupRecord {
                 let valueBytes = reader.readBytes(reader.remaining)
             else { break }
             let metadata = try ItemMetadata(metadataBytes, accessibility: accessibility)
-            guard let value = try ItemValue.read(valueBytes, now: ItemAttributes.beforeAnyExpiry) else {
+            guard let value = try ItemValue.read(valueBytes, now: nil) else {
                 break
             }
             return .item(StoredItem(key: metadata.key, value: value, checked: metadata.attributes))

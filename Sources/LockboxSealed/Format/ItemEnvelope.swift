@@ -74,7 +74,7 @@ enum ItemEnvelope {
         _ record: UnsafeMutableRawBufferPointer,
         id: RecordID,
         keyring: Keyring,
-        now: Date
+        now: Date?
     ) throws -> ArchivedValue? {
         let header = try header(of: record, keyring)
         let plaintext = try open(
@@ -116,7 +116,7 @@ enum ItemEnvelope {
         _ record: UnsafeMutableRawBufferPointer,
         id: RecordID,
         keyring: Keyring,
-        now: Date
+        now: Date?
     ) throws -> StoredItem? {
         // The metadata's box is part of what the value's authenticates: the value goes first.
         guard let value = try openValue(record, id: id, keyring: keyring, now: now) else { return nil }

@@ -22,14 +22,14 @@ enum ItemValue {
     }
 
     /// Nil if the value is expired at `now`.
-    static func read(_ plaintext: UnsafeRawBufferPointer, now: Date) throws -> ArchivedValue? {
+    static func read(_ plaintext: UnsafeRawBufferPointer, now: Date?) throws -> ArchivedValue? {
         var reader = ByteReader(plaintext)
         guard let format = reader.read(UInt8.self), reader.skipZeros(3),
             let length = reader.read(UInt32.self), let expires = reader.readDouble(),
             let data = reader.readBytes(Int(length)),
             plaintext.count == Padding.bucket(headerLength + Int(length))
         else { throw RecordFault.malformed("its value is not well-formed") }
-        if expires <= now.timeIntervalSinceReferenceDate { return nil }
+        if let now, expires <= now.timeIntervalSinceReferenceDate { return nil }
         return try ArchivedValue(
             data: data.isEmpty ? Data() : Data(bytes: data.baseAddress!, count: data.count),
             format: ValueFormat(rawValue: format)

@@ -8,11 +8,11 @@ extension KeyStore {
         _ = try keyring(creating: true)
         guard try current().keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
         let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
-        try rewrite { opened in
+        try rewrite { opened, device in
             guard opened.keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
             let slot = Keyring.Slot(.classKey(.whenPasscodeSetThisDeviceOnly), opened.keybag.epoch)
             let keys = opened.keyring.keys { _ in true } + [(slot, try .random())]
-            return (block, keys, key)
+            return try NextKeybag(opened.keybag, block, keys, key, device)
         }
     }
 
@@ -20,17 +20,18 @@ extension KeyStore {
     func changePasscode(to passcode: Passcode, strength: PasscodeStrength) throws {
         try checkIsUnlocked()
         let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
-        try rewrite { opened in
+        try rewrite { opened, device in
             try check(isUnlocked: opened)
-            return (block, opened.keyring.keys { _ in true }, key)
+            return try NextKeybag(opened.keybag, block, opened.keyring.keys { _ in true }, key, device)
         }
     }
 
     func removePasscode() throws {
         try checkIsUnlocked()
-        try rewrite { opened in
+        try rewrite { opened, device in
             try check(isUnlocked: opened)
-            return (nil, opened.keyring.keys { $0 != .classKey(.whenPasscodeSetThisDeviceOnly) }, nil)
+            let keys = opened.keyring.keys { $0 != .classKey(.whenPasscodeSetThisDeviceOnly) }
+            return try NextKeybag(opened.keybag, nil, keys, nil, device)
         }
     }
 
@@ -49,88 +50,115 @@ extension KeyStore {
     /// Adds new keys for every class, under which items are sealed from now on; unless a rotation is under way, which
     /// is to be carried on.
     func beginRotation() throws {
-        try changes.withLock {
-            try storage.withLock(on: nil) {
-                let opened = try current()
-                let hasPasscode = opened.keybag.passcode != nil
-                // Without it the store is locked, or another process has changed the passcode since this one unlocked it.
-                if hasPasscode, opened.passcodeKey == nil {
-                    throw LockboxError.interactionNotAllowed(.whenUnlocked)
-                }
-                if opened.keybag.isRotating { return }
-                let device = try deviceKey()
-                let epoch = opened.keybag.epoch + 1
-                let keys =
-                    try opened.keyring.keys { _ in true }
-                    + Keybag.newKeys(epoch: epoch, hasPasscode: hasPasscode)
-                let keybag = opened.keybag.next(
-                    passcode: opened.keybag.passcode,
-                    epoch: epoch,
-                    keys: keys,
-                    wrappedBy: WrappingKeys(device: device, passcode: opened.passcodeKey)
-                )
-                try replace(opened, by: keybag, keys, passcodeKey: opened.passcodeKey, device)
+        try rewrite { opened, device in
+            let hasPasscode = opened.keybag.passcode != nil
+            // Without it the store is locked, or another process has changed the passcode since this one unlocked it.
+            if hasPasscode, opened.passcodeKey == nil {
+                throw LockboxError.interactionNotAllowed(.whenUnlocked)
             }
+            if opened.keybag.isRotating { return nil }
+            let epoch = opened.keybag.epoch + 1
+            let keys =
+                try opened.keyring.keys { _ in true }
+                + Keybag.newKeys(epoch: epoch, hasPasscode: hasPasscode)
+            let keybag = opened.keybag.next(
+                passcode: opened.keybag.passcode,
+                epoch: epoch,
+                keys: keys,
+                wrappedBy: WrappingKeys(device: device, passcode: opened.passcodeKey)
+            )
+            return NextKeybag(keybag: keybag, keys: keys, passcodeKey: opened.passcodeKey)
         }
     }
 
     /// Drops the keys that no item is sealed under any more; unless another process has begun the next rotation since, which
     /// may need them.
     func finishRotation(of epoch: UInt32) throws {
-        try changes.withLock {
-            try storage.withLock(on: nil) {
-                let opened = try current()
-                guard opened.keybag.isRotating, opened.keybag.epoch == epoch else { return }
-                let keybag = opened.keybag.dropping { $0.role != .names && $0.epoch != opened.keybag.epoch }
-                let kept = Set(keybag.entries.map(\.slot))
-                let keys = opened.keyring.keys { _ in true }.filter { kept.contains($0.slot) }
-                try replace(opened, by: keybag, keys, passcodeKey: opened.passcodeKey, deviceKey())
-            }
+        try rewrite { opened, _ in
+            guard opened.keybag.isRotating, opened.keybag.epoch == epoch else { return nil }
+            let keybag = opened.keybag.dropping { $0.role != .names && $0.epoch != opened.keybag.epoch }
+            let kept = Set(keybag.entries.map(\.slot))
+            let keys = opened.keyring.keys { _ in true }.filter { kept.contains($0.slot) }
+            return NextKeybag(keybag: keybag, keys: keys, passcodeKey: opened.passcodeKey)
         }
     }
 
-    /// Replaces the keybag by one with another passcode: one file, whatever the number of items.
-    private func rewrite(
-        _ change: (OpenedKeybag) throws -> (PasscodeBlock?, [Keyring.Entry], passcodeKey: SecretKey?)
-    ) throws {
+    // MARK: The keybag
+
+    /// Replaces the keybag by what `change` makes of it, once more if another process has replaced it meanwhile.
+    private func rewrite(_ change: (OpenedKeybag, _ device: SecretKey) throws -> NextKeybag?) throws {
         try changes.withLock {
-            try storage.withLock(on: nil) {
+            let turn = try storage.takeTurn(in: nil)
+            defer { turn?.release() }
+            while true {
                 let opened = try current()
-                let device = try deviceKey()
-                let (block, keys, key) = try change(opened)
-                let wrapping = WrappingKeys(
-                    device: device,
-                    passcode: try key.map { try WrappingKeys.combine($0, device) }
-                )
-                let keybag = opened.keybag.next(
-                    passcode: block,
-                    epoch: opened.keybag.epoch,
-                    keys: keys,
-                    wrappedBy: wrapping
-                )
-                try replace(opened, by: keybag, keys, passcodeKey: wrapping.passcode, device)
+                let device = try device.read()
+                guard let next = try change(opened, device) else { return }
+                if try replace(opened, by: next, device, turn) { return }
             }
         }
     }
 
     /// Puts a keybag in the place of another. For the user's other processes the store stays as open as it was.
+    ///
+    /// - Returns: false if there is another one by now.
     private func replace(
         _ opened: OpenedKeybag,
-        by keybag: Keybag,
-        _ keys: [Keyring.Entry],
-        passcodeKey: SecretKey?,
-        _ device: SecretKey
-    ) throws {
+        by next: NextKeybag,
+        _ device: SecretKey,
+        _ turn: (any CommitTurn)?
+    ) throws -> Bool {
+        let (keybag, passcodeKey) = (next.keybag, next.passcodeKey)
         let records = try userUnlock.records(of: opened.keybag, device: device)
         // Who has the keys from the kernel goes on having them from there.
         let isOwn = try own().keyring.isComplete
         if keybag.passcode != nil, let passcodeKey {
-            userUnlock.announce(records, for: keybag, keys, passcodeKey: passcodeKey, device: device)
+            userUnlock.announce(records, for: keybag, next.keys, passcodeKey: passcodeKey, device: device)
         }
-        try write(keybag, device)
+        let record = Self.keybagRecord
+        let change = RecordChange.put(record, keybag.encoded(deviceKey: device))
+        switch try storage.commit([change], expecting: [record: opened.keyring.revision], turn: turn) {
+        case .committed: break
+        case .conflict: return false
+        case .unknown(let error): throw error
+        }
         _ = try load(passcodeKey: isOwn ? passcodeKey : nil)
         // Without the passcode's key what is in the kernel cannot be made anew, and is still right.
-        if keybag.passcode != nil, passcodeKey == nil { return }
-        try userUnlock.republish(records, for: keybag, keys, passcodeKey: passcodeKey, device: device)
+        if keybag.passcode != nil, passcodeKey == nil { return true }
+        try userUnlock.republish(
+            records,
+            for: keybag,
+            next.keys,
+            passcodeKey: passcodeKey,
+            device: device
+        )
+        return true
+    }
+}
+
+/// A keybag that is to take another's place, with its keys.
+private struct NextKeybag {
+    let keybag: Keybag
+    let keys: [Keyring.Entry]
+    let passcodeKey: SecretKey?
+}
+
+extension NextKeybag {
+    /// The keybag with another passcode: one record, whatever the number of items.
+    init(
+        _ old: Keybag,
+        _ block: PasscodeBlock?,
+        _ keys: [Keyring.Entry],
+        _ key: SecretKey?,
+        _ device: SecretKey
+    ) throws {
+        passcodeKey = try key.map { try WrappingKeys.combine($0, device) }
+        keybag = old.next(
+            passcode: block,
+            epoch: old.epoch,
+            keys: keys,
+            wrappedBy: WrappingKeys(device: device, passcode: passcodeKey)
+        )
+        self.keys = keys
     }
 }

@@ -7,7 +7,7 @@ extension KeyStore {
     var lockState: LockState {
         get throws {
             guard try keyring(creating: false) != nil else { return .noPasscode }
-            let opened = try withUserUnlock(own())
+            let opened = try current()
             if opened.keybag.passcode == nil { return .noPasscode }
             if opened.keyring.isOpen(.whenUnlocked) { return .unlocked }
             return opened.keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
@@ -34,7 +34,7 @@ extension KeyStore {
             let reached = try changes.withLock { () -> UnlockScope? in
                 // Another process may have changed the passcode meanwhile.
                 guard try own().keybag.passcode == block else { return nil }
-                let passcodeKey = try WrappingKeys.combine(key, deviceKey())
+                let passcodeKey = try WrappingKeys.combine(key, device.read())
                 if scope == .user, try unlockForUser(passcodeKey, of: block, timeout) { return .user }
                 let opened = try load(passcodeKey: passcodeKey, of: block)
                 return opened?.keybag.passcode == block ? .process : nil
@@ -46,23 +46,29 @@ extension KeyStore {
     /// Leaves the keys to the kernel alone, so that a lock by another process reaches this one. False if it refuses, or if
     /// the passcode is another one by now.
     ///
-    /// Under the root's lock: who rewrites the keybag replaces what it has found in the kernel.
+    /// In turn with who rewrites the keybag, and replaces what it has found in the kernel.
     private func unlockForUser(_ key: SecretKey, of block: PasscodeBlock, _ timeout: Duration?) throws -> Bool
     {
-        func publish() throws -> Bool {
-            let own = try own()
-            guard own.keybag.passcode == block else { return false }
-            // What throws half way has unlocked nothing.
-            do { return try self.publish(own, key, timeout) } catch {
-                _ = try? userUnlock.remove(own.keybag.storeID)
-                throw error
-            }
+        let turn = try takeTurnIfAllowed()
+        defer { turn?.release() }
+        let own = try own()
+        guard own.keybag.passcode == block else { return false }
+        // What throws half way has unlocked nothing.
+        do { return try publish(own, key, timeout) } catch {
+            _ = try? userUnlock.remove(own.keybag.storeID)
+            throw error
         }
-        return try storage.withLockIfAllowed(on: nil, publish)
+    }
+
+    /// Nil also where this process may not write.
+    private func takeTurnIfAllowed() throws -> (any CommitTurn)? {
+        do { return try storage.takeTurn(in: nil) } catch let error as LockboxError where error.isRefusal {
+            return nil
+        }
     }
 
     private func publish(_ own: OpenedKeybag, _ key: SecretKey, _ timeout: Duration?) throws -> Bool {
-        let device = try deviceKey()
+        let device = try device.read()
         let keys = try faults(of: Self.keybagRecord) {
             try own.keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
         }
@@ -89,13 +95,15 @@ extension KeyStore {
             let levels = includingAfterFirstUnlock ? SharedUnlock.Level.allCases : [.unlocked]
             guard try userUnlock.remove(store, levels) else { return }
             // Who rewrites the keybag at this moment puts back what it has found: once more when it is done.
-            try storage.withLockIfAllowed(on: nil) { _ = try userUnlock.remove(store, levels) }
+            let turn = try takeTurnIfAllowed()
+            defer { turn?.release() }
+            _ = try userUnlock.remove(store, levels)
         }
     }
 
     /// Reads nothing if there is something to wipe, so that nothing keeps it from being wiped.
     private func forget(_ isForgotten: (KeyRole) -> Bool) throws -> OpenedKeybag? {
-        shared.withLock { $0 = nil }
+        forgetUserKeys()
         // Another process may have set a passcode since.
         if opened.withLock({ $0?.keybag.passcode }) == nil { _ = try load() }
         guard let opened = opened.withLock({ $0 }), opened.keybag.passcode != nil else {

@@ -2,28 +2,33 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// A store's keys: reads the keybag, makes it for a new store, rewrites it, and knows which keys are open.
+/// A store's keys. What of them is open is decided here, and nowhere else:
 ///
-/// Locks are taken in this order: a scope's lock of the storage; ``changes``; the storage's lock of the root.
+/// 1. nothing has been read yet (``opened`` is nil);
+/// 2. the keybag has been read, with the keys that this process has opened itself (``opened``);
+/// 3. besides, the keys that the user has unlocked for every process, which are in the kernel (``userRecords``).
+///
+/// A keybag that another process has replaced is read again when an item needs it, when the store is not what was expected
+/// in a commit, and when the keys themselves are changed.
 final class KeyStore<Storage: RecordStorage>: Sendable {
     let storage: Storage
-    private let source: DeviceKey.Source
+    let device: StoredDeviceKey<Storage>
     let userUnlock: UserUnlock
     let opened = Protected<OpenedKeybag?>(nil)
-    /// ``opened`` with what the user has unlocked for every process.
-    let shared = Protected<SharedKeybag?>(nil)
-    /// What the kernel has that opens nothing more than this keyring does. Such a record never will: both stay what they are.
-    private let worthless = Protected<(found: [UserUnlock.Found], own: Keyring)?>(nil)
-    /// Held while ``opened`` is replaced, so that a keybag being read does not undo a `lock()`.
+    let userRecords = Protected<UserRecords?>(nil)
+    /// Held while ``opened`` is replaced, so that a keybag being read does not undo a `lock()`. Taken before a turn to commit
+    /// the keybag, and after the turn of a namespace.
     let changes = Lock(isRecursive: true)
     /// How often Argon2id has run for this store, for tests.
     let derivations = Protected(0)
 
     init(storage: Storage, deviceKey: DeviceKey, kernel: KernelKeyring) {
         self.storage = storage
-        source = deviceKey.source
+        device = StoredDeviceKey(storage: storage, source: deviceKey.source)
         userUnlock = UserUnlock(kernel: kernel)
     }
+
+    // MARK: The keys
 
     /// The store's keys; nil if there is no store and none is to be made.
     func keyring(creating: Bool) throws -> Keyring? {
@@ -42,33 +47,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// - Parameter creating: whether a store is to be made if there is none; otherwise that is an error.
     func currentKeyring(creating: Bool = false) throws -> Keyring {
         if creating { _ = try keyring(creating: true) }
-        return try withUserUnlock(own()).keyring
-    }
-
-    var isLockedIntoMemory: Bool {
-        let keyrings = [opened.withLock { $0?.keyring }, shared.withLock { $0?.opened.keyring }]
-        return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
-    }
-
-    /// Throws if the store has gone, or another one is in its place.
-    func checkIsThere() throws { _ = try own() }
-
-    /// Every run of Argon2id goes through here.
-    func derive<Result>(
-        _ passcode: Passcode,
-        _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) throws -> Result {
-        derivations.withLock { $0 += 1 }
-        return try passcode.withBytes(body)
-    }
-
-    // MARK: The records
-
-    static var keybagRecord: RecordName { RecordName(name: "keybag") }
-    private static var deviceKeyRecord: RecordName { RecordName(name: "device-key") }
-
-    private func keybagRevision() throws -> RecordRevision? {
-        try storage.revision(of: Self.keybagRecord, maximum: Keybag.maximumLength)
+        return try current().keyring
     }
 
     func current() throws -> OpenedKeybag { try withUserUnlock(own()) }
@@ -80,12 +59,39 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return try withUserUnlock(opened).keyring
     }
 
+    /// Throws if the store has gone, or another one is in its place.
+    func checkIsThere() throws { _ = try own() }
+
     /// What of the keybag, as it is in the store now, this process has opened itself.
     func own() throws -> OpenedKeybag {
         let revision = try keybagRevision()
-        if let opened = opened.withLock({ $0 }), opened.revision == revision { return opened }
+        if let opened = opened.withLock({ $0 }), opened.keyring.revision == revision { return opened }
         guard let opened = try load() else { throw keybagIsMissing }
         return opened
+    }
+
+    var isLockedIntoMemory: Bool {
+        let keyrings =
+            [opened.withLock { $0?.keyring }]
+            + (userRecords.withLock { $0 }?.outcomes.map { $0.opened?.keyring } ?? [])
+        return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
+    }
+
+    /// Every run of Argon2id goes through here.
+    func derive<Result>(
+        _ passcode: Passcode,
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        derivations.withLock { $0 += 1 }
+        return try passcode.withBytes(body)
+    }
+
+    // MARK: The keybag
+
+    static var keybagRecord: RecordName { RecordName(name: "keybag") }
+
+    private func keybagRevision() throws -> RecordRevision {
+        try storage.revision(of: Self.keybagRecord, maximum: Keybag.maximumLength)
     }
 
     /// Reads the keybag. What this process had open stays open, also if the passcode has changed; what it could not
@@ -94,167 +100,74 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// - Parameter block: Whose the key is, where another process may have changed the passcode meanwhile.
     func load(passcodeKey: SecretKey? = nil, of block: PasscodeBlock? = nil) throws -> OpenedKeybag? {
         try changes.withLock {
-            // Taken first: if the keybag changes in between, it is only read once more.
-            guard let revision = try keybagRevision() else { return nil }
-            let device = try deviceKey()
-            let keybag = try read(Self.keybagRecord, maximum: Keybag.maximumLength) { record in
-                try Keybag(UnsafeRawBufferPointer(record), deviceKey: device)
-            }
-            guard let keybag else { throw keybagIsMissing }
+            guard let (keybag, revision, device) = try readKeybag() else { return nil }
             let before = opened.withLock { $0 }
             if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
-            let passcodeKey = block == nil || block == keybag.passcode ? passcodeKey : nil
+            let given = block == nil || block == keybag.passcode ? passcodeKey : nil
             let known = before?.keybag.passcode == keybag.passcode ? before?.passcodeKey : nil
-            let wrapping = WrappingKeys(device: device, passcode: passcodeKey ?? known)
-            var keys = try faults(of: Self.keybagRecord) { try keybag.unwrap(with: wrapping) }
-            let slots = Set(keybag.entries.map(\.slot)).subtracting(keys.map(\.slot))
-            keys +=
-                before?.keyring.keys(where: \.survivesChangeOfPasscode).filter { slots.contains($0.slot) }
-                ?? []
-            return try remember(keybag, keys, passcodeKey: wrapping.passcode, revision)
-        }
-    }
-
-    /// With the keys that the user has unlocked for every process, if not all are open anyway. Waits for nobody.
-    func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
-        if own.keyring.isComplete { return own }
-        var seen: [UserUnlock.Found] = []
-        while true {
-            var (found, opened): ([UserUnlock.Found], OpenedKeybag?) = ([], nil)
-            for record in userUnlock.find(for: own.keyring) {
-                found.append(record)
-                opened = try open(record, own)
-                if opened != nil { break }
+            let wrapping = WrappingKeys(device: device, passcode: given ?? known)
+            let opened = try faults(of: Self.keybagRecord) {
+                var keys = try keybag.unwrap(with: wrapping)
+                let locked = Set(keybag.entries.map(\.slot)).subtracting(keys.map(\.slot))
+                let kept = before?.keyring.keys(where: \.survivesChangeOfPasscode) ?? []
+                keys += kept.filter { locked.contains($0.slot) }
+                return try OpenedKeybag(keybag, keys, passcodeKey: wrapping.passcode, revision: revision)
             }
-            // Who rewrites the keybag puts other records there: what opens most may have been missed while they changed.
-            if let opened, found.count == 1 || opened.keyring.isComplete { return opened }
-            if found == seen {
-                if opened == nil { shared.withLock { $0 = nil } }
-                return opened ?? own
-            }
-            seen = found
-        }
-    }
-
-    /// Nil if the record opens nothing.
-    private func open(_ found: UserUnlock.Found, _ own: OpenedKeybag) throws -> OpenedKeybag? {
-        if isWorthless(found, own.keyring) { return nil }
-        if let shared = shared.withLock({ $0 }), shared.found == found, shared.own === own.keyring {
-            return shared.opened
-        }
-        // What is new in the kernel may go with a new keybag.
-        let own = try self.own()
-        switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, found, device: deviceKey()) }) {
-        case .opened(let opened):
-            shared.withLock { $0 = SharedKeybag(found: found, own: own.keyring, opened: opened) }
+            try checkItems(belongTo: opened.keyring)
+            self.opened.withLock { $0 = opened }
             return opened
-        case .worthless:
-            worthless.withLock { worthless in
-                let known = worthless.flatMap { $0.own === own.keyring ? $0.found : nil } ?? []
-                worthless = (known + [found], own.keyring)
-            }
-            return nil
-        case .unread: return nil
         }
     }
 
-    private func isWorthless(_ found: UserUnlock.Found, _ own: Keyring) -> Bool {
-        worthless.withLock { $0.map { $0.own === own && $0.found.contains(found) } ?? false }
-    }
-
-    @discardableResult
-    private func remember(
-        _ keybag: Keybag,
-        _ keys: [Keyring.Entry],
-        passcodeKey: SecretKey?,
-        _ revision: RecordRevision
-    ) throws -> OpenedKeybag {
-        let keyring = try faults(of: Self.keybagRecord) { try Keyring(keybag: keybag, keys: keys) }
-        try checkItems(belongTo: keyring)
-        let opened = OpenedKeybag(
-            keybag: keybag,
-            keyring: keyring,
-            passcodeKey: passcodeKey,
-            revision: revision
-        )
-        self.opened.withLock { $0 = opened }
-        return opened
+    private func readKeybag() throws -> (Keybag, RecordRevision, SecretKey)? {
+        if try keybagRevision() == .absent { return nil }
+        let device = try device.read()
+        var found: (Keybag, RecordRevision, SecretKey)?
+        let length = Keybag.maximumLength
+        try faults(of: Self.keybagRecord) {
+            _ = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
+                let keybag = try Keybag(UnsafeRawBufferPointer($0.bytes), deviceKey: device)
+                found = (keybag, $0.revision, device)
+            }
+        }
+        guard let found else { throw keybagIsMissing }
+        return found
     }
 
     /// Makes a new store's keys, unless another process has made them meanwhile.
     private func create() throws -> OpenedKeybag {
         try changes.withLock {
-            try storage.withLock(on: nil) {
-                if let opened = try load() { return opened }
-                if try hasItems() { throw keybagIsMissing }
-                let device = try existingDeviceKey() ?? createDeviceKey()
-                try write(Keybag.create(deviceKey: device), device)
-                guard let opened = try load() else { throw keybagIsMissing }
-                return opened
-            }
+            let turn = try storage.takeTurn(in: nil)
+            defer { turn?.release() }
+            if let opened = try load() { return opened }
+            if try hasItems() { throw keybagIsMissing }
+            let device = try device.readOrCreate(turn)
+            let record = Self.keybagRecord
+            let keybag = try Keybag.create(deviceKey: device).encoded(deviceKey: device)
+            let outcome = try storage.commit([.put(record, keybag)], expecting: [record: .absent], turn: turn)
+            if case .unknown(let error) = outcome { throw error }
+            guard let opened = try load() else { throw keybagIsMissing }
+            return opened
         }
-    }
-
-    func write(_ keybag: Keybag, _ device: SecretKey) throws {
-        try storage.replace(Self.keybagRecord, keybag.encoded(deviceKey: device))
-    }
-
-    func deviceKey() throws -> SecretKey {
-        if let key = try existingDeviceKey() { return key }
-        throw LockboxError.corrupt(
-            record: storage.location(of: Self.deviceKeyRecord),
-            reason: "it is missing"
-        )
-    }
-
-    /// Nil if it is to be in the store, and is not.
-    private func existingDeviceKey() throws -> SecretKey? {
-        if case .given(let name, let read) = source { return try DeviceKey.key(name, read) }
-        return try read(Self.deviceKeyRecord, maximum: DeviceKeyRecord.length) { record in
-            defer { Sodium.wipe(record) }
-            return try DeviceKeyRecord.decode(UnsafeRawBufferPointer(record))
-        }
-    }
-
-    private func createDeviceKey() throws -> SecretKey {
-        let key = try SecretKey.random()
-        var record = DeviceKeyRecord.encoded(key)
-        defer { Sodium.wipe(&record) }
-        try storage.replace(Self.deviceKeyRecord, record)
-        return key
-    }
-
-    private func read<Result>(
-        _ record: RecordName,
-        maximum: Int,
-        _ decode: (UnsafeMutableRawBufferPointer) throws -> Result
-    ) throws -> Result? {
-        var result: Result?
-        try faults(of: record) {
-            _ = try storage.read(record, upTo: maximum, maximum: maximum) { result = try decode($0) }
-        }
-        return result
     }
 
     // MARK: What must not be taken for a new store
 
     /// A store with items whose keybag is lost is no new one, nor are its items absent.
     private func hasItems() throws -> Bool {
-        try storage.scopes().contains(where: Keyring.isScopeNameOfAnyStore)
+        try storage.namespaces().contains(where: Keyring.isNamespaceOfAnyStore)
     }
 
     /// Under another store's keybag, put there with its device key, every item would seem to be absent.
     private func checkItems(belongTo keyring: Keyring) throws {
-        let scopes = try storage.scopes().filter(Keyring.isScopeNameOfAnyStore)
-        if !scopes.isEmpty, !scopes.contains(where: keyring.isScopeName) { throw keybagIsForeign }
+        let namespaces = try storage.namespaces().filter(Keyring.isNamespaceOfAnyStore)
+        if !namespaces.isEmpty, !namespaces.contains(where: keyring.owns) {
+            throw LockboxError.authenticationFailed(record: storage.location(of: Self.keybagRecord))
+        }
     }
 
     private var keybagIsMissing: LockboxError {
         .corrupt(record: storage.location(of: Self.keybagRecord), reason: "it is missing")
-    }
-
-    private var keybagIsForeign: LockboxError {
-        .authenticationFailed(record: storage.location(of: Self.keybagRecord))
     }
 
     private var storeIsReplaced: LockboxError {
@@ -263,8 +176,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch RecordFault.wrongDeviceKey {
-            if case .given(let name, _) = source { throw LockboxError.deviceKeyMismatch(path: name) }
-            throw LockboxError.deviceKeyMismatch(path: storage.location(of: Self.deviceKeyRecord))
+            throw LockboxError.deviceKeyMismatch(path: device.location)
         } catch let fault as RecordFault {
             throw fault.error(storage.location(of: record))
         }

@@ -7,8 +7,10 @@ final class Keyring: Sendable {
     let generation: UInt64
     /// The epoch that new items are sealed under.
     let epoch: UInt32
+    /// Of the keybag.
+    let revision: RecordRevision
 
-    /// The first eight characters of the store id in base32. It begins the name of every scope, and so shows
+    /// The first eight characters of the store id in base32. It begins the name of every namespace, and so shows
     /// whether a store's items and its keybag belong together.
     let storeTag: String
 
@@ -33,13 +35,14 @@ final class Keyring: Sendable {
     }
 
     /// The given keys of a keybag; the others are locked.
-    init(keybag: Keybag, keys: [Entry]) throws(RecordFault) {
+    init(keybag: Keybag, keys: [Entry], revision: RecordRevision = .absent) throws(RecordFault) {
         guard let names = keys.first(where: { $0.slot.role == .names })?.key else {
             throw .malformed("it holds no key for names")
         }
         self.storeID = keybag.storeID
         self.generation = keybag.generation
         self.epoch = keybag.epoch
+        self.revision = revision
         self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
             String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
         }
@@ -77,17 +80,17 @@ final class Keyring: Sendable {
         (try? key(.classKey(accessibility), epoch: epoch)) != nil
     }
 
-    /// The name of the scope that holds a prefix's items.
-    func scopeName(prefix: String) -> String {
+    /// The name of the namespace that holds a prefix's items.
+    func namespace(ofPrefix prefix: String) -> String {
         "\(storeTag)-\(id(personal: .scope, [prefix.canonical]).name)"
     }
 
-    /// Whether the scope is one of this store's.
-    func isScopeName(_ name: String) -> Bool {
-        name.hasPrefix("\(storeTag)-") && Self.isScopeNameOfAnyStore(name)
+    /// Whether the namespace is one of this store's.
+    func owns(namespace name: String) -> Bool {
+        name.hasPrefix("\(storeTag)-") && Self.isNamespaceOfAnyStore(name)
     }
 
-    static func isScopeNameOfAnyStore(_ name: String) -> Bool {
+    static func isNamespaceOfAnyStore(_ name: String) -> Bool {
         let parts = name.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
         return parts.count == 2 && parts[0].utf8.count == 8 && RecordID(name: String(parts[1])) != nil
     }

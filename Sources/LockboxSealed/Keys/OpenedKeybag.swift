@@ -7,21 +7,20 @@ struct OpenedKeybag {
     let keyring: Keyring
     /// While unlocked: opens the keys that a rotation by another process adds.
     let passcodeKey: SecretKey?
-    let revision: RecordRevision
 
-    func with(_ keys: [Keyring.Entry], passcodeKey: SecretKey?) throws -> OpenedKeybag {
-        OpenedKeybag(
-            keybag: keybag,
-            keyring: try Keyring(keybag: keybag, keys: keys),
-            passcodeKey: passcodeKey,
-            revision: revision
-        )
+    init(
+        _ keybag: Keybag,
+        _ keys: [Keyring.Entry],
+        passcodeKey: SecretKey?,
+        revision: RecordRevision
+    ) throws(RecordFault) {
+        self.keybag = keybag
+        self.passcodeKey = passcodeKey
+        keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
     }
-}
 
-/// What was found in the kernel, which keyring it was added to, and what came of it.
-struct SharedKeybag {
-    let found: UserUnlock.Found
-    let own: Keyring
-    let opened: OpenedKeybag
+    /// The same keybag with other keys open.
+    func with(_ keys: [Keyring.Entry], passcodeKey: SecretKey?) throws(RecordFault) -> OpenedKeybag {
+        try OpenedKeybag(keybag, keys, passcodeKey: passcodeKey, revision: keyring.revision)
+    }
 }

@@ -1,97 +1,98 @@
 import LockboxCore
 import LockboxPlatform
-import LockboxSodium
 
-/// Where a ``SealedBackend`` keeps its records: named byte strings, sealed already, of which the storage
-/// understands nothing.
+/// Where a ``SealedBackend`` keeps its records: named byte strings, sealed already, of which the storage understands
+/// nothing.
 ///
-/// Records stand in scopes, one for each prefix, or outside any scope (the keybag). Names are short ASCII.
+/// A record stands in a namespace, one for each prefix of items, or outside any (the keybag). Names are short ASCII.
 ///
-/// 1. **A change of a record is atomic and durable.** When it has returned, it survives a power cut; when it throws,
-///    the record is as it was, or as it was to be and not durable yet.
-/// 2. **Absent is nil or an empty list**, also where nothing was ever stored; a storage that cannot be read
-///    throws. Only ``withLock(on:_:)`` and the changes inside it create anything.
-/// 3. **Locks exclude each other** for the same scope, between threads and between processes. Changes are made under the
-///    lock of their scope. Looking up one record waits for nobody.
-/// 4. **Errors are ``LockboxError``s**, and none contains what was stored.
+/// 1. **A record is changed as a whole, and durably.** When a commit has returned, the change survives a power cut. At
+///    every instant a reader finds the old record or the new one.
+/// 2. **A commit does nothing unless every expectation holds.** It compares and changes the records of its namespaces
+///    with no other commit in between. An expected record outside them, as the keybag is for an item, is compared once
+///    the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
+/// 3. **A revision never repeats**, neither in another record nor after a restart.
+/// 4. **Absent is absent.** A storage that cannot be read throws. Only a commit creates anything.
+/// 5. **Looking up records waits for nobody.** A list may wait for a commit that is running, but not for one whose
+///    process was stopped.
+/// 6. **Errors are ``LockboxError``s**, and none contains what was stored.
+///
+/// Locks are the storage's own affair. `StorageConformance` in `LockboxTesting` checks a storage against all of this.
 public protocol RecordStorage: Sendable {
-    /// Hands a copy of the record to `body`, which may write to it.
+    /// What fits into a record and into a commit.
+    var limits: StorageLimits { get }
+
+    /// Reads a record.
     ///
     /// - Parameters:
     ///   - record: Which one.
-    ///   - limit: At most as many bytes are read, from the beginning.
+    ///   - limit: How many bytes are wanted, from the beginning. `body` may get more.
     ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
-    ///   - body: Gets the bytes, for as long as it runs. What it throws is thrown on.
+    ///   - body: Gets a copy of the bytes, which it may overwrite. What it throws is rethrown.
     /// - Returns: false, without calling `body`, if there is no such record.
     /// - Throws: ``LockboxError`` if the record cannot be read.
     func read(
         _ record: RecordName,
         upTo limit: Int,
         maximum: Int,
-        _ body: (UnsafeMutableRawBufferPointer) throws -> Void
+        _ body: (RecordContents) throws -> Void
     ) throws -> Bool
 
-    /// Stores a record, in place of the one of that name, if there is one.
+    /// Reads several records, as of one moment if ``StorageLimits/isTransactional``. By default one after the other.
     ///
     /// - Parameters:
-    ///   - record: Which one.
-    ///   - bytes: What it is to hold.
-    /// - Throws: ``LockboxError``; the old record is there still, or the new one is not durable yet.
-    func replace(_ record: RecordName, _ bytes: [UInt8]) throws
+    ///   - records: Which ones.
+    ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
+    /// - Returns: Those that there are.
+    /// - Throws: ``LockboxError`` if one of them cannot be read.
+    func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record]
 
-    /// Removes those of the named records that are there. When it has returned, none of them comes back, also if it was
-    /// another process that removed it.
+    /// Hands the name of each record of a namespace to `body`, in no order. A record that is there all the time is among
+    /// them, even if it is replaced meanwhile.
     ///
     /// - Parameters:
-    ///   - names: The names of the records. If there are none, earlier removals are made durable.
-    ///   - scope: The scope that they stand in; nil for records outside any.
-    /// - Throws: ``LockboxError``; some may have been removed.
-    func remove(_ names: [String], scope: String?) throws
+    ///   - namespace: Need not exist.
+    ///   - waitingForCommits: Whether to wait for commits under way, also for a stopped process until the storage's time
+    ///     limit is over. Then the list has every record of a commit that found an expected record as it was before the
+    ///     caller changed it. A storage that compares all expectations in one step with the changes need not wait.
+    ///   - body: Is called with one name after the other. What it throws is rethrown.
+    /// - Throws: ``LockboxError`` if the namespace cannot be read.
+    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws
 
-    /// Whether there is such a record.
-    ///
-    /// - Parameter record: Which one. It need not be readable.
-    /// - Throws: ``LockboxError`` if that cannot be found out.
-    func exists(_ record: RecordName) throws -> Bool
-
-    /// Hands the name of each of the scope's records to `body`, in no order. A record that is there all the time is among
-    /// them, also if others replace it meanwhile. May wait for a writer that is at work, and never for one that was stopped.
-    ///
-    /// - Parameters:
-    ///   - scope: Need not be there.
-    ///   - body: Is called with one name after the other. What it throws is thrown on.
-    /// - Throws: ``LockboxError`` if the scope cannot be read.
-    func forEachName(in scope: String, _ body: (String) throws -> Void) throws
-
-    /// Every scope that was ever written to.
+    /// Every namespace that was ever written to.
     ///
     /// - Throws: ``LockboxError`` if they cannot be read.
-    func scopes() throws -> [String]
+    func namespaces() throws -> [String]
 
-    /// Runs `body` while nobody else holds this lock. Who waits gets it in turn, and gives up only if one and the same holder
-    /// keeps it too long.
+    /// Changes records, if the expected ones have the expected revisions.
     ///
     /// - Parameters:
-    ///   - scope: The scope to lock; nil locks the records outside any.
-    ///   - body: What is to be done meanwhile. It may take the lock of the records outside any scope as well.
-    /// - Returns: What `body` returns.
-    /// - Throws: What `body` throws; ``LockboxError`` if the lock cannot be had.
-    func withLock<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result
+    ///   - changes: At most ``StorageLimits/maximumChanges``, one for each record, in the order in which they take place
+    ///     unless the storage ``StorageLimits/isTransactional``. A removal of what is not there succeeds, and keeps it from
+    ///     coming back.
+    ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for none.
+    ///   - turn: From ``takeTurn(in:)`` or the last attempt's ``CommitOutcome/conflict(_:)``; it stays the caller's.
+    /// - Returns: Whether it took place.
+    /// - Throws: ``LockboxError``. Then nothing was changed; of several changes the first ones may have been made.
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        turn: (any CommitTurn)?
+    ) throws -> CommitOutcome
 
-    /// A value that is another one whenever the record holds other bytes, and never comes back; nil if there is no such
-    /// record. Times and numbers that a system gives again will not do.
+    /// Waits until it is the caller's turn to commit to a namespace. Then nobody else does, until the turn is released or
+    /// nobody refers to it any more. By default nil, for a storage whose commits do not wait in line.
     ///
-    /// - Parameters:
-    ///   - record: Which one.
-    ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
-    /// - Throws: ``LockboxError`` if it cannot be read.
-    func revision(of record: RecordName, maximum: Int) throws -> RecordRevision?
+    /// - Parameter namespace: Which one; nil, the records outside any.
+    /// - Throws: ``LockboxError`` if one and the same holder keeps it too long, or if this process may not commit.
+    func takeTurn(in namespace: String?) throws -> (any CommitTurn)?
 
-    /// What is in the storage beside records and scopes, and what of its own is not safe to use. Looks, and changes
-    /// nothing. By default nothing.
+    /// Makes durable what was committed to a namespace by a process that may have been killed meanwhile. By default
+    /// nothing, for a storage whose commits are durable when they can be seen.
     ///
-    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
-    func strays() throws -> [VerifyReport.Finding]
+    /// - Parameter namespace: Need not exist.
+    /// - Throws: ``LockboxError`` if that fails.
+    func synchronize(_ namespace: String) throws
 
     /// What to call the record in an error: its path, or its like.
     ///
@@ -99,68 +100,37 @@ public protocol RecordStorage: Sendable {
     func location(of record: RecordName) -> String
 }
 
-extension RecordStorage {
-    /// Nothing. Does not throw.
-    public func strays() throws -> [VerifyReport.Finding] { [] }
+/// A storage that can tell what else is in it.
+public protocol InspectableStorage: RecordStorage {
+    /// What is in the storage besides records, and what of its own is not safe to use. Looks, and changes nothing.
+    ///
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
+    func findings() throws -> [StoreFinding]
 }
 
 extension RecordStorage {
-    /// Runs `body` under the lock, and without it where this process may not write: then nobody does, or not by its leave.
-    func withLockIfAllowed<Result>(on scope: String?, _ body: () throws -> Result) throws -> Result {
-        do { return try withLock(on: scope, body) } catch let error as LockboxError where error.isRefusal {
-            return try body()
+    /// Reads one record after the other.
+    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        var found: [RecordName: Record] = [:]
+        for record in records {
+            _ = try read(record, upTo: .max, maximum: maximum) { contents in
+                let revision = contents.revision
+                found[record] = Record(bytes: Array(contents.bytes), revision: revision)
+            }
         }
-    }
-}
-
-extension LockboxError {
-    /// Whether this process may not take the lock.
-    var isRefusal: Bool {
-        guard case .storageFailure(_, _, let code) = self else { return false }
-        return [EROFS, EACCES, EPERM].contains(code)
+        return found
     }
 
-    /// Whether another has kept the lock too long.
-    var isHeldLock: Bool {
-        guard case .storageFailure("flock", _, EWOULDBLOCK) = self else { return false }
-        return true
-    }
-}
+    /// Nil: commits do not wait in line.
+    public func takeTurn(in namespace: String?) -> (any CommitTurn)? { nil }
 
-/// The name of a record.
-public struct RecordName: Sendable, Hashable {
-    /// The scope it stands in, if any.
-    public let scope: String?
+    /// Does nothing.
+    public func synchronize(_ namespace: String) {}
 
-    /// Its name there.
-    public let name: String
-
-    /// Any name.
-    ///
-    /// - Parameters:
-    ///   - scope: The scope that the record stands in; nil, none.
-    ///   - name: Its name there: short ASCII.
-    public init(scope: String? = nil, name: String) {
-        self.scope = scope
-        self.name = name
-    }
-}
-
-/// Tells one version of a record from another.
-public struct RecordRevision: Sendable, Hashable {
-    private let parts: [UInt64]
-
-    /// Of numbers that never come together again.
-    ///
-    /// - Parameter parts: Two revisions with the same numbers are one.
-    public init(_ parts: UInt64...) { self.parts = parts }
-
-    /// Of the record's bytes. Keybags and items are sealed with random nonces: no two are equal.
-    ///
-    /// - Parameter record: All of it.
-    public init(of record: UnsafeMutableRawBufferPointer) {
-        var parts = [UInt64](repeating: 0, count: 4)
-        parts.withUnsafeMutableBytes { Sodium.hash(UnsafeRawBufferPointer(record), into: $0) }
-        self.parts = parts
+    /// The record's revision; ``RecordRevision/absent`` if there is none.
+    func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
+        var revision = RecordRevision.absent
+        _ = try read(record, upTo: 0, maximum: maximum) { revision = $0.revision }
+        return revision
     }
 }

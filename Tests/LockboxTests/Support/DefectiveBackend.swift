@@ -29,10 +29,10 @@ struct DefectiveBackend: LockboxBackend {
         }
     }
 
-    private func mapped(_ now: Date) -> Date { defect == .ignoresExpiry ? .distantPast : now }
+    private func mapped(_ now: Date?) -> Date? { defect == .ignoresExpiry ? nil : now }
 
-    private func destroyExpired(_ prefix: String, _ now: Date) {
-        if defect == .destroysExpired { wrapped.removeExpired(prefix: prefix, now: now) }
+    private func destroyExpired(_ prefix: String, _ now: Date?) throws {
+        if defect == .destroysExpired, let now { try wrapped.removeExpired(prefix: prefix, now: now) }
     }
 
     func write(_ item: StoredItem, policy: WritePolicy) throws {
@@ -54,22 +54,22 @@ struct DefectiveBackend: LockboxBackend {
         try wrapped.write(changed, policy: defect == .ignoresPolicy ? .replace : policy)
     }
 
-    func item(for key: ItemKey, now: Date) throws -> StoredItem? {
-        destroyExpired(key.prefix, now)
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        try destroyExpired(key.prefix, now)
         return try wrapped.item(for: mapped(key), now: mapped(now))
     }
 
-    func attributes(for key: ItemKey, now: Date) throws -> ItemAttributes? {
+    func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try wrapped.attributes(for: mapped(key), now: mapped(now))
     }
 
-    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] {
+    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] {
         wrapped.attributes(prefix: prefix, now: mapped(now))
     }
 
     func prefixes() -> Set<String> { wrapped.prefixes() }
 
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) throws {
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         if defect == .updatesWithoutLock {
             return try put(change(item(for: key, now: now)), for: key)
         }
@@ -95,5 +95,7 @@ struct DefectiveBackend: LockboxBackend {
         if defect == .removesEverything { wrapped.prefixes().forEach(wrapped.removeAll) }
     }
 
-    func removeExpired(prefix: String, now: Date) -> Int { wrapped.removeExpired(prefix: prefix, now: now) }
+    func removeExpired(prefix: String, now: Date) throws -> Int {
+        try wrapped.removeExpired(prefix: prefix, now: now)
+    }
 }

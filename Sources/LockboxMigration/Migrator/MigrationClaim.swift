@@ -1,0 +1,85 @@
+import LockboxCore
+import LockboxPlatform
+
+/// The right to do a migration, which one process or thread has at a time: its record names who has it.
+///
+/// Who has it changes the record every second while at work. A record that names somebody and does not change is of one that
+/// was killed or stopped: the right is taken over.
+final class MigrationClaim {
+    /// How long a record must not have changed to be taken over.
+    @TaskLocal package static var patience: Duration = .seconds(5)
+
+    /// The record as it was when the right was had.
+    private(set) var record = MigrationRecord()
+
+    private let marker: ItemKey
+    private let backend: any LockboxBackend
+    private let now: Date
+    private var runner = MigrationRecord.Runner(id: .random(in: .min ... .max), beat: 0)
+    private var renewed = ContinuousClock.now
+
+    /// Waits as long as another one is at work.
+    init(_ marker: ItemKey, _ backend: any LockboxBackend, now: Date) throws {
+        self.marker = marker
+        self.backend = backend
+        self.now = now
+        var seen: (runner: MigrationRecord.Runner, since: ContinuousClock.Instant)?
+        while true {
+            let other = try MigrationRecord(backend.value(for: marker, now: now), marker).runner
+            if let other, seen?.runner != other { seen = (other, .now) }
+            let isFree = other == nil || seen.map { .now - $0.since >= Self.patience } ?? false
+            if isFree, try take(from: other) { return }
+            usleep(20_000)
+        }
+    }
+
+    /// False if it is somebody else's by now.
+    private func take(from other: MigrationRecord.Runner?) throws -> Bool {
+        var isTaken = false
+        try backend.update(marker, now: now) { old in
+            record = try MigrationRecord(old?.value, marker)
+            isTaken = record.runner == other
+            guard isTaken else { return old }
+            var next = record
+            next.runner = runner
+            return try next.item(marker, now: now)
+        }
+        renewed = .now
+        return isTaken
+    }
+
+    /// Shows that somebody is at work. To be called before each change.
+    ///
+    /// - Throws: ``LockboxError/conflict(reason:)`` if another one has taken over.
+    func renew() throws {
+        guard .now - renewed >= .seconds(1) else { return }
+        var next = runner
+        next.beat += 1
+        try change { $0.runner = next }
+        runner = next
+        renewed = .now
+    }
+
+    /// Gives the right back.
+    ///
+    /// - Parameter done: The old keys of the items that are done with.
+    func release(done: some Sequence<String> = []) throws {
+        try change { record in
+            record.done.formUnion(done)
+            record.runner = nil
+        }
+    }
+
+    private func change(_ body: (inout MigrationRecord) -> Void) throws {
+        try backend.update(marker, now: now) { old in
+            var record = try MigrationRecord(old?.value, marker)
+            guard record.runner == runner else {
+                throw LockboxError.conflict(
+                    reason: "another process has taken over the migration \(String(reflecting: marker.key))"
+                )
+            }
+            body(&record)
+            return try record.item(marker, now: now)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend {
+    /// See ``LockboxBackend/write(_:policy:)``.
+    public func write(_ item: StoredItem, policy: WritePolicy) throws {
+        try change(item.key, creating: policy != .updateOnly) { place, keyring in
+            let old = try existing(place, keyring, at: item.attributes.modified)
+            try policy.check(key: item.key.key, exists: old.state.exists)
+            var item = item
+            if case .present(let created, let accessibility) = old.state {
+                // As in Keychain: what is locked is not overwritten either.
+                if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
+                let attributes = try item.attributes.changing(created: created)
+                item = StoredItem(key: item.key, value: item.value, checked: attributes)
+            }
+            return (item, old.revision)
+        }
+    }
+
+    /// Stores the item as it is, dates included, in place of whatever is there, unless that is locked.
+    func overwrite(_ item: StoredItem) throws {
+        try change(item.key, creating: true) { place, keyring in
+            let old = try existing(place, keyring, at: nil)
+            if case .present(_, let accessibility) = old.state, !keyring.isOpen(accessibility) {
+                throw LockboxError.interactionNotAllowed(accessibility)
+            }
+            return (item, old.revision)
+        }
+    }
+
+    /// Stores the item as it is, dates included, where there is none, or one that has expired by `now`, be it locked. False
+    /// if there is another.
+    func add(_ item: StoredItem, now: Date) throws -> Bool {
+        var isFree = false
+        try change(item.key, creating: true) { place, keyring in
+            let old = try existing(place, keyring, at: now)
+            isFree = !old.state.exists
+            return isFree ? (item, old.revision) : nil
+        }
+        return isFree
+    }
+
+    /// See ``LockboxBackend/update(_:now:_:)``.
+    public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        // Without a store there is no item, and a store is made only for something to be in it.
+        if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
+        try self.change(key, creating: true) { place, keyring in
+            var old: StoredItem?
+            var revision = RecordRevision.absent
+            let isThere = try read(place, keyring, upTo: .max) {
+                revision = $0.revision
+                old = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
+            }
+            return (try change(old), isThere ? revision : .absent)
+        }
+    }
+
+    /// What is to be in a record's place, nil for nothing, and the revision of what that was decided by.
+    private typealias Change = (item: StoredItem?, expected: RecordRevision)
+
+    /// Commits what `decide` says, and asks it again whenever another writer has come between. Nil: nothing is to be changed.
+    private func change(
+        _ key: ItemKey,
+        creating: Bool,
+        _ decide: (ItemRecord, Keyring) throws -> Change?
+    ) throws {
+        guard let keyring = try keys.keyring(creating: creating) else {
+            throw LockboxError.itemNotFound(key: key.key)
+        }
+        try change(place(of: key, keyring), keyring, decide)
+    }
+
+    private func change(
+        _ place: ItemRecord,
+        _ keyring: Keyring,
+        _ decide: (ItemRecord, Keyring) throws -> Change?
+    ) throws {
+        var (keyring, turn): (Keyring, (any CommitTurn)?) = (keyring, nil)
+        defer { turn?.release() }
+        while true {
+            do {
+                guard let change = try decide(place, keyring) else { return }
+                let bytes = try change.item.map { try seal($0, place.id, keyring) }
+                let record = place.record
+                let outcome = try storage.commit(
+                    [bytes.map { .put(record, $0) } ?? .remove(record)],
+                    expecting: [record: change.expected, KeyStore<Storage>.keybagRecord: keyring.revision],
+                    turn: turn
+                )
+                switch outcome {
+                case .committed: return
+                case .unknown(let error): throw error
+                case .conflict(let next): turn = next ?? turn
+                }
+                keyring = try keys.currentKeyring()
+            } catch let error as LockboxError where error.dependsOnKeys {
+                // Another process may have set or removed a passcode since the keybag was read.
+                let current = try keys.currentKeyring()
+                if current === keyring { throw error }
+                keyring = current
+            }
+        }
+    }
+
+    /// Seals an item anew if it is not under the keys of now. False if there is nothing to be done.
+    func reseal(_ place: ItemRecord) throws -> Bool {
+        var isResealed = false
+        try change(place, keys.currentKeyring()) { place, keyring in
+            var (item, epoch, revision): (StoredItem?, UInt32?, RecordRevision) = (nil, nil, .absent)
+            isResealed = try read(place, keyring, upTo: .max) {
+                revision = $0.revision
+                epoch = ItemHeader.seal($0.bytes)?.1
+                item = try ItemEnvelope.openItem(
+                    $0.bytes,
+                    id: $1,
+                    keyring: $2,
+                    now: nil
+                )
+            }
+            // Not before it has been opened: a damaged header can name any keys.
+            if epoch == keyring.epoch { isResealed = false }
+            return isResealed ? item.map { ($0, revision) } : nil
+        }
+        return isResealed
+    }
+
+    func existing(_ place: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+        var revision = RecordRevision.absent
+        do {
+            guard let old = try metadata(place, keyring, &revision) else {
+                return ExistingItem(.absent, .absent)
+            }
+            if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }
+            return ExistingItem(
+                .present(created: old.attributes.created, old.attributes.accessibility),
+                revision
+            )
+        } catch LockboxError.corrupt, LockboxError.authenticationFailed {
+            return ExistingItem(.damaged, revision)
+        }
+    }
+}
+
+/// What is in an item's place.
+struct ExistingItem {
+    enum State: Equatable {
+        case absent
+        case expired
+        case present(created: Date, Accessibility)
+        /// Exists but cannot be decoded: `.replace` may overwrite it, `.addOnly` fails.
+        case damaged
+
+        var exists: Bool { self != .absent && self != .expired }
+    }
+
+    let state: State
+    let revision: RecordRevision
+
+    init(_ state: State, _ revision: RecordRevision) {
+        self.state = state
+        self.revision = revision
+    }
+}
+
+extension LockboxError {
+    /// Whether it would be another one with other keys.
+    fileprivate var dependsOnKeys: Bool {
+        switch self {
+        case .interactionNotAllowed, .passcodeNotSet: true
+        default: false
+        }
+    }
+}

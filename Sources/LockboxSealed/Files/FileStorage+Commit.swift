@@ -1,0 +1,167 @@
+import LockboxCore
+import LockboxFiles
+import LockboxPlatform
+
+extension FileStorage {
+    /// See ``RecordStorage/commit(_:expecting:turn:)``.
+    public func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        turn: (any CommitTurn)?
+    ) throws -> CommitOutcome {
+        if expecting.isEmpty, let outcome = try confirmRemoval(changes) { return outcome }
+        let given = turn as? FileTurn
+        let turn = try given ?? takeTurn(changes)
+        for (record, revision) in expecting where try self.revision(of: record, turn) != revision {
+            return .conflict(turn)
+        }
+        defer { if given == nil { turn.release() } }
+        return try apply(changes, turn)
+    }
+
+    /// Nothing has to be locked, nor a folder made for a lock, to remove what is not there.
+    private func confirmRemoval(_ changes: [RecordChange]) throws -> CommitOutcome? {
+        for change in changes {
+            guard case .remove(let record) = change, try !exists(record) else { return nil }
+        }
+        for namespace in Set(changes.map(\.record.namespace)) { try synchronize(.init(namespace: namespace)) }
+        return .committed
+    }
+
+    /// See ``RecordStorage/synchronize(_:)``. Who removed or renamed a file may have been killed before it did this.
+    public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
+
+    private func synchronize(_ place: StoreFolders.Place) throws {
+        try folders.sparingDescriptors { try folders.folder(place, creating: false)?.synchronize() }
+    }
+
+    // MARK: The turn
+
+    /// See ``RecordStorage/takeTurn(in:)``. The exclusive lock of the folder.
+    public func takeTurn(in namespace: String?) throws -> (any CommitTurn)? {
+        try FileTurn([acquireLock(.init(namespace: namespace))])
+    }
+
+    private func takeTurn(_ changes: [RecordChange]) throws -> FileTurn {
+        if changes.count == 1 {
+            return try FileTurn([acquireLock(.init(namespace: changes[0].record.namespace))])
+        }
+        // Always in one order, so that no two commits wait for each other.
+        let namespaces = Set(changes.map(\.record.namespace)).sorted { $0 ?? "" < $1 ?? "" }
+        return FileTurn(try namespaces.map { try acquireLock(.init(namespace: $0)) })
+    }
+
+    /// The lock of the folder that is there when it is had: the store may have been moved while it was waited for.
+    func acquireLock(_ place: StoreFolders.Place) throws -> (StoreFolders.Place, DirectoryLock) {
+        try folders.sparingDescriptors {
+            if place != .root { try folders.sweepOnce() }  // who takes the root's lock may only be waiting
+            while true {
+                let folder = try folders.existing(place)
+                let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
+                if try folders.isInPlace(folder, place) { return (place, lock) }
+                lock.release()
+                try folders.reopen()
+            }
+        }
+    }
+
+    /// Nobody else renames a file in a folder whose turn this is: what is not there does not have to be looked for again.
+    private func revision(of record: RecordName, _ turn: FileTurn) throws -> RecordRevision {
+        let place = StoreFolders.Place(namespace: record.namespace)
+        guard turn.covers(place) else { return try revision(of: record, maximum: .max) }
+        var revision = RecordRevision.absent
+        try folders.sparingDescriptors {
+            _ = try folders.existing(place).readRecord(record.name, upTo: 0, maximum: .max) {
+                revision = $0.revision
+            }
+        }
+        return revision
+    }
+
+    // MARK: The changes
+
+    /// All files are written before the first is renamed, and each folder is synchronised once.
+    private func apply(_ changes: [RecordChange], _ turn: FileTurn) throws -> CommitOutcome {
+        let temporary = try changes.contains(where: \.isPut) ? write(changes) : nil
+        do { for change in changes { try apply(change, temporary, turn) } } catch {
+            for name in temporary?.names.values ?? [:].values { temporary?.folder.remove(name) }
+            // What has been changed before it stays so.
+            try? synchronize(turn)
+            throw error
+        }
+        // Whether the changes survive a power cut is not known if this fails.
+        do { try synchronize(turn) } catch { return .unknown(error) }
+        return .committed
+    }
+
+    private func synchronize(_ turn: FileTurn) throws {
+        for place in turn.places { try folders.existing(place).synchronize() }
+    }
+
+    private func apply(_ change: RecordChange, _ temporary: Temporary?, _ turn: FileTurn) throws {
+        let record = change.record
+        let place = StoreFolders.Place(namespace: record.namespace)
+        let folder = try folders.existing(place)
+        guard change.isPut, let temporary, let name = temporary.names[record] else {
+            return try folder.removeFile(record.name)
+        }
+        let renamed = try turn.lock(place).renaming {
+            calls.rename(name, at: temporary.folder.descriptor, to: record.name, at: folder.descriptor)
+        }
+        try check(renamed, "rename", folder.filePath(record.name))
+    }
+
+    private typealias Temporary = (folder: Directory, names: [RecordName: String])
+
+    private func write(_ changes: [RecordChange]) throws -> Temporary {
+        try folders.sparingDescriptors {
+            do { return try write(changes, folders.existing(.temporary)) } catch LockboxError.storageFailure(
+                "open",
+                _,
+                ENOENT
+            ) {
+                // Somebody has removed the folder.
+                try folders.reopen()
+                return try write(changes, folders.existing(.temporary))
+            }
+        }
+    }
+
+    private func write(_ changes: [RecordChange], _ folder: Directory) throws -> Temporary {
+        var names: [RecordName: String] = [:]
+        do {
+            for case .put(let record, let bytes) in changes {
+                let name = Leftovers.temporaryName(namespace: record.namespace)
+                try folder.writeFile(name, bytes)
+                names[record] = name
+            }
+        } catch {
+            for name in names.values { folder.remove(name) }
+            throw error
+        }
+        return (folder, names)
+    }
+}
+
+extension RecordChange {
+    fileprivate var isPut: Bool {
+        if case .put = self { true } else { false }
+    }
+}
+
+/// The locks of some folders of a store, held until they are released, or nobody refers to them any more.
+final class FileTurn: CommitTurn {
+    private let locks: [(place: StoreFolders.Place, lock: DirectoryLock)]
+
+    init(_ locks: [(StoreFolders.Place, DirectoryLock)]) { self.locks = locks }
+
+    deinit { release() }
+
+    func release() { for (_, lock) in locks { lock.release() } }
+
+    var places: [StoreFolders.Place] { locks.map(\.place) }
+
+    func covers(_ place: StoreFolders.Place) -> Bool { locks.contains { $0.place == place } }
+
+    func lock(_ place: StoreFolders.Place) -> DirectoryLock { locks.first { $0.place == place }!.lock }
+}

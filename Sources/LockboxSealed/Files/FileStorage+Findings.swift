@@ -1,0 +1,31 @@
+import LockboxCore
+import LockboxFiles
+
+extension FileStorage: InspectableStorage {
+    /// See ``InspectableStorage/findings()``.
+    public func findings() throws -> [StoreFinding] {
+        guard let root = try folders.rootAsItIs() else { return [] }
+        var report = VerifyReport()
+        for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
+            report.add(.foreign, root.filePath(name), "it is none of the store's files")
+        }
+        do {
+            if let temporary = try root.directory("tmp", creating: false) {
+                for name in try temporary.names() {
+                    report.add(.leftOver, temporary.filePath(name), "a writer was killed, or is at work")
+                }
+            }
+        } catch let error as LockboxError {
+            report.add(error, root.filePath("tmp"))
+        }
+        let namespaces = try namespaces().compactMap {
+            try? folders.folder(.namespace($0), creating: false)
+        }
+        for folder in [root] + namespaces {
+            do { try folder.checkFile(LockFile.name) } catch let error as LockboxError {
+                report.add(error, folder.filePath(LockFile.name))
+            }
+        }
+        return report.findings
+    }
+}

@@ -1,0 +1,48 @@
+import LockboxCore
+import LockboxSodium
+
+/// A store's device key: read from its source, or kept as a record of the store.
+struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
+    let storage: Storage
+    let source: DeviceKey.Source
+
+    private var record: RecordName { RecordName(name: "device-key") }
+
+    /// What to call the key in an error.
+    var location: String {
+        if case .given(let name, _) = source { return name }
+        return storage.location(of: record)
+    }
+
+    func read() throws -> SecretKey {
+        if let key = try readIfPresent() { return key }
+        throw LockboxError.corrupt(record: location, reason: "it is missing")
+    }
+
+    /// The key, which is made if it is to be in the store and is not.
+    func readOrCreate(_ turn: (any CommitTurn)?) throws -> SecretKey {
+        if let key = try readIfPresent() { return key }
+        var bytes = DeviceKeyRecord.encoded(try .random())
+        defer { Sodium.wipe(&bytes) }
+        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], turn: turn)
+        if case .unknown(let error) = outcome { throw error }
+        // Another process may have been faster: its key counts.
+        return try read()
+    }
+
+    /// Nil if it is to be in the store, and is not.
+    private func readIfPresent() throws -> SecretKey? {
+        if case .given(let name, let read) = source { return try DeviceKey.key(name, read) }
+        var key: SecretKey?
+        do {
+            _ = try storage.read(record, upTo: DeviceKeyRecord.length, maximum: DeviceKeyRecord.length) {
+                contents in
+                defer { Sodium.wipe(contents.bytes) }
+                key = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
+            }
+        } catch let fault as RecordFault {
+            throw fault.error(location)
+        }
+        return key
+    }
+}

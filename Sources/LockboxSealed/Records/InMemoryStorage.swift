@@ -1,0 +1,91 @@
+import LockboxCore
+import LockboxPlatform
+
+/// A storage that forgets everything when it goes: a ``SealedBackend`` with it does all that one on disk does, passcode
+/// and locks included.
+public final class InMemoryStorage: RecordStorage {
+    private struct State {
+        var records: [RecordName: Record] = [:]
+        var namespaces: Set<String> = []
+        var revision: UInt64 = 0
+    }
+
+    private let state = Protected(State())
+
+    /// An empty storage.
+    public init() {}
+
+    /// Nearly none.
+    public var limits: StorageLimits {
+        StorageLimits(maximumLength: .max, maximumChanges: .max, isTransactional: true)
+    }
+
+    /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
+    public func read(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool {
+        guard let found = state.withLock({ $0.records[record] }) else { return false }
+        try check(found, record, maximum)
+        var bytes = found.bytes
+        try bytes.withUnsafeMutableBytes { try body(RecordContents(bytes: $0, revision: found.revision)) }
+        return true
+    }
+
+    /// See ``RecordStorage/read(_:maximum:)``.
+    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        let wanted = Set(records)
+        let found = state.withLock { $0.records.filter { wanted.contains($0.key) } }
+        for (name, record) in found { try check(record, name, maximum) }
+        return found
+    }
+
+    private func check(_ record: Record, _ name: RecordName, _ maximum: Int) throws {
+        guard record.bytes.count > maximum else { return }
+        throw LockboxError.corrupt(record: location(of: name), reason: "it has more than \(maximum) bytes")
+    }
+
+    /// See ``RecordStorage/forEachName(in:waitingForCommits:_:)``.
+    public func forEachName(
+        in namespace: String,
+        waitingForCommits: Bool,
+        _ body: (String) throws -> Void
+    ) rethrows {
+        let names = state.withLock { $0.records.keys.filter { $0.namespace == namespace }.map(\.name) }
+        for name in names { try body(name) }
+    }
+
+    /// See ``RecordStorage/namespaces()``.
+    public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
+
+    /// See ``RecordStorage/commit(_:expecting:turn:)``. Never `unknown`.
+    public func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        turn: (any CommitTurn)?
+    ) -> CommitOutcome {
+        state.withLock { state in
+            for (record, revision) in expecting
+            where state.records[record]?.revision ?? .absent != revision { return .conflict(nil) }
+            for change in changes {
+                state.revision += 1
+                if let namespace = change.record.namespace { state.namespaces.insert(namespace) }
+                switch change {
+                case .put(let record, let bytes):
+                    state.records[record] = Record(bytes: bytes, revision: RecordRevision(state.revision))
+                case .remove(let record): state.records[record] = nil
+                }
+            }
+            return .committed
+        }
+    }
+
+    /// The record's name.
+    ///
+    /// - Parameter record: Which one. It need not be there.
+    public func location(of record: RecordName) -> String {
+        "\(record.namespace.map { "\($0)/" } ?? "")\(record.name)"
+    }
+}
