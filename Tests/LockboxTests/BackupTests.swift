@@ -269,12 +269,13 @@ import Lockbox
         var places = [source.keybag, source.deviceKey, text, link, pipe, folder]
         // A null device of our own, where that is allowed.
         if mknod("\(folder)/device", S_IFCHR | 0o600, 0x103) == 0 { places.append("\(folder)/device") }
+        let files = [source.keybag, source.deviceKey, text]
         for place in places {
             let before = try? FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int
             let error = lockboxError {
                 try backend.export(to: place, passphrase: .value("p"), strength: .interactive)
             }
-            #expect(error?.name == "unsafePermissions", "\(place)")
+            #expect(error?.name == (files.contains(place) ? "notABackup" : "unsafePermissions"), "\(place)")
             #expect(
                 try FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int == before
             )
@@ -366,9 +367,11 @@ import Lockbox
             try overwrite(path, bytes)
             let found = lockboxError { try restore(receiver) }
             #expect(
-                ["corrupt", "unsupportedVersion", "wrongPasscode", "authenticationFailed"].contains(
-                    found?.name
-                ),
+                index < 4
+                    ? found == .notABackup(path: path)
+                    : ["corrupt", "unsupportedVersion", "wrongPasscode", "authenticationFailed"].contains(
+                        found?.name
+                    ),
                 "byte \(index): \(String(describing: found))"
             )
         }

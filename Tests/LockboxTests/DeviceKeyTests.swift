@@ -49,9 +49,9 @@ import Lockbox
         }
         #expect(
             lockboxError { try lockbox(.stored).unarchiveObject(String.self, forKey: "key") }?.name
-                == "corrupt"
+                == "missing"
         )
-        #expect(lockboxError { try lockbox(.stored).archiveObject("new", forKey: "key") }?.name == "corrupt")
+        #expect(lockboxError { try lockbox(.stored).archiveObject("new", forKey: "key") }?.name == "missing")
         #expect(try store.snapshot() == before)
         #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
     }
@@ -69,7 +69,7 @@ import Lockbox
     @Test func keysThatCannotBeHad() throws {
         #expect(
             lockboxError { try lockbox(.bytes(Array(key.prefix(31)))).archiveObject(1, forKey: "k") }?.name
-                == "corrupt"
+                == "invalidDeviceKey"
         )
         #expect(
             lockboxError { try lockbox(.file("\(folder)/missing")).archiveObject(1, forKey: "k") }?.name

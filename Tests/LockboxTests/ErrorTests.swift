@@ -11,104 +11,191 @@ import Lockbox
 @Suite struct ErrorTests {
     private struct Quoting: Error, CustomStringConvertible { var description: String { "hunter2" } }
 
-    private static let all: [(error: LockboxError, status: Int32, description: String)] = [
-        (.itemNotFound(key: "k\"\n"), -25300, #"There is no item for the key "k\"\n"."#),
+    private typealias Row = (error: LockboxError, code: LockboxError.Code, status: Int32, description: String)
+
+    private static let all: [Row] = items + keys + records + storage
+
+    private static let items: [Row] = [
+        (.itemNotFound(key: "k\"\n"), .itemNotFound, -25300, #"There is no item for the key "k\"\n"."#),
         (
-            .duplicateItem(key: "k"), -25299,
-            #"There is an item for the key "k" already. Write with the policy .replace to overwrite it."#
+            .duplicateItem(key: "k"), .duplicateItem, -25299,
+            #"An item for the key "k" already exists. Use the policy .replace to overwrite it."#
         ),
         (
-            .interactionNotAllowed(.whenUnlocked), -25308,
-            "Items of the class whenUnlocked are locked now. Unlock the store and try again."
+            .interactionNotAllowed(.whenUnlocked), .interactionNotAllowed, -25308,
+            "Items of the class whenUnlocked are locked. Unlock the store and try again."
         ),
         (
-            .passcodeNotSet, -25293,
-            "The store has no passcode. Set one first, or use another class than whenPasscodeSetThisDeviceOnly."
-        ),
-        (
-            .passcodeAlreadySet, -25299,
-            "The store has a passcode already. Change or remove it instead."
-        ),
-        (.wrongPasscode, -25293, "The passcode is wrong. Nothing was changed."),
-        (.invalidPasscode(reason: "it is empty"), -50, "There is no usable passcode: it is empty."),
-        (
-            .notEnoughMemory(bytes: 7), -108,
-            "The passcode takes 7 bytes of memory to check, which could not be had. Raise the limit, or change the passcode to one of less strength on a larger machine."
-        ),
-        (
-            .missingKeyPrefix, -50,
+            .missingKeyPrefix, .missingKeyPrefix, -50,
             "This program has no bundle identifier. Call Lockbox.configure(keyPrefix:) once at the start, or set LOCKBOX_KEY_PREFIX."
         ),
-        (.invalidKey(reason: "the key is empty"), -50, "Invalid key: the key is empty."),
-        (.invalidAttribute(name: "label", reason: "too long"), -50, "Invalid label: too long."),
+        (.invalidKey(reason: "the key is empty"), .invalidKey, -50, "Invalid key: the key is empty."),
         (
-            .valueTooLarge(size: 17, limit: 16), -25302,
-            "The encoded value has 17 bytes; the limit is 16. Keep it in a file of its own, encrypted with a key that you archive here."
+            .invalidAttribute(name: "label", reason: "too long"), .invalidAttribute, -50,
+            "Invalid label: too long."
         ),
         (
-            .encodingFailed(key: "k", underlying: Quoting()), -67694,
+            .valueTooLarge(size: 17, limit: 16), .valueTooLarge, -25302,
+            "The encoded value has 17 bytes; the limit is 16. Store it in a file, encrypted with a key that you archive here."
+        ),
+        (
+            .encodingFailed(key: "k", underlying: Quoting()), .encodingFailed, -67694,
             #"The value for the key "k" could not be encoded. The old value, if any, is unchanged."#
         ),
         (
-            .decodingFailed(key: "k", type: "Int", underlying: Quoting()), -26275,
+            .decodingFailed(key: "k", type: "Int", underlying: Quoting()), .decodingFailed, -26275,
             #"The value for the key "k" could not be decoded as Int. Ask for the type that was archived."#
         ),
         (
-            .typeMismatch(key: "k", stored: .data, type: "Int"), -26275,
+            .typeMismatch(key: "k", stored: .data, type: "Int"), .typeMismatch, -26275,
             #"The value for the key "k" is stored as data and cannot be read as Int. Ask for the type that was archived."#
-        ),
-        (
-            .corrupt(record: "/s/keybag", reason: "it is cut short"), -67701,
-            "/s/keybag is damaged: it is cut short. Restore it from a backup; an item can also be removed or overwritten."
-        ),
-        (
-            .authenticationFailed(record: "/s/x"), -25293,
-            "/s/x was changed, or belongs to another key, prefix or store. Restore it from a backup; an item can also be removed or overwritten."
-        ),
-        (
-            .deviceKeyMismatch(path: "/s/device-key"), -25293,
-            "The device key /s/device-key is not the one this store was made with. Put the right one back; nothing was changed."
-        ),
-        (
-            .unsupportedVersion(record: "/s/x", version: 2), -67704,
-            "/s/x is of a format, number 2, that this Lockbox does not know. Update the program; nothing was changed."
-        ),
-        (
-            .unsafePermissions(path: "/s", reason: "it is a FIFO, not a plain file"), -61,
-            "/s is not safe to use: it is a FIFO, not a plain file."
-        ),
-        (
-            .storageFailure(operation: "fsync", path: "/s/x", errno: EIO), -36,
-            "fsync failed on /s/x: Input/output error (errno 5)."
-        ),
-        (
-            .storageFailure(operation: "flock", path: "/s/lock", errno: EWOULDBLOCK), -36,
-            "Another process has held the lock /s/lock all the time. See what it is doing, and try again."
-        ),
-        (
-            .storageFailure(operation: "stat", path: "/s", errno: ESTALE), -36,
-            "/s was moved or replaced while it was open. Restart the program to use what is there now."
-        ),
-        (
-            .storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), -34,
-            "write failed on /s/x: No space left on device (errno 28)."
         ),
     ]
 
+    private static let keys: [Row] = [
+        (
+            .passcodeNotSet, .passcodeNotSet, -25293,
+            "The store has no passcode. Set one, or use another class than whenPasscodeSetThisDeviceOnly."
+        ),
+        (
+            .passcodeAlreadySet, .passcodeAlreadySet, -25299,
+            "The store already has a passcode. Change or remove it instead."
+        ),
+        (.wrongPasscode, .wrongPasscode, -25293, "The passcode is wrong. Nothing was changed."),
+        (
+            .invalidPasscode(reason: "it is empty"), .invalidPasscode, -50,
+            "The passcode cannot be used: it is empty."
+        ),
+        (
+            .notEnoughMemory(bytes: 7), .notEnoughMemory, -108,
+            "Checking the passcode needs 7 bytes of memory, which are not available. Raise the memory limit, or change the passcode to one of a lower strength on a larger machine."
+        ),
+        (
+            .invalidDeviceKey(source: "/k", reason: "it has 5 bytes"), .invalidDeviceKey, -50,
+            "The device key (/k) cannot be used: it has 5 bytes."
+        ),
+        (
+            .deviceKeyMismatch(path: "/s/device-key"), .deviceKeyMismatch, -25293,
+            "The device key (/s/device-key) does not belong to this store. Put the right one back; nothing was changed."
+        ),
+    ]
+
+    private static let records: [Row] = [
+        (
+            .missing(record: "/s/keybag"), .missing, -25294,
+            "/s/keybag is missing, and the store cannot be opened without it. Restore it from a copy of the store; nothing was changed."
+        ),
+        (
+            .corrupt(record: "/s/keybag", reason: "it is cut short"), .corrupt, -67701,
+            "/s/keybag is damaged: it is cut short. Restore it from a backup. If it is an item, you can also remove or overwrite it."
+        ),
+        (
+            .authenticationFailed(record: "/s/x"), .authenticationFailed, -25293,
+            "/s/x was tampered with, or belongs to another key, prefix or store. Restore it from a backup. If it is an item, you can also remove or overwrite it."
+        ),
+        (
+            .unsupportedVersion(record: "/s/x", version: 2), .unsupportedVersion, -67704,
+            "/s/x has the format number 2, which this version of Lockbox does not know. Update the program; nothing was changed."
+        ),
+        (
+            .rolledBack(record: "/s/keybag", reason: "generation 3 after 5"), .rolledBack, -67808,
+            "/s/keybag is older than what was seen before: generation 3 after 5. Restore the latest copy of the store; nothing was changed."
+        ),
+        (
+            .notABackup(path: "/tmp/x"), .notABackup, -25257,
+            "/tmp/x is not a Lockbox backup. Choose another file; nothing was changed."
+        ),
+    ]
+
+    private static let storage: [Row] = [
+        (
+            .unsafePermissions(path: "/s", reason: "it is a FIFO, not a plain file"), .unsafePermissions, -61,
+            "/s is not safe to use: it is a FIFO, not a plain file."
+        ),
+        (
+            .storageFailure(operation: "fsync", path: "/s/x", errno: EIO), .storageFailure, -36,
+            "fsync failed on /s/x: Input/output error (errno 5)."
+        ),
+        (
+            .storageFailure(operation: "flock", path: "/s/lock", errno: EWOULDBLOCK), .storageFailure, -36,
+            "Another process held the lock /s/lock for too long. Check what it is doing, and try again."
+        ),
+        (
+            .storageFailure(operation: "stat", path: "/s", errno: ESTALE), .storageFailure, -36,
+            "/s was moved or replaced while it was open. Restart the program to use the store that is there now."
+        ),
+        (
+            .storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), .storageFailure, -34,
+            "write failed on /s/x: No space left on device (errno 28)."
+        ),
+        (
+            .notReachable(endpoint: "https://etcd:2379", reason: "connection refused"), .notReachable, -25291,
+            "https://etcd:2379 cannot be reached: connection refused. Check that it is running, and try again; nothing was changed."
+        ),
+        (
+            .accessDenied(endpoint: "https://etcd:2379", reason: "the user may not write"), .accessDenied,
+            -25293, "https://etcd:2379 denied access: the user may not write. Nothing was changed."
+        ),
+        (.userCanceled, .userCanceled, -128, "The user canceled the request. Nothing was changed."),
+        (
+            .conflict(record: "keybag"), .conflict, -25304,
+            "Another writer changed keybag at the same time. Read it and try again; this call changed nothing."
+        ),
+        (
+            .outcomeUnknown(record: "keybag", reason: "the connection was lost"), .outcomeUnknown, -67846,
+            "Whether keybag was changed is not known: the connection was lost. Check what is stored before you repeat the call."
+        ),
+        (
+            .notSupported(operation: "a time limit"), .notSupported, -4,
+            "This backend does not support a time limit. Nothing was changed."
+        ),
+    ]
+
+    @Test func everyCaseHasACodeOfItsOwn() throws {
+        let cases = try SourceText.file("Sources/LockboxCore/Errors/LockboxError.swift")
+            .matches(of: /\n    case (\w+)/).map { String($0.1) }
+        let codes = try SourceText.file("Sources/LockboxCore/Errors/LockboxError+Code.swift")
+            .matches(of: /static let (\w+) = Code\(rawValue: "(\w+)"\)/)
+        for row in Self.all { #expect(row.error.code == row.code) }
+        #expect(Set(Self.all.map(\.code.rawValue)) == Set(cases), "a case is not pinned here")
+        #expect(codes.allSatisfy { $0.1 == $0.2 })
+        #expect(codes.map { String($0.1) }.sorted() == cases.sorted())
+        #expect("\(LockboxError.Code.itemNotFound)" == "itemNotFound")
+    }
+
     @Test func descriptionsSayWhatToDo() {
-        for (error, _, description) in Self.all {
+        for (error, _, _, description) in Self.all {
             #expect(error.description == description)
             #expect(error.debugDescription == description)
             #expect((error as any Error).localizedDescription == description)
         }
-        #expect(Set(Self.all.map(\.error.name)).count == 21, "a case is not pinned here")
     }
 
     @Test func statusesAreTheKeychains() {
-        for (error, status, _) in Self.all {
+        for (error, _, status, _) in Self.all {
             #expect(error.osStatus == status)
             #expect((error as NSError).code == Int(status))
         }
+    }
+
+    @Test func equalErrorsHaveEqualCodesAndPayloads() {
+        for (left, one) in Self.all.enumerated() {
+            for (right, other) in Self.all.enumerated() {
+                #expect((one.error == other.error) == (left == right))
+            }
+        }
+        #expect(LockboxError.itemNotFound(key: "a") != .itemNotFound(key: "b"))
+        #expect(LockboxError.itemNotFound(key: "a") != .duplicateItem(key: "a"))
+        #expect(LockboxError.corrupt(record: "a", reason: "b") != .corrupt(record: "b", reason: "a"))
+        #expect(
+            LockboxError.encodingFailed(key: "k", underlying: Quoting())
+                == .encodingFailed(key: "k", underlying: CancellationError()),
+            "underlying errors are not compared"
+        )
+        #expect(
+            LockboxError.decodingFailed(key: "k", type: "Int", underlying: Quoting())
+                != .decodingFailed(key: "k", type: "String", underlying: Quoting())
+        )
     }
 
     @Test func canBeMatchedInACatch() throws {
@@ -118,6 +205,19 @@ import Lockbox
             Issue.record("no error")
         } catch LockboxError.itemNotFound(let key) {
             #expect(key == "k")
+        }
+        do {
+            try lockbox.archiveObject(1, forKey: "k", policy: .updateOnly)
+        } catch let error as LockboxError where error.code == .itemNotFound {}
+    }
+
+    @Test("Promise 7: secrets do not appear in error texts and descriptions")
+    func noWayOfPrintingShowsAnUnderlyingError() throws {
+        for (error, _, _, _) in Self.all {
+            let ns = error as NSError
+            var texts = textsOfPrinting(error) + textsOfPrinting(Result<Int, any Error>.failure(error))
+            texts += [error.localizedDescription, ns.description, ns.debugDescription, "\(ns.userInfo)"]
+            for text in texts { #expect(!text.contains("hunter2"), "\(error.code)") }
         }
     }
 
@@ -137,19 +237,9 @@ import Lockbox
         }
         #expect("\(underlying)".contains("hunter2"), "the control: the decoder's own error does quote it")
 
+        let bytes = Array("hunter2".utf8).map(String.init).joined(separator: " ")
         for subject in [decoding, encoding, value, item] as [Any] {
-            var dumped = ""
-            dump(subject, to: &dumped)
-            let bytes = Array("hunter2".utf8).map(String.init).joined(separator: " ")
-            var texts = [
-                "\(subject)", String(reflecting: subject), dumped, "\([subject])",
-                "\(Optional(subject) as Any)",
-            ]
-            if let error = subject as? LockboxError {
-                let ns = error as NSError
-                texts += [error.localizedDescription, ns.description, ns.debugDescription, "\(ns.userInfo)"]
-            }
-            for text in texts {
+            for text in textsOfPrinting(subject) {
                 #expect(!text.contains("hunter2"))
                 #expect(!text.split { !$0.isNumber }.joined(separator: " ").contains(bytes))
             }

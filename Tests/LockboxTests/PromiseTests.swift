@@ -58,7 +58,7 @@ import Lockbox
             ("open to all", "unsafePermissions", try store.lockbox(), prepared { chmod(path, 0o644) }),
             ("on a broken disk", "storageFailure", failing, prepared {}),
             (
-                "without its keybag", "corrupt", try store.lockbox(),
+                "without its keybag", "missing", try store.lockbox(),
                 prepared { try FileManager.default.removeItem(atPath: store.keybag) }
             ),
         ]

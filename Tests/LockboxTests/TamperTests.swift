@@ -255,15 +255,15 @@ import Lockbox
     @Test(arguments: ["keybag", "device-key"])
     func missingKeys(_ name: String) throws {
         try FileManager.default.removeItem(atPath: "\(store.directory)/\(name)")
-        try expectKeybagRefusal("no \(name)", ["corrupt"])
+        try expectKeybagRefusal("no \(name)", ["missing"])
     }
 
     @Test func nothingIsWrittenUnderAKeybagThatHasGone() throws {
         let lockbox = try store.lockbox()
         try lockbox.archiveObject("old", forKey: "other")
         try FileManager.default.removeItem(atPath: store.keybag)
-        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "corrupt")
-        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name == "corrupt")
+        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "missing")
+        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name == "missing")
         #expect(try readBytes(path) == original)
     }
 

@@ -69,6 +69,10 @@ import Testing
         bytes[bytes.count - 1] ^= 1
         try bytes.write(to: URL(fileURLWithPath: backup))
         #expect(try importBackup().status == 3)
+        try Data("notes".utf8).write(to: URL(fileURLWithPath: backup))
+        for outcome in [try importBackup(), try export()] {
+            #expect(outcome.status == 4 && outcome.error.contains("is not a Lockbox backup"))
+        }
         try FileManager.default.removeItem(atPath: backup)
         #expect(try importBackup().status == 74)
         #expect(try sandbox.lockbox("export", "/dev/null/none", "--passphrase-file", passphrase).status == 74)

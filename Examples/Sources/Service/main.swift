@@ -16,7 +16,9 @@ func exitStatus(_ error: any Error) -> Int32 {
     switch error {
     case LockboxError.wrongPasscode: 77
     case LockboxError.invalidPasscode: 78
-    case LockboxError.storageFailure, LockboxError.corrupt, LockboxError.authenticationFailed: 74
+    case LockboxError.storageFailure, LockboxError.missing, LockboxError.corrupt,
+        LockboxError.authenticationFailed:
+        74
     default: 70
     }
 }

@@ -17,8 +17,8 @@ extension SealedBackend {
     ///   - progress: Is called after each item.
     /// - Returns: How many items are in the backup, and which are not.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read;
-    ///   ``LockboxError/unsafePermissions(path:reason:)`` if something else is at that path, a symbolic link included, or a
-    ///   backup, and there is no item for the new one. Then nothing was written.
+    ///   ``LockboxError/notABackup(path:)`` if another file is at that path; ``LockboxError/unsafePermissions(path:reason:)``
+    ///   if it is no file, or a backup, and there is no item for the new one. Then nothing was written.
     @discardableResult
     public func export(
         to path: String,
@@ -100,7 +100,7 @@ extension SealedBackend {
     ///   - existing: What is to be done with items that are there, and are others.
     ///   - progress: Is called after each item.
     /// - Returns: How many items were written, and which were kept.
-    /// - Throws: ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)``,
+    /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)``,
     ///   ``LockboxError/authenticationFailed(record:)``, ``LockboxError/interactionNotAllowed(_:)``,
     ///   ``LockboxError/duplicateItem(key:)``: nothing has changed then.
     @discardableResult

@@ -96,9 +96,11 @@ extension SealedBackend: VerifiableBackend {
 
     private func keybagLocation(_ error: LockboxError) throws -> String {
         switch error {
-        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _):
+        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _),
+            .missing(let record):
             record
-        case .deviceKeyMismatch(let path), .unsafePermissions(let path, _): path
+        case .deviceKeyMismatch(let path), .unsafePermissions(let path, _), .invalidDeviceKey(let path, _):
+            path
         default: throw error
         }
     }

@@ -42,7 +42,9 @@ struct BackupReader: ~Copyable {
 
     func header() throws -> [UInt8] {
         try seek(0)
-        return try read(BackupRecord.headerLength)
+        let header = try read(BackupRecord.headerLength)
+        guard header.starts(with: BackupRecord.magic) else { throw LockboxError.notABackup(path: path) }
+        return header
     }
 
     func key(_ header: [UInt8], _ passphrase: Passcode) throws -> SecretKey {
@@ -83,10 +85,13 @@ struct BackupReader: ~Copyable {
 }
 
 extension BackupRecord {
+    /// What every backup begins with.
+    static var magic: [UInt8] { withUnsafeBytes(of: RecordKind.backup.rawValue.littleEndian, Array.init) }
+
     /// Whether an earlier backup is at the path.
     ///
-    /// - Throws: ``LockboxError/unsafePermissions(path:reason:)`` if something else is there, but for an empty file: a slip
-    ///   must not cost a store its keys, or a machine a device.
+    /// - Throws: ``LockboxError/notABackup(path:)`` for another file, unless it is empty; else
+    ///   ``LockboxError/unsafePermissions(path:reason:)``. A slip must not cost a store its keys, or a machine a device.
     static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
         let path = Path.absolute(path)
         let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)
@@ -100,15 +105,10 @@ extension BackupRecord {
         let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)
         let file = CInt(opened)
         defer { calls.close(file) }
-        var magic: UInt32 = 0
-        let count = try withUnsafeMutableBytes(of: &magic) { try calls.readAll(file, into: $0, path: path) }
+        var start = [UInt8](repeating: 0, count: magic.count)
+        let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
         if count == 0 { return false }
-        guard UInt32(littleEndian: magic) == RecordKind.backup.rawValue else {
-            throw LockboxError.unsafePermissions(
-                path: path,
-                reason: "it is no backup, and would be lost; remove it, or choose another name"
-            )
-        }
+        guard start == magic else { throw LockboxError.notABackup(path: path) }
         return true
     }
 }

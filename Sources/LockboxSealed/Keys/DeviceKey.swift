@@ -44,8 +44,8 @@ public struct DeviceKey: Sendable {
         DeviceKey(
             source: .given(name: "credential \(name)") {
                 guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
-                    throw LockboxError.corrupt(
-                        record: "credential \(name)",
+                    throw LockboxError.invalidDeviceKey(
+                        source: "credential \(name)",
                         reason: "CREDENTIALS_DIRECTORY is not set"
                     )
                 }
@@ -56,15 +56,14 @@ public struct DeviceKey: Sendable {
 
     /// The 32 bytes of a given key: the BLAKE2b-256 of it, so that all of a longer one counts.
     static func key(_ name: String, _ read: () throws -> [UInt8]) throws -> SecretKey {
-        let record = "The device key, \(name),"
         var bytes: [UInt8]
         do { bytes = try read() } catch LockboxError.invalidPasscode(let reason) {
-            throw LockboxError.corrupt(record: record, reason: reason)
+            throw LockboxError.invalidDeviceKey(source: name, reason: reason)
         }
         defer { Sodium.wipe(&bytes) }
         guard bytes.count >= minimumLength else {
-            throw LockboxError.corrupt(
-                record: record,
+            throw LockboxError.invalidDeviceKey(
+                source: name,
                 reason: "it has \(bytes.count) bytes, and must have at least \(minimumLength)"
             )
         }

@@ -167,7 +167,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     }
 
     private var keybagIsMissing: LockboxError {
-        .corrupt(record: storage.location(of: Self.keybagRecord), reason: "it is missing")
+        .missing(record: storage.location(of: Self.keybagRecord))
     }
 
     private var storeIsReplaced: LockboxError {

@@ -16,7 +16,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
 
     func read() throws -> SecretKey {
         if let key = try readIfPresent() { return key }
-        throw LockboxError.corrupt(record: location, reason: "it is missing")
+        throw LockboxError.missing(record: location)
     }
 
     /// The key, which is made if it is to be in the store and is not.

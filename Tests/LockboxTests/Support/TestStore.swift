@@ -140,31 +140,7 @@ func lockboxError<Result>(_ body: () throws -> Result) -> LockboxError? {
 
 extension LockboxError {
     /// The case's name, for comparing where the payload does not matter.
-    var name: String {
-        switch self {
-        case .itemNotFound: "itemNotFound"
-        case .duplicateItem: "duplicateItem"
-        case .interactionNotAllowed: "interactionNotAllowed"
-        case .passcodeNotSet: "passcodeNotSet"
-        case .passcodeAlreadySet: "passcodeAlreadySet"
-        case .wrongPasscode: "wrongPasscode"
-        case .invalidPasscode: "invalidPasscode"
-        case .notEnoughMemory: "notEnoughMemory"
-        case .missingKeyPrefix: "missingKeyPrefix"
-        case .invalidKey: "invalidKey"
-        case .invalidAttribute: "invalidAttribute"
-        case .valueTooLarge: "valueTooLarge"
-        case .encodingFailed: "encodingFailed"
-        case .decodingFailed: "decodingFailed"
-        case .typeMismatch: "typeMismatch"
-        case .corrupt: "corrupt"
-        case .authenticationFailed: "authenticationFailed"
-        case .deviceKeyMismatch: "deviceKeyMismatch"
-        case .unsupportedVersion: "unsupportedVersion"
-        case .unsafePermissions: "unsafePermissions"
-        case .storageFailure: "storageFailure"
-        }
-    }
+    var name: String { code.rawValue }
 }
 
 extension Keybag {

@@ -37,9 +37,13 @@ extension LockboxError {
         case .itemNotFound: .noSuchItem
         case .interactionNotAllowed, .passcodeNotSet, .wrongPasscode, .invalidPasscode: .locked
         case .corrupt, .authenticationFailed, .deviceKeyMismatch, .unsupportedVersion: .damaged
+        case .missing, .rolledBack, .invalidDeviceKey: .damaged
         case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
+        case .conflict, .notABackup, .userCanceled: .conflict
         case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
         case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
+        case .notReachable, .accessDenied, .outcomeUnknown, .notSupported: .inputOutput
+        @unknown default: .inputOutput
         }
     }
 

@@ -1,0 +1,34 @@
+extension LockboxError: Equatable {
+    /// Whether both have the same code and the same payload. The `underlying` errors are not compared.
+    ///
+    /// - Parameters:
+    ///   - left: An error.
+    ///   - right: Another error.
+    public static func == (left: LockboxError, right: LockboxError) -> Bool {
+        left.code == right.code && left.payload == right.payload
+    }
+
+    /// Everything but the `underlying` error, in order.
+    private var payload: [AnyHashable] {
+        switch self {
+        case .missingKeyPrefix, .passcodeNotSet, .passcodeAlreadySet, .wrongPasscode, .userCanceled: []
+        case .itemNotFound(let text), .duplicateItem(let text), .invalidKey(let text),
+            .invalidPasscode(let text),
+            .deviceKeyMismatch(let text), .missing(let text), .authenticationFailed(let text),
+            .notABackup(let text), .conflict(let text), .notSupported(let text), .encodingFailed(let text, _):
+            [text]
+        case .invalidAttribute(let first, let second), .invalidDeviceKey(let first, let second),
+            .corrupt(let first, let second), .rolledBack(let first, let second),
+            .unsafePermissions(let first, let second), .notReachable(let first, let second),
+            .accessDenied(let first, let second), .outcomeUnknown(let first, let second),
+            .decodingFailed(let first, let second, _):
+            [first, second]
+        case .interactionNotAllowed(let accessibility): [accessibility]
+        case .valueTooLarge(let size, let limit): [size, limit]
+        case .typeMismatch(let key, let stored, let type): [key, stored, type]
+        case .notEnoughMemory(let bytes): [bytes]
+        case .unsupportedVersion(let record, let version): [record, version]
+        case .storageFailure(let operation, let path, let code): [operation, path, code]
+        }
+    }
+}

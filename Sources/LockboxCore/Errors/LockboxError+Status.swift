@@ -1,0 +1,42 @@
+import LockboxPlatform
+
+extension LockboxError: LocalizedError {
+    /// Same as ``description``.
+    public var errorDescription: String? { description }
+
+    /// The domain of the `NSError` this becomes. As `CustomNSError` would give it, which is in full Foundation only.
+    public var _domain: String { "LockboxError" }
+
+    /// The code of the `NSError` this becomes: ``osStatus``.
+    public var _code: Int { Int(osStatus) }
+
+    /// The nearest Keychain result code, for code that used to check those.
+    public var osStatus: Int32 {
+        switch self {
+        case .itemNotFound: -25300  // errSecItemNotFound
+        case .duplicateItem, .passcodeAlreadySet: -25299  // errSecDuplicateItem
+        case .interactionNotAllowed: -25308  // errSecInteractionNotAllowed
+        case .passcodeNotSet, .wrongPasscode: -25293  // errSecAuthFailed
+        case .authenticationFailed, .deviceKeyMismatch, .accessDenied: -25293  // errSecAuthFailed
+        case .notEnoughMemory: -108  // errSecAllocate
+        case .missingKeyPrefix, .invalidKey, .invalidAttribute: -50  // errSecParam
+        case .invalidPasscode, .invalidDeviceKey: -50  // errSecParam
+        case .valueTooLarge: -25302  // errSecDataTooLarge
+        case .encodingFailed: -67694  // errSecInvalidValue
+        case .decodingFailed, .typeMismatch: -26275  // errSecDecode
+        case .missing: -25294  // errSecNoSuchKeychain
+        case .corrupt: -67701  // errSecInvalidRecord
+        case .unsupportedVersion: -67704  // errSecIncompatibleVersion
+        case .rolledBack: -67808  // errSecVerifyFailed
+        case .notABackup: -25257  // errSecUnknownFormat
+        case .unsafePermissions: -61  // errSecWrPerm
+        case .storageFailure(_, _, ENOSPC): -34  // errSecDiskFull
+        case .storageFailure: -36  // errSecIO
+        case .notReachable: -25291  // errSecNotAvailable
+        case .userCanceled: -128  // errSecUserCanceled
+        case .conflict: -25304  // errSecInvalidItemRef
+        case .outcomeUnknown: -67846  // errSecRequestLost
+        case .notSupported: -4  // errSecUnimplemented
+        }
+    }
+}
