@@ -92,19 +92,16 @@ extension BackendConformance {
     private static let addOnly = BackendConformance("addOnly refuses a key that is taken") { backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, "first"), .addOnly)
-        try backend.expectError(
-            "duplicateItem",
-            from: { try backend.write(backend.item(key, "second"), .addOnly) }
-        ) {
-            if case .duplicateItem(key: "key") = $0 { true } else { false }
+        try backend.expectError(.duplicateItem(key: "key")) {
+            try backend.write(backend.item(key, "second"), .addOnly)
         }
         try backend.expect(backend.text(key) == "first", "the value is not the first")
     }
 
     private static let updateOnly = BackendConformance("updateOnly refuses a key that is free") { backend in
         let key = try backend.key("key")
-        try backend.expectError("itemNotFound", from: { try backend.write(backend.item(key), .updateOnly) }) {
-            if case .itemNotFound(key: "key") = $0 { true } else { false }
+        try backend.expectError(.itemNotFound(key: "key")) {
+            try backend.write(backend.item(key), .updateOnly)
         }
         try backend.expect(backend.text(key) == nil, "it was stored")
         try backend.write(backend.item(key, "first"))
@@ -132,11 +129,8 @@ extension BackendConformance {
             try backend.expect(backend.backend.item(for: key, now: now) == nil, "an item")
             try backend.expect(backend.backend.attributes(for: key, now: now) == nil, "attributes")
             try backend.expect(backend.keys(at: now).isEmpty, "keys")
-            try backend.expectError(
-                "itemNotFound",
-                from: { try backend.backend.setAccessibility(.always, for: key, now: now) }
-            ) {
-                if case .itemNotFound = $0 { true } else { false }
+            try backend.expectError(.itemNotFound(key: key.key)) {
+                try backend.backend.setAccessibility(.always, for: key, now: now)
             }
         }
     }
@@ -163,11 +157,8 @@ extension BackendConformance {
         let key = try backend.key("key")
         try backend.write(backend.item(key, expires: Subject.now + 60))
         let later = Subject.now + 60
-        try backend.expectError(
-            "itemNotFound",
-            from: { try backend.write(backend.item(key, at: later), .updateOnly) }
-        ) {
-            if case .itemNotFound = $0 { true } else { false }
+        try backend.expectError(.itemNotFound(key: key.key)) {
+            try backend.write(backend.item(key, at: later), .updateOnly)
         }
         try backend.write(backend.item(key, "new", at: later), .addOnly)
         try backend.expect(backend.text(key, at: later) == "new", "not overwritten")
@@ -299,13 +290,8 @@ extension BackendConformance {
             )
             try backend.expect(found == expected, "another item: \(String(describing: found))")
         }
-        try backend.expectError(
-            "itemNotFound",
-            from: {
-                try backend.backend.setAccessibility(.always, for: backend.key("missing"), now: Subject.now)
-            }
-        ) {
-            if case .itemNotFound(key: "missing") = $0 { true } else { false }
+        try backend.expectError(.itemNotFound(key: "missing")) {
+            try backend.backend.setAccessibility(.always, for: backend.key("missing"), now: Subject.now)
         }
     }
 

@@ -15,17 +15,16 @@ struct Subject: Sendable {
         guard try condition() else { throw ConformanceFailure(requirement: requirement, finding: finding()) }
     }
 
-    func expectError(
-        _ name: String,
-        from work: () throws -> Void,
-        _ isExpected: (LockboxError) -> Bool
-    ) throws {
-        do { try work() } catch let error as LockboxError where isExpected(error) {
+    func expectError(_ expected: LockboxError, from work: () throws -> Void) throws {
+        do { try work() } catch let error as LockboxError where error == expected {
             return
         } catch {
-            throw ConformanceFailure(requirement: requirement, finding: "\(error) instead of \(name)")
+            throw ConformanceFailure(
+                requirement: requirement,
+                finding: "\(error) instead of \(expected.code)"
+            )
         }
-        throw ConformanceFailure(requirement: requirement, finding: "no error instead of \(name)")
+        throw ConformanceFailure(requirement: requirement, finding: "no error instead of \(expected.code)")
     }
 
     func key(_ key: String, prefix: String = Self.prefix) throws -> ItemKey {

@@ -117,7 +117,7 @@ import Lockbox
                 #expect(report.imported == imported)
                 #expect(report.kept.map(\.key) == kept)
             }
-            #expect(found?.name == (policy == .fail ? "duplicateItem" : nil))
+            #expect(found == (policy == .fail ? .duplicateItem(key: own.key.key) : nil))
             if policy == .fail { #expect(try target.snapshot() == before) }
             let expected = policy == .replace ? try item("1") : own
             #expect(try backend.item(for: own.key, now: now) == expected)
@@ -149,10 +149,9 @@ import Lockbox
         let expired = try item("k", text: "the target's own", expires: now - 1)
         try backend.write(expired, policy: .addOnly)
         try backend.lock()
-        #expect(
-            lockboxError { try backend.item(for: expired.key, now: nil) }?.name
-                == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) {
+            try backend.item(for: expired.key, now: ItemAttributes.beforeAnyExpiry)
+        }
         #expect(try restore(backend, policy).imported == 1)
         #expect(try backend.item(for: expired.key, now: now) == open)
     }
@@ -180,7 +179,7 @@ import Lockbox
             let report = try restore(backend, policy)
             #expect(report.kept == [newer.key])
         }
-        #expect(error?.name == (policy == .fail ? "duplicateItem" : nil))
+        #expect(error == (policy == .fail ? .duplicateItem(key: newer.key.key) : nil))
         #expect(isWritten.withLock { $0 })
         #expect(try other.item(for: newer.key, now: now)?.value == newer.value)
     }
@@ -192,7 +191,7 @@ import Lockbox
         let damaged = try source.path("1", prefix: "a")
         try overwrite(damaged, Array(readBytes(damaged).dropLast()))
         #expect(try restore(backend).kept.map(\.key) == ["1"])
-        #expect(lockboxError { try restore(backend, .fail) }?.name == "duplicateItem")
+        expectError(.duplicateItem) { try restore(backend, .fail) }
         let report = try restore(backend, .replace)
         #expect(report.imported == 1 && report.unchanged == 6)
         #expect(try backend.item(for: item("1").key, now: now) == item("1"))
@@ -216,8 +215,8 @@ import Lockbox
         let backend = try prepare()
         _ = try export(backend)
         let before = try readBytes(path)
-        #expect(lockboxError { try export(backend, prefix: "none") }?.name == "unsafePermissions")
-        #expect(lockboxError { try export(TestStore().backend()) }?.name == "unsafePermissions")
+        expectError(.unsafePermissions) { try export(backend, prefix: "none") }
+        expectError(.unsafePermissions) { try export(TestStore().backend()) }
         #expect(try readBytes(path) == before)
         try FileManager.default.removeItem(atPath: path)
         #expect(try export(backend, prefix: "none").exported == 0)
@@ -234,14 +233,14 @@ import Lockbox
         let backend = try prepare()
         try overwrite(source.path("3", prefix: "b"), [])
         #expect(try export(backend, prefix: "a").exported == 4)
-        #expect(lockboxError { try export(backend) }?.name == "corrupt")
+        expectError(.corrupt) { try export(backend) }
     }
 
     @Test func lockedItems() throws {
         let backend = try prepare()
         try backend.setPasscode(.value("1234"), strength: .interactive)
         let locked = source.backend()
-        #expect(lockboxError { try export(locked) }?.name == "interactionNotAllowed")
+        expectError(.interactionNotAllowed) { try export(locked) }
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path)) == ["store"]
         )
@@ -251,7 +250,7 @@ import Lockbox
         try receiver.setPasscode(.value("5678"), strength: .interactive)
         try receiver.lock()
         let before = try target.snapshot()
-        #expect(lockboxError { try restore(receiver) }?.name == "interactionNotAllowed")
+        expectError(.interactionNotAllowed) { try restore(receiver) }
         #expect(try target.snapshot() == before)
         try receiver.unlock(.value("5678"))
         #expect(try restore(receiver).imported == 7)
@@ -275,7 +274,7 @@ import Lockbox
             let error = lockboxError {
                 try backend.export(to: place, passphrase: .value("p"), strength: .interactive)
             }
-            #expect(error?.name == (files.contains(place) ? "notABackup" : "unsafePermissions"), "\(place)")
+            #expect(error?.code == (files.contains(place) ? .notABackup : .unsafePermissions), "\(place)")
             #expect(
                 try FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int == before
             )
@@ -293,7 +292,7 @@ import Lockbox
         try export(backend)
         let before = try readBytes(path)
         try overwrite(source.path("2", prefix: "a"), [])
-        #expect(lockboxError { try export(backend) }?.name == "corrupt")
+        expectError(.corrupt) { try export(backend) }
         #expect(try readBytes(path) == before, "the earlier backup is still there")
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path)).sorted() == [
@@ -323,14 +322,12 @@ import Lockbox
         let receiver = target.backend()
         try receiver.write(item("own"), policy: .addOnly)
         let before = try target.snapshot()
-        #expect(
-            lockboxError { try receiver.importBackup(from: path, passphrase: .value("x")) }?.name
-                == "wrongPasscode"
-        )
-        #expect(
-            lockboxError { try receiver.importBackup(from: path + "-missing", passphrase: .value("x")) }?.name
-                == "storageFailure"
-        )
+        #expect(throws: LockboxError.wrongPasscode) {
+            try receiver.importBackup(from: path, passphrase: .value("x"))
+        }
+        expectError(.storageFailure) {
+            try receiver.importBackup(from: path + "-missing", passphrase: .value("x"))
+        }
 
         // With the key in hand: Argon2id for each would take minutes. What the header says is tried below.
         let reader = try BackupReader(path, SystemCalls())
@@ -340,7 +337,7 @@ import Lockbox
             try overwrite(path, bytes)
             let found = lockboxError { try BackupReader(path, SystemCalls()).read(key, header) { _ in } }
             #expect(
-                ["corrupt", "authenticationFailed"].contains(found?.name),
+                [.corrupt, .authenticationFailed].contains(found?.code),
                 "\(what): \(String(describing: found))"
             )
         }
@@ -369,8 +366,8 @@ import Lockbox
             #expect(
                 index < 4
                     ? found == .notABackup(path: path)
-                    : ["corrupt", "unsupportedVersion", "wrongPasscode", "authenticationFailed"].contains(
-                        found?.name
+                    : [.corrupt, .unsupportedVersion, .wrongPasscode, .authenticationFailed].contains(
+                        found?.code
                     ),
                 "byte \(index): \(String(describing: found))"
             )
@@ -417,13 +414,11 @@ import Lockbox
         let own = target.backend()
         try own.setPasscode(.value("1234"), strength: .interactive)
         for key in ["a", "b"] { try own.write(item(key, text: "mine"), policy: .addOnly) }
-        #expect(
-            lockboxError {
-                try own.importBackup(from: path, passphrase: .value("passphrase"), existing: .replace) { _ in
-                    #expect(throws: Never.self) { try own.lock() }
-                }
-            }?.name == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) {
+            try own.importBackup(from: path, passphrase: .value("passphrase"), existing: .replace) { _ in
+                #expect(throws: Never.self) { try own.lock() }
+            }
+        }
         try own.unlock(.value("1234"))
         let texts = try items(own).map { String(decoding: $0.value.data, as: UTF8.self) }
         #expect(texts.sorted() == ["mine", "theirs"])

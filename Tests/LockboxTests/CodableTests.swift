@@ -69,8 +69,8 @@ import Lockbox
             #expect(float.isNaN ? back.isNaN : back.bitPattern == float.bitPattern, "\(float)")
         }
         try expectRoundTrip([1.5, .infinity, -.infinity])
-        #expect(lockboxError { try readAsDouble("NaN") }?.name == "decodingFailed", "a text is no number")
-        #expect(lockboxError { try readAsDouble("Infinity") }?.name == "decodingFailed")
+        expectError(.decodingFailed, "a text is no number") { try readAsDouble("NaN") }
+        expectError(.decodingFailed) { try readAsDouble("Infinity") }
     }
 
     private func readAsDouble(_ text: String) throws -> Double? {
@@ -119,10 +119,9 @@ import Lockbox
             try lockbox.unarchiveObject(Data.self, forKey: "key")?.count == 16 << 20,
             "the old value is still there"
         )
-        #expect(
-            lockboxError { try lockbox.archiveObject(tooLarge.base64EncodedString(), forKey: "key") }?.name
-                == "valueTooLarge"
-        )
+        expectError(.valueTooLarge) {
+            try lockbox.archiveObject(tooLarge.base64EncodedString(), forKey: "key")
+        }
     }
 
     @Test func foundationTypes() throws {
@@ -169,9 +168,7 @@ import Lockbox
             #expect(try lockbox.unarchiveObject(Chain.self, forKey: "deep") == chain(length))
         }
         try expectRoundTrip(chain(200))
-        #expect(
-            lockboxError { try lockbox.archiveObject(chain(600), forKey: "key") }?.name == "encodingFailed"
-        )
+        expectError(.encodingFailed) { try lockbox.archiveObject(chain(600), forKey: "key") }
         #expect(try lockbox.unarchiveObject(Chain.self, forKey: "key") == chain(200))
         try expectRoundTrip(String(repeating: "[\"{", count: 1000))
     }
@@ -197,10 +194,7 @@ import Lockbox
             "an optional field less"
         )
         let before = try store.snapshot()
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(AccountV3.self, forKey: "account") }?.name
-                == "decodingFailed"
-        )
+        expectError(.decodingFailed) { try lockbox.unarchiveObject(AccountV3.self, forKey: "account") }
         #expect(try store.snapshot() == before)
         #expect(try lockbox.unarchiveObject(forKey: "account") == AccountV1(name: "A"))
     }
@@ -210,19 +204,10 @@ import Lockbox
         try lockbox.archiveObject(Data([1, 2]), forKey: "data")
         try lockbox.archiveObject([1, 2], forKey: "array")
         let before = try store.snapshot()
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(Int.self, forKey: "string") }?.name == "decodingFailed"
-        )
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(Data.self, forKey: "string") }?.name == "typeMismatch"
-        )
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "data") }?.name == "typeMismatch"
-        )
-        #expect(
-            lockboxError { try lockbox.unarchiveObject([String].self, forKey: "array") }?.name
-                == "decodingFailed"
-        )
+        expectError(.decodingFailed) { try lockbox.unarchiveObject(Int.self, forKey: "string") }
+        expectError(.typeMismatch) { try lockbox.unarchiveObject(Data.self, forKey: "string") }
+        expectError(.typeMismatch) { try lockbox.unarchiveObject(String.self, forKey: "data") }
+        expectError(.decodingFailed) { try lockbox.unarchiveObject([String].self, forKey: "array") }
         #expect(try store.snapshot() == before)
         #expect(try lockbox.unarchiveObject(forKey: "string") == "text")
         #expect(try lockbox.unarchiveObject(forKey: "data") == Data([1, 2]))

@@ -34,8 +34,8 @@ import Lockbox
             #expect(Array(value.utf8) == Array(last.utf8))
         }
         #expect(try reopened.allKeys() == Set(keys).union(strings.indices.map { "value \($0)" }))
-        #expect(lockboxError { try lockbox.archiveObject("", forKey: "") }?.name == "invalidKey")
-        #expect(lockboxError { try store.lockbox("") }?.name == "invalidKey")
+        expectError(.invalidKey) { try lockbox.archiveObject("", forKey: "") }
+        expectError(.invalidKey) { try store.lockbox("") }
         for prefix in Set(keys) where !prefix.hasPrefix("\0") {
             let lockbox = try Lockbox(keyPrefix: prefix, backend: InMemoryBackend())
             #expect(lockbox.keyPrefix == prefix)

@@ -39,19 +39,11 @@ import Lockbox
         let before = try store.snapshot()
         for wrong in [DeviceKey.bytes(key.reversed()), .bytes(key + [0]), .bytes(Array(key.dropLast()))] {
             let lockbox = try lockbox(wrong)
-            #expect(
-                lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name
-                    == "deviceKeyMismatch"
-            )
-            #expect(
-                lockboxError { try lockbox.archiveObject("new", forKey: "key") }?.name == "deviceKeyMismatch"
-            )
+            expectError(.deviceKeyMismatch) { try lockbox.unarchiveObject(String.self, forKey: "key") }
+            expectError(.deviceKeyMismatch) { try lockbox.archiveObject("new", forKey: "key") }
         }
-        #expect(
-            lockboxError { try lockbox(.stored).unarchiveObject(String.self, forKey: "key") }?.name
-                == "missing"
-        )
-        #expect(lockboxError { try lockbox(.stored).archiveObject("new", forKey: "key") }?.name == "missing")
+        expectError(.missing) { try lockbox(.stored).unarchiveObject(String.self, forKey: "key") }
+        expectError(.missing) { try lockbox(.stored).archiveObject("new", forKey: "key") }
         #expect(try store.snapshot() == before)
         #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
     }
@@ -59,22 +51,15 @@ import Lockbox
     @Test func aStoredKeyIsNotReplacedByAGivenOne() throws {
         try lockbox(.stored).archiveObject("secret", forKey: "key")
         let before = try store.snapshot()
-        #expect(
-            lockboxError { try lockbox(.bytes(key)).archiveObject("new", forKey: "key") }?.name
-                == "deviceKeyMismatch"
-        )
+        expectError(.deviceKeyMismatch) { try lockbox(.bytes(key)).archiveObject("new", forKey: "key") }
         #expect(try store.snapshot() == before)
     }
 
     @Test func keysThatCannotBeHad() throws {
-        #expect(
-            lockboxError { try lockbox(.bytes(Array(key.prefix(31)))).archiveObject(1, forKey: "k") }?.name
-                == "invalidDeviceKey"
-        )
-        #expect(
-            lockboxError { try lockbox(.file("\(folder)/missing")).archiveObject(1, forKey: "k") }?.name
-                == "storageFailure"
-        )
+        expectError(.invalidDeviceKey) {
+            try lockbox(.bytes(Array(key.prefix(31)))).archiveObject(1, forKey: "k")
+        }
+        expectError(.storageFailure) { try lockbox(.file("\(folder)/missing")).archiveObject(1, forKey: "k") }
         #expect(lockboxError { try lockbox(.file("/dev/zero")).archiveObject(1, forKey: "k") } != nil)
         #expect(try store.backend().lockState == .noPasscode)
     }

@@ -229,7 +229,7 @@ import Lockbox
             let error = lockboxError {
                 try backend.importBackup(from: path, passphrase: .value("p"), existing: policy)
             }
-            #expect(error == nil || policy == .fail && error?.name == "duplicateItem")
+            #expect(error == nil || policy == .fail && error?.code == .duplicateItem)
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "mine" : "backup"))
         }
     }

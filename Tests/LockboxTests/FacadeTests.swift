@@ -69,9 +69,9 @@ import Lockbox
         try lockbox.archiveObject("secret", forKey: "key")
         try lockbox.setAccessibility(.always, forKey: "key")
         #expect(try lockbox.attributes(forKey: "key")?.accessibility == .always)
-        #expect(
-            lockboxError { try lockbox.setAccessibility(.always, forKey: "missing") }?.name == "itemNotFound"
-        )
+        #expect(throws: LockboxError.itemNotFound(key: "missing")) {
+            try lockbox.setAccessibility(.always, forKey: "missing")
+        }
     }
 
     @Test func expiredReadsAsAbsentEverywhere() throws {
@@ -100,29 +100,20 @@ import Lockbox
     }
 
     @Test func refusesEmptyAndOverlongNames() throws {
-        #expect(lockboxError { try self.lockbox("") }?.name == "invalidKey")
-        #expect(lockboxError { try self.lockbox("\0own") }?.name == "invalidKey", "kept for Lockbox itself")
-        #expect(lockboxError { try self.lockbox(String(repeating: "x", count: 4097)) }?.name == "invalidKey")
+        expectError(.invalidKey) { try self.lockbox("") }
+        expectError(.invalidKey, "kept for Lockbox itself") { try self.lockbox("\0own") }
+        expectError(.invalidKey) { try self.lockbox(String(repeating: "x", count: 4097)) }
         let lockbox = try lockbox()
         for key in ["", String(repeating: "x", count: 4097), String(repeating: "e\u{301}", count: 1400)] {
-            #expect(lockboxError { try lockbox.archiveObject(1, forKey: key) }?.name == "invalidKey")
-            #expect(lockboxError { try lockbox.unarchiveObject(Int.self, forKey: key) }?.name == "invalidKey")
-            #expect(lockboxError { try lockbox.removeObject(forKey: key) }?.name == "invalidKey")
+            expectError(.invalidKey) { try lockbox.archiveObject(1, forKey: key) }
+            expectError(.invalidKey) { try lockbox.unarchiveObject(Int.self, forKey: key) }
+            expectError(.invalidKey) { try lockbox.removeObject(forKey: key) }
         }
         let long = String(repeating: "x", count: 4097)
-        #expect(
-            lockboxError { try lockbox.archiveObject(1, forKey: "k", label: long) }?.name
-                == "invalidAttribute"
-        )
-        #expect(
-            lockboxError { try lockbox.archiveObject(1, forKey: "k", comment: long) }?.name
-                == "invalidAttribute"
-        )
+        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", label: long) }
+        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", comment: long) }
         let never = Date(timeIntervalSinceReferenceDate: .nan)
-        #expect(
-            lockboxError { try lockbox.archiveObject(1, forKey: "k", expires: never) }?.name
-                == "invalidAttribute"
-        )
+        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", expires: never) }
         #expect(try lockbox.allKeys().isEmpty)
     }
 
@@ -131,13 +122,9 @@ import Lockbox
         try reversed.archiveObject("secret", forKey: "key")
         #expect(try reversed.unarchiveObject(forKey: "key") == "secret")
         #expect(try reversed.attributes(forKey: "key")?.format == ValueFormat(rawValue: 128))
-        #expect(
-            lockboxError { try lockbox().unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch"
-        )
+        expectError(.typeMismatch) { try lockbox().unarchiveObject(String.self, forKey: "key") }
         try lockbox().archiveObject("secret", forKey: "key")
-        #expect(
-            lockboxError { try reversed.unarchiveObject(String.self, forKey: "key") }?.name == "typeMismatch"
-        )
+        expectError(.typeMismatch) { try reversed.unarchiveObject(String.self, forKey: "key") }
     }
 
     @Test func asyncCallsDoTheSame() async throws {
@@ -189,10 +176,7 @@ import Lockbox
         try lockbox.archiveObject("secret", forKey: "key")
         failing.fail(.read, times: 2, with: LockboxError.interactionNotAllowed(.whenUnlocked))
         for _ in 0..<2 {
-            #expect(
-                lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name
-                    == "interactionNotAllowed"
-            )
+            expectError(.interactionNotAllowed) { try lockbox.unarchiveObject(String.self, forKey: "key") }
         }
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
         failing.fail(with: LockboxError.storageFailure(operation: "open", path: "x", errno: EIO))
@@ -206,7 +190,7 @@ import Lockbox
             { try lockbox.removeAllObjects() },
             { try lockbox.removeExpired() },
         ]
-        for call in calls { #expect(lockboxError(call)?.name == "storageFailure") }
+        for call in calls { #expect(lockboxError(call)?.code == .storageFailure) }
         failing.succeed()
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
     }

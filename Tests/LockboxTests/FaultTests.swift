@@ -131,7 +131,7 @@ import Lockbox
             // It can be tried again: with success, or because it was done after all.
             let again = lockboxError { try run(operation, on: lockbox) }
             #expect(
-                again == nil || operation == .add && again?.name == "duplicateItem",
+                again == nil || operation == .add && again?.code == .duplicateItem,
                 "\(what): \(String(describing: again))"
             )
             #expect(done.contains(try lockbox.unarchiveObject(String.self, forKey: "key")), "\(what)")

@@ -326,10 +326,8 @@ private enum EveryForm {
 
     @Test func whatIsOldIsNotMistakenForNew() throws {
         #expect(v2.setString("\"text\"", forKey: "k", accessibility: .whenUnlocked))
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "k") }?.name == "typeMismatch"
-        )
-        #expect(lockboxError { try lockbox.unarchiveObject(Data.self, forKey: "k") }?.name == "typeMismatch")
+        expectError(.typeMismatch) { try lockbox.unarchiveObject(String.self, forKey: "k") }
+        expectError(.typeMismatch) { try lockbox.unarchiveObject(Data.self, forKey: "k") }
         #expect(v2.string(forKey: "k") == "\"text\"")
     }
 

@@ -210,7 +210,7 @@ import Lockbox
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
         let migration = Migration("m", from: .environmentFile(at: path), .string("A"))
-        #expect(lockboxError { try lockbox.migrate(migration) }?.name == "unsafePermissions")
+        expectError(.unsafePermissions) { try lockbox.migrate(migration) }
         #expect(try text(path) == "A=1\n")
     }
 
@@ -331,7 +331,7 @@ import Lockbox
         let value = try ArchivedValue(data: Data(#"{"version":2,"done":["x"]}"#.utf8), format: .json)
         try lockbox.backend.write(StoredItem(key: key, value: value, modified: date), policy: .replace)
         let error = lockboxError { try lockbox.migrate(Migration("m", .string("token"))) }
-        #expect(error?.name == "unsupportedVersion")
+        #expect(error?.code == .unsupportedVersion)
         #expect(try lockbox.backend.value(for: key, now: date) == value)
         #expect(try bytes("token")?.value.format == .lockbox2)
     }
@@ -342,7 +342,7 @@ import Lockbox
         let value = try ArchivedValue(data: Data(#"{"version":2,"items":{}}"#.utf8), format: .json)
         try lockbox.backend.write(StoredItem(key: key, value: value, modified: date), policy: .replace)
         let error = lockboxError { try lockbox.migrate(Migration("m", .string("token"))) }
-        #expect(error?.name == "unsupportedVersion")
+        #expect(error?.code == .unsupportedVersion)
     }
 
     @Test(arguments: ["p", "\u{FB2C}"]) func thePrefixMayBeAsLongAsAnyMayBe(_ character: String) throws {
@@ -381,7 +381,7 @@ import Lockbox
             Migration("m", .string("")),
             Migration("m", .string("a", to: "")),
         ] {
-            #expect(lockboxError { try lockbox.migrate(migration) }?.name == "invalidKey")
+            expectError(.invalidKey) { try lockbox.migrate(migration) }
         }
         #expect(try store.snapshot() == before)
     }
@@ -395,7 +395,7 @@ import Lockbox
         try backend.lock()
         let before = try store.snapshot()
         let migration = Migration("m", .string("a"), .string("b"))
-        #expect(lockboxError { try lockbox.migrate(migration) }?.name == "interactionNotAllowed")
+        expectError(.interactionNotAllowed) { try lockbox.migrate(migration) }
         let after = try store.snapshot()
         #expect(before.allSatisfy { after[$0.key] == $0.value })
         #expect(try lockbox.allKeys() == ["a", "b"])
@@ -419,13 +419,11 @@ import Lockbox
         // Also behind a backend of which nobody knows whether it is locked.
         for backend: any LockboxBackend in [backend, Hooked(wrapped: backend)] {
             let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
-            #expect(lockboxError { try lockbox.migrate(migration) }?.name == "interactionNotAllowed")
+            expectError(.interactionNotAllowed) { try lockbox.migrate(migration) }
             #expect(try lockbox.allKeys().isEmpty)
         }
         let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
-        #expect(
-            lockboxError { try lockbox.migrate(migration, dryRun: true) }?.name == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) { try lockbox.migrate(migration, dryRun: true) }
         let after = try store.snapshot()
         #expect(before.allSatisfy { after[$0.key] == $0.value })
         #expect(try text(path) == "A=1\nB=2\n")
@@ -459,8 +457,8 @@ import Lockbox
             case (.success(let dry), .success(let real)):
                 #expect(dry == real)
                 #expect((write == nil) == (real == [.migrated]))
-                #expect(write == nil || write?.name == "passcodeNotSet")
-            case (.failure, .failure): #expect(write?.name == "interactionNotAllowed")
+                #expect(write == nil || write?.code == .passcodeNotSet)
+            case (.failure, .failure): #expect(write?.code == .interactionNotAllowed)
             default: Issue.record("the dry run of \(accessibility) says something else")
             }
         }
@@ -879,12 +877,12 @@ import Lockbox
         let error = lockboxError {
             try lockbox.migrate(Migration("n", from: .json(at: malformed), .string("k")))
         }
-        #expect(error?.name == "corrupt")
+        #expect(error?.code == .corrupt)
         #expect(error?.description.contains("s3cret") == false)
         #expect(try text(malformed) == "{\"k\": \"s3cret\"")
 
         let folder = Migration("o", from: .json(at: Path.parent(of: store.directory)), .string("k"))
-        #expect(lockboxError { try lockbox.migrate(folder) }?.name == "unsafePermissions")
+        expectError(.unsafePermissions) { try lockbox.migrate(folder) }
     }
 
     @Test func aSymbolicLinkStaysOne() throws {
@@ -928,7 +926,7 @@ import Lockbox
         let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
         let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: DefectiveBackend(.changesValue))
         let error = lockboxError { try lockbox.migrate(Migration(nil, from: source, .string("a"))) }
-        #expect(error?.name == "corrupt")
+        #expect(error?.code == .corrupt)
         #expect(!isRemoved.withLock { $0 })
     }
 
@@ -1090,7 +1088,7 @@ import Lockbox
         let path = try file("app.env", "A=s3cret\n".utf8)
         try FileManager.default.linkItem(atPath: path, toPath: "\(path).other")
         let migration = Migration("m", from: .environmentFile(at: path), .string("A"))
-        #expect(lockboxError { try lockbox.migrate(migration) }?.name == "unsafePermissions")
+        expectError(.unsafePermissions) { try lockbox.migrate(migration) }
         #expect(try lockbox.allKeys().isEmpty)
         try FileManager.default.removeItem(atPath: "\(path).other")
         #expect(try lockbox.migrate(migration)["A"] == .migrated)

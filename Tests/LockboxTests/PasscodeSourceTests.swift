@@ -46,13 +46,13 @@ import Lockbox
 
     @Test func whatIsNoPasscode() throws {
         for contents in ["", "\n", "\r\n", String(repeating: "x", count: 1025)] {
-            #expect(lockboxError { try text(.value(contents)) }?.name == "invalidPasscode")
-            #expect(lockboxError { try text(.file(file(contents))) }?.name == "invalidPasscode")
+            expectError(.invalidPasscode) { try text(.value(contents)) }
+            expectError(.invalidPasscode) { try text(.file(file(contents))) }
         }
         #expect(try text(.value(String(repeating: "x", count: 1024))).count == 1024)
-        #expect(lockboxError { try text(.file(folder + "/missing")) }?.name == "storageFailure")
-        #expect(lockboxError { try text(.file(folder)) }?.name == "storageFailure")
-        #expect(lockboxError { try text(.file("/dev/zero")) }?.name == "invalidPasscode", "endless")
+        expectError(.storageFailure) { try text(.file(folder + "/missing")) }
+        expectError(.storageFailure) { try text(.file(folder)) }
+        expectError(.invalidPasscode, "endless") { try text(.file("/dev/zero")) }
     }
 
     /// As Kubernetes mounts secrets.
@@ -67,14 +67,14 @@ import Lockbox
         pipe.fileHandleForWriting.write(Data("34\n".utf8))
         try pipe.fileHandleForWriting.close()
         #expect(try text(.fileDescriptor(pipe.fileHandleForReading.fileDescriptor)) == "1234")
-        #expect(lockboxError { try text(.fileDescriptor(-1)) }?.name == "storageFailure")
+        expectError(.storageFailure) { try text(.fileDescriptor(-1)) }
     }
 
     @Test func aTerminalIsNotWaitedFor() throws {
         let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         defer { close(terminal) }
         let start = ContinuousClock.now
-        #expect(lockboxError { try text(.fileDescriptor(terminal)) }?.name == "invalidPasscode")
+        expectError(.invalidPasscode) { try text(.fileDescriptor(terminal)) }
         #expect(ContinuousClock.now - start < Passcode.timeout / 2)
     }
 
@@ -88,7 +88,7 @@ import Lockbox
                 timeout: .milliseconds(20)
             )
         }
-        #expect(error?.name == "invalidPasscode")
+        #expect(error?.code == .invalidPasscode)
         try silent.fileHandleForWriting.close()
 
         mkfifo("\(folder)/fifo", 0o600)

@@ -46,7 +46,7 @@ import Lockbox
 
     enum Outcome: Equatable {
         case done, absent
-        case error(String)
+        case error(LockboxError.Code)
     }
 
     /// The table of the documentation, article "Classes and locking".
@@ -55,16 +55,16 @@ import Lockbox
     {
         if accessibility == .whenPasscodeSetThisDeviceOnly, state == .noPasscode {
             switch operation {
-            case .archiveNew, .replace: return .error("passcodeNotSet")
+            case .archiveNew, .replace: return .error(.passcodeNotSet)
             case .unarchive, .contains, .attributes, .list: return .absent
-            case .changeClass: return .error("itemNotFound")
+            case .changeClass: return .error(.itemNotFound)
             case .remove, .removeAll: return .done
             }
         }
         switch operation {
         case .contains, .attributes, .list, .remove, .removeAll: return .done
         case .archiveNew, .replace, .unarchive, .changeClass:
-            return isOpen(accessibility, state) ? .done : .error("interactionNotAllowed")
+            return isOpen(accessibility, state) ? .done : .error(.interactionNotAllowed)
         }
     }
 
@@ -128,8 +128,10 @@ import Lockbox
                 for operation in Operation.allCases {
                     let before = try cell.store.snapshot()
                     let outcome: Outcome
-                    do { outcome = try cell.perform(operation, accessibility, lockbox) } catch {
-                        outcome = .error((error as? LockboxError)?.name ?? "\(error)")
+                    do { outcome = try cell.perform(operation, accessibility, lockbox) } catch let error
+                        as LockboxError
+                    {
+                        outcome = .error(error.code)
                     }
                     let expected = Self.expected(accessibility, state, operation)
                     #expect(outcome == expected, "\(accessibility), \(state), \(operation)")
@@ -158,14 +160,10 @@ import Lockbox
         let backend = try prepare()
         try backend.lock()
         let lockbox = try lockbox(backend)
-        #expect(
-            lockboxError { try lockbox.archiveObject("new", forKey: "ak", accessibility: .always) }?.name
-                == "interactionNotAllowed"
-        )
-        #expect(
-            lockboxError { try lockbox.setAccessibility(.whenUnlocked, forKey: "dk") }?.name
-                == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) {
+            try lockbox.archiveObject("new", forKey: "ak", accessibility: .always)
+        }
+        expectError(.interactionNotAllowed) { try lockbox.setAccessibility(.whenUnlocked, forKey: "dk") }
         try backend.unlock(.value("1234"))
         #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
         #expect(try lockbox.unarchiveObject(forKey: "dk") == "old")
@@ -191,7 +189,7 @@ import Lockbox
         let other = store.backend()
         let unlock = try ContinuousClock().measure { try store.backend().unlock(.value("two")) }
         print("10,000 items: a change of the passcode took \(change), an unlock \(unlock)")
-        #expect(lockboxError { try other.unlock(.value("one")) }?.name == "wrongPasscode")
+        #expect(throws: LockboxError.wrongPasscode) { try other.unlock(.value("one")) }
         try other.unlock(.value("two"))
         #expect(try self.lockbox(other).unarchiveObject(forKey: "7") == 7)
         try other.removePasscode()
@@ -226,7 +224,7 @@ import Lockbox
         let backend = try prepare()
         let before = runs(of: backend)
         for number in 1...5 {
-            #expect(lockboxError { try backend.unlock(.value("12345")) }?.name == "wrongPasscode")
+            #expect(throws: LockboxError.wrongPasscode) { try backend.unlock(.value("12345")) }
             #expect(runs(of: backend) - before == number)
         }
         try backend.unlock(.value("1234"))
@@ -235,34 +233,34 @@ import Lockbox
 
     @Test func threeErrorsForThreeFaults() throws {
         _ = try prepare()
-        #expect(lockboxError { try store.backend().unlock(.value("12345")) }?.name == "wrongPasscode")
+        #expect(throws: LockboxError.wrongPasscode) { try store.backend().unlock(.value("12345")) }
         let keybag = try readBytes(store.keybag)
         var damaged = keybag
         damaged[100] ^= 1  // in the passcode block
         try overwrite(store.keybag, damaged)
-        #expect(lockboxError { try store.backend().unlock(.value("1234")) }?.name == "authenticationFailed")
+        expectError(.authenticationFailed) { try store.backend().unlock(.value("1234")) }
         try overwrite(store.keybag, keybag)
         let stranger = try TestStore()
         try stranger.lockbox().archiveObject(1, forKey: "k")
         try overwrite(store.deviceKey, readBytes(stranger.deviceKey))
-        #expect(lockboxError { try store.backend().unlock(.value("1234")) }?.name == "deviceKeyMismatch")
+        expectError(.deviceKeyMismatch) { try store.backend().unlock(.value("1234")) }
         #expect(try readBytes(store.keybag) == keybag)
     }
 
     @Test func callsThatDoNotFitTheState() throws {
         let backend = store.backend()
         #expect(try backend.lockState == .noPasscode)
-        #expect(lockboxError { try backend.changePasscode(to: .value("x")) }?.name == "passcodeNotSet")
-        #expect(lockboxError { try backend.removePasscode() }?.name == "passcodeNotSet")
+        #expect(throws: LockboxError.passcodeNotSet) { try backend.changePasscode(to: .value("x")) }
+        #expect(throws: LockboxError.passcodeNotSet) { try backend.removePasscode() }
         try backend.unlock(.value("anything"))
         try backend.lock()
         #expect(!FileManager.default.fileExists(atPath: store.directory))
         try backend.setPasscode(.value("1234"), strength: .interactive)
-        #expect(lockboxError { try backend.setPasscode(.value("x")) }?.name == "passcodeAlreadySet")
-        #expect(lockboxError { try store.backend().setPasscode(.value("x")) }?.name == "passcodeAlreadySet")
+        #expect(throws: LockboxError.passcodeAlreadySet) { try backend.setPasscode(.value("x")) }
+        #expect(throws: LockboxError.passcodeAlreadySet) { try store.backend().setPasscode(.value("x")) }
         try backend.lock()
-        #expect(lockboxError { try backend.changePasscode(to: .value("x")) }?.name == "interactionNotAllowed")
-        #expect(lockboxError { try backend.removePasscode() }?.name == "interactionNotAllowed")
+        expectError(.interactionNotAllowed) { try backend.changePasscode(to: .value("x")) }
+        expectError(.interactionNotAllowed) { try backend.removePasscode() }
         try backend.unlock(.value("1234"))
         #expect(try backend.lockState == .unlocked)
     }
@@ -286,7 +284,7 @@ import Lockbox
         Keybag.authenticate(&keybag, deviceKey: deviceKey)
         try overwrite(store.keybag, keybag)
         let backend = store.backend()
-        #expect(lockboxError { try backend.unlock(.value("1234")) }?.name == "corrupt")
+        expectError(.corrupt) { try backend.unlock(.value("1234")) }
         #expect(runs(of: backend) == 0)
     }
 
@@ -318,16 +316,11 @@ import Lockbox
         #expect(try lockbox(backend).unarchiveObject(String.self, forKey: "akpu") == nil)
         #expect(!FileManager.default.fileExists(atPath: path))
         try overwrite(path, copy)
-        #expect(
-            lockboxError { try lockbox(store.backend()).unarchiveObject(String.self, forKey: "akpu") }?.name
-                == "corrupt"
-        )
+        expectError(.corrupt) { try lockbox(store.backend()).unarchiveObject(String.self, forKey: "akpu") }
         try backend.setPasscode(.value("1234"), strength: .interactive)
-        #expect(
-            lockboxError { try lockbox(backend).unarchiveObject(String.self, forKey: "akpu") }?.name
-                == "authenticationFailed",
-            "the class has another key now"
-        )
+        expectError(.authenticationFailed, "the class has another key now") {
+            try lockbox(backend).unarchiveObject(String.self, forKey: "akpu")
+        }
         for accessibility in Accessibility.allCases.dropLast() {
             #expect(try lockbox(backend).unarchiveObject(forKey: accessibility.rawValue) == "old")
         }
@@ -338,10 +331,10 @@ import Lockbox
         _ = try prepare()
         let backend = store.backend(SystemCalls(fault: { $0 == .unlink ? .failure(EIO) : nil }))
         try backend.unlock(.value("1234"))
-        #expect(lockboxError { try backend.removePasscode() }?.name == "storageFailure")
+        expectError(.storageFailure) { try backend.removePasscode() }
         let path = try store.path("akpu")
         #expect(FileManager.default.fileExists(atPath: path))
-        #expect(lockboxError { try store.backend().removePasscode() }?.name == "passcodeNotSet")
+        #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
         #expect(!FileManager.default.fileExists(atPath: path))
         #expect(try lockbox(store.backend()).allKeys().count == Accessibility.allCases.count - 1)
     }
@@ -395,15 +388,13 @@ import Lockbox
             )
             #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "newer")
         }
-        #expect(
-            lockboxError {
-                try lockbox(other).archiveObject(
-                    "newer",
-                    forKey: "akpu",
-                    accessibility: .whenPasscodeSetThisDeviceOnly
-                )
-            }?.name == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) {
+            try lockbox(other).archiveObject(
+                "newer",
+                forKey: "akpu",
+                accessibility: .whenPasscodeSetThisDeviceOnly
+            )
+        }
         try other.unlock(.value("5678"))
         try lockbox(other).archiveObject(
             "newer",
@@ -413,27 +404,21 @@ import Lockbox
         #expect(try lockbox(one).unarchiveObject(forKey: "akpu") == "newer")
 
         try one.removePasscode()
-        #expect(
-            lockboxError {
-                try lockbox(other).archiveObject(
-                    "lost?",
-                    forKey: "akpu",
-                    accessibility: .whenPasscodeSetThisDeviceOnly
-                )
-            }?.name == "passcodeNotSet"
-        )
+        #expect(throws: LockboxError.passcodeNotSet) {
+            try lockbox(other).archiveObject(
+                "lost?",
+                forKey: "akpu",
+                accessibility: .whenPasscodeSetThisDeviceOnly
+            )
+        }
         try one.setPasscode(.value("9"), strength: .interactive)
-        #expect(
-            lockboxError {
-                try lockbox(other).archiveObject(
-                    "lost?",
-                    forKey: "akpu",
-                    accessibility: .whenPasscodeSetThisDeviceOnly
-                )
-            }?.name
-                == "interactionNotAllowed",
-            "not sealed with the key that was destroyed"
-        )
+        expectError(.interactionNotAllowed, "not sealed with the key that was destroyed") {
+            try lockbox(other).archiveObject(
+                "lost?",
+                forKey: "akpu",
+                accessibility: .whenPasscodeSetThisDeviceOnly
+            )
+        }
         #expect(try lockbox(one).unarchiveObject(String.self, forKey: "akpu") == nil)
     }
 
@@ -445,10 +430,7 @@ import Lockbox
         try one.changePasscode(to: .value("5678"), strength: .interactive)
         try lockbox(other).archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
         #expect(try other.lockState == .locked)
-        #expect(
-            lockboxError { try lockbox(other).unarchiveObject(String.self, forKey: "ak") }?.name
-                == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) { try lockbox(other).unarchiveObject(String.self, forKey: "ak") }
     }
 
     @Test(
@@ -527,7 +509,7 @@ import Lockbox
                 }
             }
             backend.withLock { $0 = nil }
-            #expect(error == nil || error?.name == "interactionNotAllowed", "call \(number)")
+            #expect(error == nil || error?.code == .interactionNotAllowed, "call \(number)")
             #expect(try cell.passcodesThatOpen() == 1, "call \(number)")
             if !lock.hasHappened { break }
         }

@@ -22,7 +22,7 @@ import Lockbox
 
     /// Ways in which an item cannot be read, and the error of each.
     private func failures() throws -> [(
-        what: String, error: String, lockbox: Lockbox, prepare: () throws -> Void
+        what: String, code: LockboxError.Code, lockbox: Lockbox, prepare: () throws -> Void
     )] {
         let path = try store.path("key")
         let bytes = try readBytes(path)
@@ -44,21 +44,21 @@ import Lockbox
         )
         return [
             (
-                "cut short", "corrupt", try store.lockbox(),
+                "cut short", .corrupt, try store.lockbox(),
                 prepared { try overwrite(path, Array(bytes.dropLast(500))) }
             ),
             (
-                "changed", "authenticationFailed", try store.lockbox(),
+                "changed", .authenticationFailed, try store.lockbox(),
                 prepared { try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1]) }
             ),
             (
-                "newer", "unsupportedVersion", try store.lockbox(),
+                "newer", .unsupportedVersion, try store.lockbox(),
                 prepared { try overwrite(path, bytes[..<4] + [9] + bytes[5...]) }
             ),
-            ("open to all", "unsafePermissions", try store.lockbox(), prepared { chmod(path, 0o644) }),
-            ("on a broken disk", "storageFailure", failing, prepared {}),
+            ("open to all", .unsafePermissions, try store.lockbox(), prepared { chmod(path, 0o644) }),
+            ("on a broken disk", .storageFailure, failing, prepared {}),
             (
-                "without its keybag", "missing", try store.lockbox(),
+                "without its keybag", .missing, try store.lockbox(),
                 prepared { try FileManager.default.removeItem(atPath: store.keybag) }
             ),
         ]
@@ -66,17 +66,14 @@ import Lockbox
 
     @Test("Promise 1: nil means that there is no such item, and nothing else") func nilMeansAbsent() throws {
         #expect(try lockbox.unarchiveObject(String.self, forKey: "missing") == nil)
-        for (what, name, lockbox, prepare) in try failures() {
+        for (what, code, lockbox, prepare) in try failures() {
             try prepare()
             let error = lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }
-            #expect(error?.name == name, "\(what): \(String(describing: error))")
+            #expect(error?.code == code, "\(what): \(String(describing: error))")
         }
         let intact = try TestStore()
         try intact.lockbox().archiveObject("secret", forKey: "key")
-        #expect(
-            lockboxError { try intact.lockbox().unarchiveObject(Int.self, forKey: "key") }?.name
-                == "decodingFailed"
-        )
+        expectError(.decodingFailed) { try intact.lockbox().unarchiveObject(Int.self, forKey: "key") }
     }
 
     @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws
@@ -133,11 +130,10 @@ import Lockbox
                 accessibility: .whenPasscodeSetThisDeviceOnly
             )
         }
-        #expect(error?.name == "passcodeNotSet")
-        #expect(
-            lockboxError { try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key") }?.name
-                == "passcodeNotSet"
-        )
+        #expect(error?.code == .passcodeNotSet)
+        #expect(throws: LockboxError.passcodeNotSet) {
+            try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key")
+        }
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
         #expect(try lockbox.allKeys() == ["key"])
 
@@ -204,10 +200,8 @@ import Lockbox
         defer { try? FileManager.default.removeItem(atPath: store.directory + "-moved") }
         mkdir(store.directory, 0o700)
         usleep(2000)  // it is noticed within a millisecond
-        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "key") }?.name == "storageFailure")
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "key") }?.name == "storageFailure"
-        )
+        expectError(.storageFailure) { try lockbox.archiveObject("new", forKey: "key") }
+        expectError(.storageFailure) { try lockbox.unarchiveObject(String.self, forKey: "key") }
         #expect(try FileManager.default.contentsOfDirectory(atPath: store.directory).isEmpty)
     }
 
@@ -271,8 +265,10 @@ import Lockbox
         let store = try TestStore()
         let lockbox = try store.lockbox()
         let update = lockboxError { try lockbox.archiveObject(1, forKey: "key", policy: .updateOnly) }
-        #expect(update?.name == "itemNotFound")
-        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "key") }?.name == "itemNotFound")
+        #expect(update == .itemNotFound(key: "key"))
+        #expect(throws: LockboxError.itemNotFound(key: "key")) {
+            try lockbox.setAccessibility(.always, forKey: "key")
+        }
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }
 

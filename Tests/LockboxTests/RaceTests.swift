@@ -108,7 +108,7 @@ import Lockbox
         let other = store.backend()
         try other.unlock(.value("1"))
         try locked.lock()
-        #expect(lockboxError { try read("k", locked) }?.name == "interactionNotAllowed")
+        expectError(.interactionNotAllowed) { try read("k", locked) }
         try other.removePasscode()
         #expect(try read("k", locked) == "v")
     }
@@ -122,7 +122,7 @@ import Lockbox
             }
             try store.backend().setPasscode(late, strength: .interactive)
         }
-        #expect(error?.name == "passcodeAlreadySet")
+        #expect(error?.code == .passcodeAlreadySet)
         try store.backend().unlock(.value("2"))
     }
 
@@ -147,13 +147,13 @@ import Lockbox
                     try other.changePasscode(to: .value("5678"), strength: .interactive)
                 }
                 // An unlock for the user holds the root's lock while it publishes the keys.
-                #expect(refused == nil || scope == .user && refused?.name == "storageFailure")
+                #expect(refused == nil || scope == .user && refused?.code == .storageFailure)
             }
             let backend = store.backend(interruption.calls)
             _ = try backend.lockState
             interruption.raise()
             let error = lockboxError { try backend.unlock(.value("1234"), scope: scope) }
-            #expect(error == nil || error?.name == "wrongPasscode", "call \(number): \(error!)")
+            #expect(error == nil || error?.code == .wrongPasscode, "call \(number): \(error!)")
             if !interruption.hasHappened { break }
         }
         #expect(number > 10)
@@ -166,7 +166,7 @@ import Lockbox
         try lockbox(other).archiveObject("v", forKey: "first")
         try lockbox(other).removeObject(forKey: "first")
         let isUp = Protected(false)
-        let outcome = Protected<String?>(nil)
+        let outcome = Protected<LockboxError.Code?>(nil)
         let writer = store.backend(
             SystemCalls { call in
                 guard call == .write else { return nil }
@@ -174,16 +174,16 @@ import Lockbox
                     defer { isUp = false }
                     return isUp
                 }
-                if isNow { outcome.withLock { $0 = lockboxError { try other.removePasscode() }?.name } }
+                if isNow { outcome.withLock { $0 = lockboxError { try other.removePasscode() }?.code } }
                 return nil
             }
         )
         try writer.unlock(.value("1"))
         isUp.withLock { $0 = true }
         try lockbox(writer).archiveObject("v", forKey: "k", accessibility: .whenPasscodeSetThisDeviceOnly)
-        #expect(outcome.withLock { $0 } == "storageFailure", "it has waited for the writer, in vain")
+        #expect(outcome.withLock { $0 } == .storageFailure, "it has waited for the writer, in vain")
         // As after a kill, the next call carries on.
-        #expect(lockboxError { try store.backend().removePasscode() }?.name == "passcodeNotSet")
+        #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
         #expect(try read("k", store.backend()) == nil)
         #expect(try store.backend().verify().findings.isEmpty)
     }
@@ -297,7 +297,7 @@ import Lockbox
         try other.rotateKeys()
         let before = try store.snapshot()
         let error = lockboxError { try locked.importBackup(from: path, passphrase: .value("p")) }
-        #expect(error?.name == "interactionNotAllowed")
+        #expect(error?.code == .interactionNotAllowed)
         #expect(try store.snapshot() == before)
     }
 
@@ -316,7 +316,7 @@ import Lockbox
                 for key in ["a", "b", "c"] { try? other.archiveObject("mine", forKey: key) }
             }
         }
-        #expect(error?.name == "duplicateItem")
+        #expect(error?.code == .duplicateItem)
         for key in ["a", "b", "c"] { #expect(try read(key, store.backend()) == "mine") }
     }
 

@@ -63,7 +63,7 @@ import Lockbox
         let backend = try prepare()
         let path = try store.path("1", prefix: Self.prefixes[0])
         chmod(path, 0o644)
-        #expect(try backend.rotateKeys().unreadable.mapValues(\.name) == [path: "unsafePermissions"])
+        #expect(try backend.rotateKeys().unreadable.mapValues(\.code) == [path: .unsafePermissions])
         #expect(try keybag().isRotating)
         chmod(path, 0o600)
         #expect(try backend.rotateKeys().isComplete)
@@ -115,7 +115,7 @@ import Lockbox
         let backend = try prepare(passcode: "1234")
         try backend.lock()
         let before = try store.snapshot()
-        #expect(lockboxError { try backend.rotateKeys() }?.name == "interactionNotAllowed")
+        expectError(.interactionNotAllowed) { try backend.rotateKeys() }
         #expect(try store.snapshot() == before)
         #expect(try store.backend().lockState == .beforeFirstUnlock)
     }
@@ -128,7 +128,7 @@ import Lockbox
         let report = try backend.rotateKeys()
         #expect(report.resealed == 9)
         #expect(report.unreadable.keys.sorted() == [path])
-        #expect(report.unreadable[path]?.name == "authenticationFailed")
+        #expect(report.unreadable[path]?.code == .authenticationFailed)
         #expect(!report.isComplete)
         #expect(try keybag().isRotating)
 
@@ -186,11 +186,10 @@ import Lockbox
         try other.lock()
         try backend.rotateKeys()
         let error = lockboxError { try lockbox.unarchiveObject(String.self, forKey: "1") }
-        #expect(error?.name == "interactionNotAllowed", "its new key has to be unlocked")
-        #expect(
-            lockboxError { try lockbox.archiveObject("x", forKey: "1", accessibility: .afterFirstUnlock) }?
-                .name == "interactionNotAllowed"
-        )
+        #expect(error?.code == .interactionNotAllowed, "its new key has to be unlocked")
+        expectError(.interactionNotAllowed) {
+            try lockbox.archiveObject("x", forKey: "1", accessibility: .afterFirstUnlock)
+        }
         try other.unlock(.value("1234"))
         #expect(try lockbox.unarchiveObject(forKey: "1") == "of 1")
     }

@@ -25,20 +25,23 @@ import Lockbox
         original = try readBytes(path)
     }
 
-    private static let damage: Set<String> = ["corrupt", "authenticationFailed", "unsupportedVersion"]
+    private static let damage: Set<LockboxError.Code> = [
+        .corrupt, .authenticationFailed, .unsupportedVersion,
+    ]
+
+    private func isDamage(_ error: LockboxError?) -> Bool {
+        error.map { Self.damage.contains($0.code) } ?? false
+    }
 
     /// Puts `bytes` into the item's file and expects every way of reading it to fail as it should.
     private func expectRefusal(_ bytes: [UInt8], _ what: String, attributesToo: Bool) throws {
         try overwrite(path, bytes)
         let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: shared)
         let reading = lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") }
-        #expect(Self.damage.contains(reading?.name ?? "a value"), "\(what): \(String(describing: reading))")
+        #expect(isDamage(reading), "\(what): \(String(describing: reading))")
         if attributesToo {
             let listing = lockboxError { try lockbox.attributes(forKey: "victim") }
-            #expect(
-                Self.damage.contains(listing?.name ?? "attributes"),
-                "\(what): \(String(describing: listing))"
-            )
+            #expect(isDamage(listing), "\(what): \(String(describing: listing))")
         }
         if try readBytes(path) != bytes { Issue.record("\(what): the file was written to") }
         #expect(try lockbox.unarchiveObject(forKey: "other") == "of the other")
@@ -120,17 +123,9 @@ import Lockbox
         bytes[offset] = 2
         try overwrite(path, bytes)
         let lockbox = try store.lockbox()
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") }?.name
-                == "unsupportedVersion"
-        )
-        #expect(
-            lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "unsupportedVersion"
-        )
-        #expect(
-            lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name
-                == "unsupportedVersion"
-        )
+        expectError(.unsupportedVersion) { try lockbox.unarchiveObject(String.self, forKey: "victim") }
+        expectError(.unsupportedVersion) { try lockbox.archiveObject("new", forKey: "victim") }
+        expectError(.unsupportedVersion) { try lockbox.setAccessibility(.always, forKey: "victim") }
         #expect(try readBytes(path) == bytes)
     }
 
@@ -146,14 +141,10 @@ import Lockbox
     @Test func damagedItemCanBeOverwrittenOrRemovedOnPurpose() throws {
         let lockbox = try store.lockbox()
         try overwrite(path, [])
-        #expect(
-            lockboxError { try lockbox.allKeys() }?.name == "corrupt",
-            "a list is not shortened in silence"
-        )
-        #expect(
-            lockboxError { try lockbox.archiveObject("new", forKey: "victim", policy: .addOnly) }?.name
-                == "duplicateItem"
-        )
+        expectError(.corrupt, "a list is not shortened in silence") { try lockbox.allKeys() }
+        #expect(throws: LockboxError.duplicateItem(key: "victim")) {
+            try lockbox.archiveObject("new", forKey: "victim", policy: .addOnly)
+        }
         try lockbox.archiveObject("new", forKey: "victim")
         #expect(try lockbox.unarchiveObject(forKey: "victim") == "new")
         try overwrite(path, Array(original.dropLast()))
@@ -164,9 +155,10 @@ import Lockbox
 
     // MARK: The keybag
 
-    private static let keybagDamage = damage.union(["deviceKeyMismatch"])
+    private static let keybagDamage = damage.union([.deviceKeyMismatch])
 
-    private func expectKeybagRefusal(_ what: String, _ expected: Set<String> = keybagDamage) throws {
+    private func expectKeybagRefusal(_ what: String, _ expected: Set<LockboxError.Code> = keybagDamage) throws
+    {
         let before = try store.snapshot()
         let lockbox = try store.lockbox()
         let calls: [() throws -> Void] = [
@@ -179,7 +171,10 @@ import Lockbox
         ]
         for call in calls {
             let error = lockboxError(call)
-            #expect(expected.contains(error?.name ?? "no error"), "\(what): \(String(describing: error))")
+            #expect(
+                error.map { expected.contains($0.code) } ?? false,
+                "\(what): \(String(describing: error))"
+            )
         }
         if try store.snapshot() != before { Issue.record("\(what): something was written") }
     }
@@ -242,11 +237,11 @@ import Lockbox
         let own = (keybag: try readBytes(store.keybag), deviceKey: try readBytes(store.deviceKey))
 
         try overwrite(store.keybag, readBytes(stranger.keybag))
-        try expectKeybagRefusal("another store's keybag", ["deviceKeyMismatch"])
+        try expectKeybagRefusal("another store's keybag", [.deviceKeyMismatch])
         try overwrite(store.deviceKey, readBytes(stranger.deviceKey))
-        try expectKeybagRefusal("another store's keybag and device key", ["authenticationFailed"])
+        try expectKeybagRefusal("another store's keybag and device key", [.authenticationFailed])
         try overwrite(store.keybag, own.keybag)
-        try expectKeybagRefusal("another store's device key", ["deviceKeyMismatch"])
+        try expectKeybagRefusal("another store's device key", [.deviceKeyMismatch])
         try overwrite(store.deviceKey, own.deviceKey)
         #expect(try store.lockbox().unarchiveObject(forKey: "victim") == "of the victim", "the control")
     }
@@ -255,15 +250,15 @@ import Lockbox
     @Test(arguments: ["keybag", "device-key"])
     func missingKeys(_ name: String) throws {
         try FileManager.default.removeItem(atPath: "\(store.directory)/\(name)")
-        try expectKeybagRefusal("no \(name)", ["missing"])
+        try expectKeybagRefusal("no \(name)", [.missing])
     }
 
     @Test func nothingIsWrittenUnderAKeybagThatHasGone() throws {
         let lockbox = try store.lockbox()
         try lockbox.archiveObject("old", forKey: "other")
         try FileManager.default.removeItem(atPath: store.keybag)
-        #expect(lockboxError { try lockbox.archiveObject("new", forKey: "victim") }?.name == "missing")
-        #expect(lockboxError { try lockbox.setAccessibility(.always, forKey: "victim") }?.name == "missing")
+        expectError(.missing) { try lockbox.archiveObject("new", forKey: "victim") }
+        expectError(.missing) { try lockbox.setAccessibility(.always, forKey: "victim") }
         #expect(try readBytes(path) == original)
     }
 
@@ -272,7 +267,7 @@ import Lockbox
         let name = String(path.split(separator: "/").last!)
         try overwrite("\(there)/\(name)", original)
         let other = try store.lockbox("com.example.other")
-        #expect(lockboxError { try other.allKeys() }?.name == "authenticationFailed")
+        expectError(.authenticationFailed) { try other.allKeys() }
         #expect(try other.unarchiveObject(forKey: "victim") == "of the other prefix")
     }
 
@@ -292,6 +287,6 @@ import Lockbox
         var keybag = try readBytes(store.keybag)
         keybag[4] = 2
         try overwrite(store.keybag, keybag)
-        try expectKeybagRefusal("version 2", ["unsupportedVersion"])
+        try expectKeybagRefusal("version 2", [.unsupportedVersion])
     }
 }

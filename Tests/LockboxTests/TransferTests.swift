@@ -106,9 +106,7 @@ import Lockbox
         try destination.write(item("other", "ours"), policy: .replace)
         let key = try item("other").key
 
-        #expect(
-            lockboxError { try source.moveItems(to: destination, existing: .fail) }?.name == "duplicateItem"
-        )
+        expectError(.duplicateItem) { try source.moveItems(to: destination, existing: .fail) }
         #expect(try all(source).count == 2)
         let report = try source.moveItems(to: destination, existing: .keep)
         #expect(report.kept == [key] && report.transferred.map(\.key) == ["same"])
@@ -133,14 +131,14 @@ import Lockbox
 
         let unlocked = try source.moveItems(to: destination)
         #expect(unlocked.transferred.map(\.key).sorted() == ["locked", "open"])
-        #expect((unlocked.failed[try item("damaged").key] as? LockboxError)?.name == "authenticationFailed")
-        #expect((unlocked.failed[try item("passcode").key] as? LockboxError)?.name == "passcodeNotSet")
+        #expect((unlocked.failed[try item("damaged").key] as? LockboxError)?.code == .authenticationFailed)
+        #expect((unlocked.failed[try item("passcode").key] as? LockboxError)?.code == .passcodeNotSet)
         #expect(try source.attributes(prefix: "com.example.a", now: date).count == 2)
 
         try source.write(item("locked"), policy: .replace)
         try source.lock()
         let locked = try source.moveItems(to: InMemoryBackend())
-        #expect((locked.failed[try item("locked").key] as? LockboxError)?.name == "interactionNotAllowed")
+        #expect((locked.failed[try item("locked").key] as? LockboxError)?.code == .interactionNotAllowed)
         #expect(try source.attributes(prefix: "com.example.a", now: date).count == 3)
     }
 
@@ -151,12 +149,12 @@ import Lockbox
         let parent = Path.parent(of: old.directory)
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: parent)
         for same in [source, old.backend(), EncryptedFileBackend(directory: "\(link)/store")] {
-            #expect(lockboxError { try source.moveItems(to: same) }?.name == "invalidKey")
+            expectError(.invalidKey) { try source.moveItems(to: same) }
         }
         #expect(try all(source) == items)
         let memory = InMemoryBackend()
         try memory.write(item("k"), policy: .replace)
-        #expect(lockboxError { try memory.moveItems(to: memory) }?.name == "invalidKey")
+        expectError(.invalidKey) { try memory.moveItems(to: memory) }
         #expect(try all(memory).count == 1)
         #expect(try source.verify().findings.isEmpty)
     }
@@ -175,7 +173,7 @@ import Lockbox
                 if isFirst { #expect(throws: LockboxError.self) { try source.moveItems(to: old.backend()) } }
             }
         )
-        #expect(lockboxError { try first.moveItems(to: old.backend()) }?.name == "invalidKey")
+        expectError(.invalidKey) { try first.moveItems(to: old.backend()) }
         #expect(try all(source) == [item("k")])
     }
 
@@ -220,7 +218,7 @@ import Lockbox
     @Test func whatDoesNotReadBackIsNotRemoved() throws {
         try source.write(item("k"), policy: .replace)
         let report = try source.moveItems(to: Hooked(forgetsUpdates: true))
-        #expect((report.failed[try item("k").key] as? LockboxError)?.name == "corrupt")
+        #expect((report.failed[try item("k").key] as? LockboxError)?.code == .corrupt)
         #expect(try all(source) == [item("k")])
     }
 
@@ -253,7 +251,7 @@ import Lockbox
         let report = try source.moveItems(
             to: Hooked(afterUpdating: { try! source.write(newer, policy: .replace) })
         )
-        #expect((report.failed[newer.key] as? LockboxError)?.name == "corrupt")
+        #expect((report.failed[newer.key] as? LockboxError)?.code == .corrupt)
         #expect(try all(source).map(\.value) == [newer.value])
     }
 }

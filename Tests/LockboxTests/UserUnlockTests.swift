@@ -207,7 +207,7 @@ let hasKernelKeyring: Bool = {
 
         try store.backend().lock()
         for backend in [reader, store.backend()] { #expect(try readable(backend) == afterLock) }
-        #expect(lockboxError { try reader.unlock(.value("1234")) }?.name == "wrongPasscode")
+        #expect(throws: LockboxError.wrongPasscode) { try reader.unlock(.value("1234")) }
     }
 
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
@@ -438,7 +438,7 @@ let hasKernelKeyring: Bool = {
                 }
             )
             let error = lockboxError { try backend.unlock(.value("1234"), scope: .user) }
-            #expect(error == nil || error?.name == "wrongPasscode", "call \(call): \(error!)")
+            #expect(error == nil || error?.code == .wrongPasscode, "call \(call): \(error!)")
             if error == nil, calls.withLock({ $0 }) >= call {
                 #expect(try backend.lockState == .unlocked, "call \(call)")
             }
@@ -470,10 +470,7 @@ let hasKernelKeyring: Bool = {
         let backend = try #require(lockbox.backend as? EncryptedFileBackend)
         try backend.lock()
         #expect(try backend.lockState == .locked)
-        #expect(
-            lockboxError { try lockbox.unarchiveObject(String.self, forKey: "k") }?.name
-                == "interactionNotAllowed"
-        )
+        expectError(.interactionNotAllowed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
     }
 
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
@@ -481,9 +478,7 @@ let hasKernelKeyring: Bool = {
         defer { clear() }
         try store.backend().unlock(.value("1234"), scope: .user)
         let backend = try backendThatCannotRemove()
-        #expect(
-            lockboxError { try backend.lock(includingAfterFirstUnlock: true) }?.name == "storageFailure"
-        )
+        expectError(.storageFailure) { try backend.lock(includingAfterFirstUnlock: true) }
         #expect(try serials().count == 1)
         try KernelKeyring().remove(
             SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(

@@ -62,7 +62,10 @@ import Lockbox
         for refused in vectors.refused {
             try overwrite(path, Array(refused.record))
             let error = lockboxError { try store.backend().item(for: key, now: .distantPast) }
-            #expect(error?.name == refused.error, "\(refused.description): \(String(describing: error))")
+            #expect(
+                error?.code.rawValue == refused.error,
+                "\(refused.description): \(String(describing: error))"
+            )
             #expect(try readBytes(path) == Array(refused.record), "\(refused.description)")
         }
         #expect(vectors.refused.count == 29)

@@ -132,17 +132,6 @@ func overwrite(_ path: String, _ bytes: [UInt8]) throws {
     try #require(write(descriptor, bytes, bytes.count) == bytes.count)
 }
 
-/// The error that `body` throws, if it is one of ours.
-func lockboxError<Result>(_ body: () throws -> Result) -> LockboxError? {
-    do { _ = try body() } catch { return error as? LockboxError }
-    return nil
-}
-
-extension LockboxError {
-    /// The case's name, for comparing where the payload does not matter.
-    var name: String { code.rawValue }
-}
-
 extension Keybag {
     /// As much as opens without a passcode.
     func keyring(deviceKey: SecretKey) throws -> Keyring {
