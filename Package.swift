@@ -43,7 +43,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "LockboxUserDefaults", dependencies: ["LockboxMigration"], swiftSettings: settings),
-        .target(name: "LockboxTesting", dependencies: ["LockboxCore"], swiftSettings: settings),
+        .target(
+            name: "LockboxTesting",
+            dependencies: ["LockboxCore", "LockboxSealed"],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: ["Lockbox", "LockboxUserDefaults"],

@@ -8,7 +8,8 @@ extension BackendConformance {
         expiry,
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
-        classes, changeOfClass, update, updateAcrossPrefixes, updateIsOneStep, manyThreads,
+        classes, changeOfClass, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
+        verification,
     ]
 
     private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") {

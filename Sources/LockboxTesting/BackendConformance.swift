@@ -25,32 +25,30 @@ public struct BackendConformance: Sendable, CustomStringConvertible {
         self.requirement = requirement
     }
 
-    /// Checks one backend.
+    /// Checks one backend. What concerns a capability, as ``LockableBackend``, is passed by a backend that does not have it.
     ///
-    /// - Parameter makeBackend: Gives a backend without any items.
+    /// - Parameters:
+    ///   - limit: How long the check may take. If it is not done then, it fails, and its thread is left behind.
+    ///   - makeBackend: Gives a backend without any items.
     /// - Throws: ``ConformanceFailure``, or what the backend throws where it must not.
-    public func check(_ makeBackend: () throws -> any LockboxBackend) throws {
-        try requirement(Subject(backend: makeBackend(), requirement: description))
+    public func check(within limit: Duration = .seconds(120), _ makeBackend: () throws -> any LockboxBackend)
+        throws
+    {
+        let subject = Subject(backend: try makeBackend(), requirement: description)
+        try LockboxTesting.check(description, within: limit) { [requirement] in try requirement(subject) }
     }
 
     /// Checks every requirement, each on a backend of its own.
     ///
-    /// - Parameter makeBackend: Gives a backend without any items, each time it is called.
+    /// - Parameters:
+    ///   - limit: How long each check may take.
+    ///   - makeBackend: Gives a backend without any items, each time it is called.
     /// - Throws: ``ConformanceFailure`` of the first requirement that is not met, or what the backend throws where it must
     ///   not.
-    public static func checkAll(_ makeBackend: () throws -> any LockboxBackend) throws {
-        for requirement in all { try requirement.check(makeBackend) }
+    public static func checkAll(
+        within limit: Duration = .seconds(120),
+        _ makeBackend: () throws -> any LockboxBackend
+    ) throws {
+        for requirement in all { try requirement.check(within: limit, makeBackend) }
     }
-}
-
-/// A requirement that a backend does not meet.
-public struct ConformanceFailure: Error, CustomStringConvertible {
-    /// The ``BackendConformance/description`` of the requirement.
-    public let requirement: String
-
-    /// What was found instead.
-    public let finding: String
-
-    /// Both, in a sentence.
-    public var description: String { "The backend does not conform: \(requirement): \(finding)" }
 }

@@ -55,8 +55,12 @@ let killableMigrations: [KillableOperation] = [
     ),
 ]
 
-/// The operations' own modes.
+/// The operations' own modes. There is no other runner that is alive: a killed one is not waited for long.
 func runMigration(_ mode: String, _ arguments: [String], _ backend: EncryptedFileBackend) throws {
+    try MigrationClaim.$patience.withValue(.milliseconds(50)) { try run(mode, arguments, backend) }
+}
+
+private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFileBackend) throws {
     let lockbox = try Lockbox(keyPrefix: prefixes[0], backend: backend)
     switch (mode, arguments.count) {
     case ("migrateStore", 0):

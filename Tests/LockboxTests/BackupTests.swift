@@ -150,7 +150,7 @@ import Lockbox
         try backend.write(expired, policy: .addOnly)
         try backend.lock()
         expectError(.interactionNotAllowed) {
-            try backend.item(for: expired.key, now: ItemAttributes.beforeAnyExpiry)
+            try backend.item(for: expired.key, now: nil)
         }
         #expect(try restore(backend, policy).imported == 1)
         #expect(try backend.item(for: expired.key, now: now) == open)

@@ -482,7 +482,10 @@ import Lockbox
             isDone = (try? store.lockbox(TestStore.prefix, dying).migrate(migration)) != nil
 
             let lockbox = try store.lockbox()
-            #expect(try lockbox.migrate(migration).isComplete, "call \(calls)")
+            let report = try MigrationClaim.$patience.withValue(.milliseconds(20)) {
+                try lockbox.migrate(migration)
+            }
+            #expect(report.isComplete, "call \(calls)")
             #expect(try lockbox.allKeys() == Set(items.map(\.newKey)), "call \(calls)")
             for key in 0..<3 {
                 let value = try lockbox.unarchiveObject(String.self, forKey: items[key].newKey)
@@ -491,6 +494,54 @@ import Lockbox
             #expect(try store.leftovers().isEmpty, "call \(calls)")
         }
         #expect(calls > 40)
+    }
+
+    private func claim(_ patience: Duration = .milliseconds(100)) throws -> MigrationClaim {
+        try MigrationClaim.$patience.withValue(patience) {
+            try MigrationClaim(
+                MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix),
+                store.backend(),
+                now: Date()
+            )
+        }
+    }
+
+    @Test func whoWasKilledIsNotWaitedForLong() throws {
+        try write("value".utf8, "k")
+        _ = try claim()
+        let start = ContinuousClock.now
+        let report = try MigrationClaim.$patience.withValue(.milliseconds(300)) {
+            try store.lockbox().migrate(Migration("m", .string("k")))
+        }
+        #expect(report["k"] == .migrated)
+        #expect(.now - start >= .milliseconds(300))
+    }
+
+    @Test func whoWasStoppedDoesNotGoOnBesideAnother() throws {
+        let stopped = try claim()
+        let next = try claim()
+        sleep(1)
+        expectError(.conflict) { try stopped.renew() }
+        expectError(.conflict) { try stopped.release(done: ["k"]) }
+        try next.release(done: ["other"])
+        #expect(try claim().record.done == ["other"])
+    }
+
+    @Test func whoIsAtWorkIsWaitedFor() throws {
+        let working = try claim()
+        let isOver = Protected(false)
+        let waiting = Thread {
+            _ = try? self.claim(.milliseconds(1500))
+            isOver.withLock { $0 = true }
+        }
+        waiting.start()
+        for _ in 0..<3 {
+            usleep(1_050_000)
+            try working.renew()
+            #expect(!isOver.withLock { $0 })
+        }
+        try working.release()
+        while !isOver.withLock({ $0 }) { usleep(10_000) }
     }
 
     @Test func runByManyAtOnceItHappensOnce() throws {

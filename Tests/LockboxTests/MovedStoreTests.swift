@@ -89,7 +89,8 @@ import Lockbox
 
     /// Nor is the lock of the folder that was moved the one that others ask for.
     @Test func aLockIsOfTheStoreThatIsThereNow() throws {
-        let namespace = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key")).namespace
+        let namespace = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
+            .namespace
         let storage = store.backend(lockTimeout: .seconds(10)).storage
         try storage.holdingTurn(in: namespace) {}
         let group = DispatchGroup()

@@ -71,7 +71,7 @@ struct ExecCommand: ParsableCommand {
 
     /// Every key of the prefix. A variable that is missing without a word would be found out too late.
     private func keys(_ store: Store, _ now: Date) throws -> [String] {
-        let all = try store.backend.attributes(prefix: store.prefix, now: ItemAttributes.beforeAnyExpiry)
+        let all = try store.backend.attributes(prefix: store.prefix, now: nil)
         if let expired = all.first(where: { $0.value.isExpired(at: now) }) {
             throw Self.expired(expired.key.key)
         }
@@ -81,7 +81,7 @@ struct ExecCommand: ParsableCommand {
     private func value(_ key: String, _ store: Store, _ now: Date) throws -> Data {
         let item = try ItemKey(prefix: store.prefix, key: key)
         if let value = try store.backend.value(for: item, now: now) { return try value.plain(key) }
-        throw try store.backend.attributes(for: item, now: ItemAttributes.beforeAnyExpiry) == nil
+        throw try store.backend.attributes(for: item, now: nil) == nil
             ? store.missing(key) : Self.expired(key)
     }
 

@@ -102,7 +102,7 @@ struct PasscodeCommand: ParsableCommand {
         /// How many items go with the passcode.
         private static func bound(_ backend: EncryptedFileBackend) throws -> Int {
             try backend.prefixes().reduce(0) { count, prefix in
-                let items = try backend.attributes(prefix: prefix, now: ItemAttributes.beforeAnyExpiry).values
+                let items = try backend.attributes(prefix: prefix, now: nil).values
                 return count + items.count { $0.accessibility == .whenPasscodeSetThisDeviceOnly }
             }
         }

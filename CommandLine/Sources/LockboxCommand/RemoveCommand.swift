@@ -30,7 +30,7 @@ struct RemoveCommand: ParsableCommand {
     private func isThere(_ key: String, _ store: Store) throws -> Bool {
         let item = try ItemKey(prefix: store.prefix, key: key)
         do {
-            return try store.backend.attributes(for: item, now: ItemAttributes.beforeAnyExpiry) != nil
+            return try store.backend.attributes(for: item, now: nil) != nil
         } catch LockboxError.corrupt, LockboxError.authenticationFailed {
             return true
         }

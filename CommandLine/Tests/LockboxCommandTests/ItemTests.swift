@@ -135,7 +135,7 @@ import Testing
         #expect(try sandbox.lockbox("list").output == "")
         #expect(try sandbox.lockbox("remove", "k").status == 0)
         #expect(
-            try sandbox.library().backend.attributes(prefix: "lockbox", now: ItemAttributes.beforeAnyExpiry)
+            try sandbox.library().backend.attributes(prefix: "lockbox", now: nil)
                 .isEmpty
         )
     }

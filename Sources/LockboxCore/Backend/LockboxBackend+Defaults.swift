@@ -36,7 +36,8 @@ extension LockboxBackend {
     @discardableResult
     public func removeExpired(prefix: String, now: Date) throws -> Int {
         var count = 0
-        for (key, attributes) in try attributes(prefix: prefix, now: nil) where attributes.isExpired(at: now) {
+        for (key, attributes) in try attributes(prefix: prefix, now: nil) where attributes.isExpired(at: now)
+        {
             var isRemoved = false
             try update(key, now: nil) { item in
                 // It may have been replaced meanwhile.

@@ -50,7 +50,7 @@ final class MigrationClaim {
 
     /// Shows that somebody is at work. To be called before each change.
     ///
-    /// - Throws: ``LockboxError/conflict(reason:)`` if another one has taken over.
+    /// - Throws: ``LockboxError/conflict(record:)`` if another one has taken over.
     func renew() throws {
         guard .now - renewed >= .seconds(1) else { return }
         var next = runner
@@ -74,9 +74,7 @@ final class MigrationClaim {
         try backend.update(marker, now: now) { old in
             var record = try MigrationRecord(old?.value, marker)
             guard record.runner == runner else {
-                throw LockboxError.conflict(
-                    reason: "another process has taken over the migration \(String(reflecting: marker.key))"
-                )
+                throw LockboxError.conflict(record: MigrationRecord.name(marker))
             }
             body(&record)
             return try record.item(marker, now: now)

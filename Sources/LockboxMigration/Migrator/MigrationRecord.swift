@@ -23,7 +23,7 @@ package struct MigrationRecord: Codable {
     /// Of the item, if there is one.
     init(_ item: ArchivedValue?, _ key: ItemKey) throws {
         guard let item else { return }
-        let record = "the record of the migration \(String(reflecting: key.key))"
+        let record = Self.name(key)
         do {
             // First: of a later version, nothing else is known.
             let version = try JSONDecoder().decode(Version.self, from: item.data).version
@@ -34,6 +34,11 @@ package struct MigrationRecord: Codable {
         } catch is DecodingError {
             throw LockboxError.corrupt(record: record, reason: "it is not well-formed")
         }
+    }
+
+    /// What to call the record in an error.
+    static func name(_ key: ItemKey) -> String {
+        "the record of the migration \(String(reflecting: key.key))"
     }
 
     private struct Version: Decodable { let version: Int }

@@ -11,7 +11,8 @@ import LockboxPlatform
 /// 2. **A commit does nothing unless every expectation holds.** It compares and changes the records of its namespaces
 ///    with no other commit in between. An expected record outside them, as the keybag is for an item, is compared once
 ///    the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
-/// 3. **A revision never repeats**, neither in another record nor after a restart.
+/// 3. **A revision never stands for other bytes**, neither later nor after a restart. Records that Lockbox stores have random
+///    bytes near the beginning: no two are equal.
 /// 4. **Absent is absent.** A storage that cannot be read throws. Only a commit creates anything.
 /// 5. **Looking up records waits for nobody.** A list may wait for a commit that is running, but not for one whose
 ///    process was stopped.

@@ -8,15 +8,16 @@ import Lockbox
 @testable import LockboxSodium
 
 /// In memory, and wrong in one way.
-struct DefectiveBackend: LockboxBackend {
+struct DefectiveBackend: LockableBackend, VerifiableBackend {
     enum Defect: CaseIterable {
         case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
             removesEverything
         case changesValue, neverRemoves, destroysExpired, updatesBlindly
-        case updatesWithoutLock, updateReadsBeforeTheLock
+        case updatesWithoutLock, updateReadsBeforeTheLock, waitsForItself, misstatesItsLock, verifiesNothing
     }
 
     private let wrapped = InMemoryBackend()
+    private let lock = Lock()
     private let defect: Defect
 
     init(_ defect: Defect) { self.defect = defect }
@@ -54,7 +55,17 @@ struct DefectiveBackend: LockboxBackend {
         try wrapped.write(changed, policy: defect == .ignoresPolicy ? .replace : policy)
     }
 
+    var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .noPasscode }
+
+    func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
+        let prefixes = defect == .verifiesNothing ? [] : wrapped.prefixes()
+        return VerifyReport(
+            intact: prefixes.reduce(0) { $0 + wrapped.attributes(prefix: $1, now: nil).count }
+        )
+    }
+
     func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        if defect == .waitsForItself { lock.withLock { lock.withLock {} } }
         try destroyExpired(key.prefix, now)
         return try wrapped.item(for: mapped(key), now: mapped(now))
     }

@@ -1,0 +1,123 @@
+import Dispatch
+import LockboxCore
+import LockboxPlatform
+import LockboxSealed
+
+/// What must hold for several threads at once.
+extension StorageConformance {
+    static let turns = StorageConformance("whose turn it is, is not overtaken") { subject in
+        let record = subject.record("record")
+        try subject.put(record, subject.bytes())
+        let storage = subject.storage
+        guard let turn = try storage.takeTurn(in: "namespace") else { return }
+        let isDone = DispatchSemaphore(value: 0)
+        try detachThread {
+            _ = try? subject.isCommitted([.put(record, [1])])
+            isDone.signal()
+        }
+        let isOvertaken = isDone.wait(timeout: .now() + 0.1) == .success
+        let outcome = Result { try storage.commit([.put(record, [2])], expecting: [:], turn: turn) }
+        turn.release()
+        isDone.wait()
+        try subject.expect(!isOvertaken, "another commit came in between")
+        guard case .committed = try outcome.get() else {
+            return try subject.expect(false, "the commit of whose turn it was did not take place")
+        }
+        try subject.expect(subject.read(record)?.bytes == [1], "the commit that had to wait is lost")
+    }
+
+    static let noLostUpdate = StorageConformance("of two commits that expect one revision, one takes place") {
+        subject in
+        let record = subject.record("counter")
+        try subject.put(record, subject.bytes(16) + [0, 0])
+        try concurrently(8) { _ in
+            for _ in 0..<25 { try increment(record, subject) }
+        }
+        let bytes = try subject.read(record)?.bytes ?? []
+        let count = bytes.count == 18 ? Int(bytes[16]) + Int(bytes[17]) << 8 : -1
+        try subject.expect(count == 200, "\(count) of 200 increments")
+    }
+
+    private static func increment(_ record: RecordName, _ subject: StorageSubject) throws {
+        var turn: (any CommitTurn)?
+        defer { turn?.release() }
+        let storage = subject.storage
+        while true {
+            guard let old = try storage.read([record], maximum: 100)[record] else {
+                return try subject.expect(false, "the record has gone")
+            }
+            let count = Int(old.bytes[16]) + Int(old.bytes[17]) << 8 + 1
+            let bytes = subject.bytes(16) + [UInt8(count & 0xFF), UInt8(count >> 8)]
+            switch try storage.commit([.put(record, bytes)], expecting: [record: old.revision], turn: turn) {
+            case .committed: return
+            case .conflict(let next): turn = next ?? turn
+            case .unknown(let error): throw error
+            }
+        }
+    }
+
+    static let wholeRecords = StorageConformance("a reader finds the old record or the new one, whole") {
+        subject in
+        let record = subject.record("record")
+        let versions = [3000, 50_000].map { subject.bytes($0) }
+        try subject.put(record, versions[0])
+        try concurrently(4) { thread in
+            for round in 0..<50 {
+                if thread == 0 {
+                    try subject.put(record, versions[round % 2])
+                } else {
+                    let found = try subject.read(record)?.bytes
+                    try subject.expect(found.map(versions.contains) == true, "neither of the two")
+                }
+            }
+        }
+    }
+
+    static let listsAreComplete = StorageConformance("what is there all the time is in every list") {
+        subject in
+        let records = (0..<20).map { subject.record("record \($0)") }
+        for record in records { try subject.put(record, subject.bytes()) }
+        let expected = records.map(\.name).sorted()
+        try concurrently(3) { thread in
+            for round in 0..<60 {
+                if thread == 0 {
+                    try subject.put(records[round % records.count], subject.bytes())
+                } else {
+                    let found = try subject.names(waitingForCommits: thread == 2)
+                    try subject.expect(found == expected, "\(Set(expected).subtracting(found)) are missing")
+                }
+            }
+        }
+    }
+
+    static let transactions = StorageConformance("commits are as of one moment where the storage says so") {
+        subject in
+        guard subject.storage.limits.isTransactional else { return }
+        let records = [subject.record("one"), subject.record("two", in: "other")]
+        let versions = [subject.bytes(), subject.bytes()]
+        @Sendable func changes(_ round: Int) -> [RecordChange] {
+            records.map { .put($0, versions[round % 2]) }
+        }
+        _ = try subject.isCommitted(changes(0))
+        try concurrently(4) { thread in
+            for round in 0..<200 {
+                if thread == 0 {
+                    _ = try subject.isCommitted(changes(round))
+                } else {
+                    let found = try subject.storage.read(records, maximum: 100)
+                    let bytes = Set(found.values.map(\.bytes))
+                    try subject.expect(found.count == 2 && bytes.count == 1, "one of two changes is seen")
+                }
+            }
+        }
+    }
+
+    /// Throws the first error of a thread.
+    private static func concurrently(_ threads: Int, _ body: @Sendable (Int) throws -> Void) throws {
+        let error = Protected<(any Error)?>(nil)
+        DispatchQueue.concurrentPerform(iterations: threads) { thread in
+            do { try body(thread) } catch let failure { error.withLock { $0 = $0 ?? failure } }
+        }
+        if let error = error.withLock({ $0 }) { throw error }
+    }
+}

@@ -1,0 +1,68 @@
+import LockboxCore
+import LockboxPlatform
+import LockboxSealed
+
+/// The storage under test, with short names for what the checks do all the time.
+final class StorageSubject: Sendable {
+    private let storages: [any RecordStorage]
+    private let count = Protected(0)
+    let requirement: String
+
+    static let maximum = 1 << 22
+
+    init(storages: [any RecordStorage], requirement: String) {
+        self.storages = storages
+        self.requirement = requirement
+    }
+
+    /// Another one each time, if there are several.
+    var storage: any RecordStorage {
+        count.withLock { count in
+            count += 1
+            return storages[count % storages.count]
+        }
+    }
+
+    func expect(_ condition: @autoclosure () throws -> Bool, _ finding: @autoclosure () -> String) throws {
+        guard try condition() else { throw ConformanceFailure(requirement: requirement, finding: finding()) }
+    }
+
+    func record(_ name: String, in namespace: String? = "namespace") -> RecordName {
+        RecordName(namespace: namespace, name: name)
+    }
+
+    /// As sealed records are: random at the beginning.
+    func bytes(_ count: Int = 100) -> [UInt8] { (0..<count).map { _ in .random(in: .min ... .max) } }
+
+    func read(_ record: RecordName) throws -> Record? {
+        var found: Record?
+        let isThere = try storage.read(record, upTo: .max, maximum: Self.maximum) { contents in
+            let revision = contents.revision
+            found = Record(bytes: Array(contents.bytes), revision: revision)
+        }
+        try expect(isThere == (found != nil), "read returns \(isThere), and has called the closure or not")
+        return found
+    }
+
+    func names(in namespace: String = "namespace", waitingForCommits: Bool = false) throws -> [String] {
+        var names: [String] = []
+        try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits) { names.append($0) }
+        return names.sorted()
+    }
+
+    func put(_ record: RecordName, _ bytes: [UInt8]) throws {
+        try expect(isCommitted([.put(record, bytes)]), "a commit that expects nothing is a conflict")
+    }
+
+    /// False for a conflict.
+    func isCommitted(_ changes: [RecordChange], expecting: [RecordName: RecordRevision] = [:]) throws -> Bool
+    {
+        switch try storage.commit(changes, expecting: expecting, turn: nil) {
+        case .committed: return true
+        case .conflict(let turn):
+            turn?.release()
+            return false
+        case .unknown(let error): throw error
+        }
+    }
+}
