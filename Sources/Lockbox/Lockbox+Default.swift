@@ -17,7 +17,7 @@ extension Lockbox {
         keyPrefix: String? = nil,
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
-    ) throws {
+    ) throws(LockboxError) {
         try self.init(keyPrefix: keyPrefix, backend: EncryptedFileBackend.default, coder: coder, now: now)
     }
 
@@ -29,8 +29,8 @@ extension Lockbox {
     /// - Throws: ``LockboxError/missingKeyPrefix`` if it was not configured and there is neither a bundle
     ///   identifier nor `LOCKBOX_KEY_PREFIX`.
     public static var `default`: Lockbox {
-        get throws {
-            try configured.withLock { lockbox in
+        get throws(LockboxError) {
+            try configured.withLock { lockbox throws(LockboxError) in
                 if let lockbox { return lockbox }
                 let made = try Lockbox()
                 lockbox = made
@@ -53,7 +53,7 @@ extension Lockbox {
         backend: (any LockboxBackend)? = nil,
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
-    ) throws {
+    ) throws(LockboxError) {
         let lockbox = try Lockbox(
             keyPrefix: keyPrefix,
             backend: backend ?? EncryptedFileBackend.default,

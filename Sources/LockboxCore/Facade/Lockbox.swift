@@ -20,7 +20,7 @@ import LockboxPlatform
 ///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item that has to be read cannot be opened;
 /// - ``LockboxError/deviceKeyMismatch(path:)`` and ``LockboxError/unsafePermissions(path:reason:)``.
 public struct Lockbox: Sendable {
-    /// What this program's keys are kept apart by; by default its bundle identifier.
+    /// The namespace of this program's keys; by default its bundle identifier.
     public let keyPrefix: String
 
     /// Where the items are.
@@ -44,7 +44,7 @@ public struct Lockbox: Sendable {
         backend: any LockboxBackend,
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
-    ) throws {
+    ) throws(LockboxError) {
         guard let keyPrefix = keyPrefix ?? Self.programIdentifier else { throw LockboxError.missingKeyPrefix }
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
@@ -198,7 +198,9 @@ public struct Lockbox: Sendable {
 // MARK: Codable <-> bytes
 
 extension Lockbox {
-    package func itemKey(_ key: String) throws -> ItemKey { try ItemKey(prefix: keyPrefix, key: key) }
+    package func itemKey(_ key: String) throws(LockboxError) -> ItemKey {
+        try ItemKey(prefix: keyPrefix, key: key)
+    }
 
     package func archive<Value: Encodable>(_ value: Value, _ key: String) throws -> ArchivedValue {
         if Value.self == Data.self, let data = value as? Data {

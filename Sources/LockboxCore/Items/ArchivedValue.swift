@@ -19,7 +19,7 @@ public struct ArchivedValue: Sendable, Hashable {
     ///   - data: The encoded value.
     ///   - format: What `data` is an encoding of.
     /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` over ``maximumSize``.
-    public init(data: Data, format: ValueFormat) throws {
+    public init(data: Data, format: ValueFormat) throws(LockboxError) {
         guard data.count <= Self.maximumSize else {
             throw LockboxError.valueTooLarge(size: data.count, limit: Self.maximumSize)
         }

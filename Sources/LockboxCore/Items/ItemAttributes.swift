@@ -51,7 +51,7 @@ public struct ItemAttributes: Sendable, Hashable {
         comment: String? = nil,
         size: Int,
         format: ValueFormat
-    ) throws {
+    ) throws(LockboxError) {
         for (name, date) in [("created", created), ("modified", modified), ("expires", expires)] {
             guard date?.timeIntervalSinceReferenceDate.isFinite ?? true else {
                 throw LockboxError.invalidAttribute(name: name, reason: "the date is not a finite number")
@@ -84,7 +84,7 @@ public struct ItemAttributes: Sendable, Hashable {
 
     /// The same attributes but for those given.
     package func changing(accessibility: Accessibility? = nil, created: Date? = nil, modified: Date? = nil)
-        throws
+        throws(LockboxError)
         -> Self
     {
         try ItemAttributes(

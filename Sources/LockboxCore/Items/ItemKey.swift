@@ -19,7 +19,7 @@ public struct ItemKey: Sendable, Hashable {
     ///   - key: The item's name below the prefix.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than
     ///   ``maximumLength``, or if the prefix begins with a NUL: such prefixes are for Lockbox's own records.
-    public init(prefix: String, key: String) throws {
+    public init(prefix: String, key: String) throws(LockboxError) {
         try Self.checkPrefix(prefix)
         try Self.check(key, "key")
         self.prefix = prefix
@@ -27,7 +27,7 @@ public struct ItemKey: Sendable, Hashable {
     }
 
     /// Of a record that is there, whoever wrote it.
-    package init(storedPrefix prefix: String, key: String) throws {
+    package init(storedPrefix prefix: String, key: String) throws(LockboxError) {
         try Self.check(prefix, "key prefix")
         try Self.check(key, "key")
         self.prefix = prefix
@@ -36,14 +36,14 @@ public struct ItemKey: Sendable, Hashable {
 
     package static func isReserved(prefix: String) -> Bool { prefix.utf8.first == 0 }
 
-    static func checkPrefix(_ prefix: String) throws {
+    static func checkPrefix(_ prefix: String) throws(LockboxError) {
         try check(prefix, "key prefix")
         if isReserved(prefix: prefix) {
             throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL")
         }
     }
 
-    private static func check(_ text: String, _ what: String) throws {
+    private static func check(_ text: String, _ what: String) throws(LockboxError) {
         if text.isEmpty { throw LockboxError.invalidKey(reason: "the \(what) is empty") }
         let length = text.isASCII ? text.utf8.count : max(text.utf8.count, text.canonical.utf8.count)
         if length > maximumLength {

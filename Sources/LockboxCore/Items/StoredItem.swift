@@ -32,7 +32,7 @@ public struct StoredItem: Sendable, Hashable {
         expires: Date? = nil,
         label: String? = nil,
         comment: String? = nil
-    ) throws {
+    ) throws(LockboxError) {
         self.init(
             key: key,
             value: value,

@@ -23,7 +23,7 @@ package final class Lock: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    package func withLock<Result>(_ body: () throws -> Result) rethrows -> Result {
+    package func withLock<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()

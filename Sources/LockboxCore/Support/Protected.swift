@@ -9,7 +9,9 @@ package final class Protected<Value: Sendable>: @unchecked Sendable {
 
     package init(_ value: Value) { self.value = value }
 
-    package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
-        try lock.withLock { try body(&value) }
+    package func withLock<Result, Failure>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try lock.withLock { () throws(Failure) in try body(&value) }
     }
 }

@@ -3,7 +3,7 @@ import LockboxPlatform
 /// Runs `body` on a thread of its own, which may wait as long as it takes.
 ///
 /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the process may have no more threads.
-package func detachThread(_ body: @escaping @Sendable () -> Void) throws {
+package func detachThread(_ body: @escaping @Sendable () -> Void) throws(LockboxError) {
     final class Body: Sendable {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
