@@ -33,8 +33,8 @@ extension BackendConformance {
             key: backend.key("key"),
             value: ArchivedValue(data: Data((0...255).map { UInt8($0) }), format: ValueFormat(rawValue: 200)),
             accessibility: .afterFirstUnlock,
-            modified: Date(timeIntervalSinceReferenceDate: 0.1 + 0.2),
             created: Date(timeIntervalSinceReferenceDate: -1e9 / 3),
+            modified: Date(timeIntervalSinceReferenceDate: 0.1 + 0.2),
             expires: Date(timeIntervalSinceReferenceDate: 1e9 / 3),
             label: "Läbel 🔑",
             comment: ""
@@ -285,8 +285,8 @@ extension BackendConformance {
                 key: item.key,
                 value: item.value,
                 accessibility: accessibility,
-                modified: Subject.now + 5,
                 created: Subject.now,
+                modified: Subject.now + 5,
                 expires: Subject.now + 1000
             )
             try backend.expect(found == expected, "another item: \(String(describing: found))")

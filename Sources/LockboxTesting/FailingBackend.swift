@@ -34,7 +34,7 @@ public final class FailingBackend: LockboxBackend {
         var times: Int?
     }
 
-    private let wrapped: any LockboxBackend
+    let wrapped: any LockboxBackend
     private let failures = Protected<[Operation: Failure]>([:])
 
     /// - Parameter wrapped: What answers as long as nothing is to fail.

@@ -141,8 +141,8 @@ extension StoredItem {
             key: key,
             value: value,
             accessibility: attributes.accessibility,
-            modified: attributes.modified,
             created: old.attributes.created,
+            modified: attributes.modified,
             expires: old.attributes.expires,
             label: attributes.label
         )

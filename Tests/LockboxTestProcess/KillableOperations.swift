@@ -92,8 +92,8 @@ func fixture(
             format: ValueFormat(rawValue: 130)
         ),
         accessibility: accessibility,
-        modified: Date(timeIntervalSinceReferenceDate: 800_000_000.5),
         created: Date(timeIntervalSinceReferenceDate: 700_000_000),
+        modified: Date(timeIntervalSinceReferenceDate: 800_000_000.5),
         expires: expires,
         label: "label of \(key)",
         comment: "C"

@@ -61,8 +61,8 @@ func printVectors(_ directory: String) throws {
             key: ItemKey(prefix: "com.example.app", key: "session"),
             value: value(#"{"user":"alice","visits":3}"#, .json),
             accessibility: .afterFirstUnlock,
-            modified: date + 1,
             created: date,
+            modified: date + 1,
             expires: Date(timeIntervalSinceReferenceDate: 32e9),
             label: "Session",
             comment: "Of the web shop"

@@ -32,8 +32,8 @@ import Lockbox
             key: ItemKey(prefix: prefix, key: key),
             value: ArchivedValue(data: Data((text ?? "of \(key)").utf8), format: ValueFormat(rawValue: 130)),
             accessibility: accessibility,
-            modified: now,
             created: now - 100,
+            modified: now,
             expires: key == "expired" ? .distantPast : expires,
             label: "L",
             comment: "C"

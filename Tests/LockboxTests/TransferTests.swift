@@ -32,8 +32,8 @@ import Lockbox
             key: ItemKey(prefix: prefix, key: key),
             value: ArchivedValue(data: Data(text.utf8), format: ValueFormat(rawValue: 200)),
             accessibility: accessibility,
-            modified: date,
             created: date - 100,
+            modified: date,
             expires: expires,
             label: "label",
             comment: "comment"

@@ -38,8 +38,8 @@ import Lockbox
                 key: ItemKey(prefix: item.prefix, key: item.key),
                 value: ArchivedValue(data: item.value, format: ValueFormat(rawValue: item.format)),
                 accessibility: #require(Accessibility(rawValue: item.accessibility)),
-                modified: Date(timeIntervalSinceReferenceDate: item.modified),
                 created: Date(timeIntervalSinceReferenceDate: item.created),
+                modified: Date(timeIntervalSinceReferenceDate: item.modified),
                 expires: item.expires.map(Date.init(timeIntervalSinceReferenceDate:)),
                 label: item.label,
                 comment: item.comment

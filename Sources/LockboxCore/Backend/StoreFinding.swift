@@ -1,7 +1,7 @@
 /// Something in a store that is not as it should be.
-public struct StoreFinding: Sendable, Hashable {
+public struct StoreFinding: Sendable, Hashable, Codable {
     /// What kind of thing a finding is about.
-    public enum Kind: Sendable, Hashable, CaseIterable {
+    public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
         /// An item, the keybag or the device key that cannot be read.
         case damaged
         /// Something that is not the store's, or is another store's.

@@ -1,5 +1,5 @@
 /// What ``VerifiableBackend/verify(progress:)`` found.
-public struct VerifyReport: StoreReport, Hashable {
+public struct VerifyReport: StoreReport, Hashable, Codable {
     /// How many items are whole.
     public var intact: Int
 

@@ -2,7 +2,7 @@ extension LockboxError {
     /// Which case of ``LockboxError`` an error is, without its payload.
     ///
     /// Not an enum, so that later versions can add codes.
-    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+    public struct Code: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         /// The name of the case.
         public let rawValue: String
 

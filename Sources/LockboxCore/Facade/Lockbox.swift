@@ -26,6 +26,8 @@ public struct Lockbox: Sendable {
     /// Where the items are.
     public let backend: any LockboxBackend
 
+    /// Tells lockboxes apart whose backend is neither an object nor `Equatable`.
+    let original: Original?
     let coder: any ValueCoder
     package let now: @Sendable () -> Date
 
@@ -49,6 +51,7 @@ public struct Lockbox: Sendable {
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend
+        original = type(of: backend) is AnyClass ? nil : Original()
         self.coder = coder
         self.now = now
     }

@@ -54,6 +54,24 @@ public struct ItemKey: Sendable, Hashable {
     }
 }
 
+extension ItemKey: Codable {
+    /// Decodes a prefix and a key, and checks them as ``init(prefix:key:)`` does.
+    ///
+    /// - Parameter decoder: Where they come from.
+    /// - Throws: `DecodingError.dataCorrupted`, with the ``LockboxError`` as its underlying error, for a prefix or key that is
+    ///   not valid.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let prefix = try container.decode(String.self, forKey: .prefix)
+        let key = try container.decode(String.self, forKey: .key)
+        do { try self.init(prefix: prefix, key: key) } catch {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "\(error)", underlyingError: error)
+            )
+        }
+    }
+}
+
 extension String {
     /// Unicode normalization form C: the one spelling of all strings that Swift holds equal.
     package var canonical: String {

@@ -17,8 +17,8 @@ public struct StoredItem: Sendable, Hashable {
     ///   - key: Prefix and key.
     ///   - value: The value's bytes and format.
     ///   - accessibility: When the value can be read.
-    ///   - modified: The date of the write, which its policy goes by too.
     ///   - created: `modified` if nil. A backend keeps the older `created` of an item that it replaces.
+    ///   - modified: The date of the write, which its policy goes by too.
     ///   - expires: From then on the item reads as absent. `nil`: never.
     ///   - label: A short text for people.
     ///   - comment: A longer text for people.
@@ -27,8 +27,8 @@ public struct StoredItem: Sendable, Hashable {
         key: ItemKey,
         value: ArchivedValue,
         accessibility: Accessibility = .whenUnlocked,
-        modified: Date,
         created: Date? = nil,
+        modified: Date,
         expires: Date? = nil,
         label: String? = nil,
         comment: String? = nil

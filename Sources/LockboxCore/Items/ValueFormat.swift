@@ -1,7 +1,7 @@
 /// How an archived value's bytes are to be read. Stored, sealed, with every item.
 ///
 /// Lockbox keeps the numbers 0 to 127 for itself; an app's own ``ValueCoder`` takes one from 128 on.
-public struct ValueFormat: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+public struct ValueFormat: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     /// The number that is stored.
     public let rawValue: UInt8
 

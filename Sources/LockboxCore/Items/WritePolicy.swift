@@ -1,7 +1,7 @@
 /// What a write does when its key is taken, or is not.
 ///
 /// An expired item counts as absent.
-public enum WritePolicy: Sendable, Hashable, CaseIterable {
+public enum WritePolicy: String, Sendable, Hashable, Codable, CaseIterable {
     /// Store the value either way. The default.
     case replace
 

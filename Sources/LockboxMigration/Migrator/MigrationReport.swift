@@ -47,6 +47,18 @@ public struct MigrationReport: StoreReport {
     public subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
 }
 
+extension MigrationReport: Equatable {
+    /// Whether both say the same of the same items in the same order.
+    ///
+    /// - Parameters:
+    ///   - left: A report.
+    ///   - right: Another report.
+    public static func == (left: MigrationReport, right: MigrationReport) -> Bool {
+        left.name == right.name && left.isDryRun == right.isDryRun
+            && left.outcomes.elementsEqual(right.outcomes) { $0 == $1 }
+    }
+}
+
 extension MigrationReport: CustomStringConvertible {
     /// A line for each item, without any value; control characters of a key as in a Swift literal.
     public var description: String {

@@ -161,8 +161,8 @@ struct MigrationRun {
             key: key,
             value: value.archived(by: lockbox, key: item.newKey),
             accessibility: item.accessibility ?? old?.accessibility ?? .whenUnlocked,
-            modified: now,
             created: old?.created,
+            modified: now,
             expires: old?.expires,
             label: old?.label,
             comment: old?.comment

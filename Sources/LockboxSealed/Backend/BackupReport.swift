@@ -1,7 +1,7 @@
 import LockboxCore
 
 /// What ``SealedBackend/export(to:passphrase:prefix:strength:progress:)`` wrote.
-public struct ExportReport: StoreReport, Equatable {
+public struct ExportReport: StoreReport, Equatable, Codable {
     /// How many items are in the backup.
     public internal(set) var exported = 0
 
@@ -13,7 +13,7 @@ public struct ExportReport: StoreReport, Equatable {
 }
 
 /// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` did.
-public struct ImportReport: StoreReport, Equatable {
+public struct ImportReport: StoreReport, Equatable, Codable {
     /// How many items were written.
     public internal(set) var imported = 0
 

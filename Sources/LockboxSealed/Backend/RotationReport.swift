@@ -1,7 +1,7 @@
 import LockboxCore
 
 /// What ``SealedBackend/rotateKeys(progress:)`` did.
-public struct RotationReport: StoreReport {
+public struct RotationReport: StoreReport, Equatable {
     /// How many items were sealed under the new keys.
     public internal(set) var resealed = 0
 

@@ -46,8 +46,8 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
             key: mapped(item.key),
             value: value,
             accessibility: attributes.accessibility,
-            modified: attributes.modified,
             created: attributes.created,
+            modified: attributes.modified,
             expires: attributes.expires,
             label: defect == .forgetsLabel ? nil : attributes.label,
             comment: attributes.comment

@@ -1,0 +1,7 @@
+extension InMemoryBackend: CustomStringConvertible, CustomReflectable {
+    /// The type's name. Shows no items.
+    public var description: String { "InMemoryBackend" }
+
+    /// Keeps `dump(_:)` from showing the items.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

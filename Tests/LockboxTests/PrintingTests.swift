@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxTesting
+
+/// However a program prints a public value, it shows neither a secret nor a key nor a closure.
+@Suite struct PrintingTests {
+    private let store: TestStore
+    private let secret = "hunter2"
+    private let deviceKey = (0..<32).map { UInt8(200 - $0) }
+
+    init() throws { store = try TestStore() }
+
+    /// Values of every public type, with a secret wherever they can hold one.
+    private func samples() throws -> [String: [Any]] {
+        let value = try ArchivedValue(data: Data(secret.utf8), format: .data)
+        let item = try StoredItem(key: ItemKey(prefix: "p", key: "k"), value: value, modified: Date())
+        let memory = InMemoryBackend()
+        try memory.write(item, policy: .replace)
+        let failing = FailingBackend(memory)
+        let backend = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(deviceKey))
+        try backend.write(item, policy: .replace)
+        try backend.setPasscode(.value(secret), strength: .interactive)
+        let lockboxes = try [memory, failing, backend as any LockboxBackend].map {
+            try Lockbox(keyPrefix: "p", backend: $0)
+        }
+        let migration = Migration("m", from: .items(["k": Data(secret.utf8)]), .string("k", to: "new"))
+        let deviceKeys: [DeviceKey] = [.bytes(deviceKey), .bytes(Array(secret.utf8)), .stored, .credential()]
+        let passcodes: [Passcode] = [.value(secret), .closure { [secret] in secret }, .standard]
+        let sources: [MigrationSource] = [migration.source, .store, .backend(backend)]
+        let errors: [LockboxError] = [
+            .encodingFailed(key: "k", underlying: Quoting(text: secret)),
+            .decodingFailed(key: "k", type: "Int", underlying: Quoting(text: secret)),
+        ]
+        var samples: [String: [Any]] = [
+            "Code": [errors[0].code], "DeviceKey": deviceKeys, "FailingBackend": [failing],
+            "FileStorage": [backend.storage], "InMemoryBackend": [memory], "Item": migration.items,
+            "Lockbox": lockboxes, "LockboxError": errors, "Migration": [migration],
+            "MigrationSource": sources, "Passcode": passcodes, "SealedBackend": [backend],
+            "StoredItem": [item], "ArchivedValue": [value], "ItemAttributes": [item.attributes],
+            "ItemKey": [item.key], "ValueFormat": [value.format], "JSONValueCoder": [JSONValueCoder()],
+            "BackendConformance": [BackendConformance.all[0]],
+            "ConformanceFailure": [ConformanceFailure(requirement: "r", finding: "f")],
+            "RecordName": [RecordName(scope: "s", name: "n")], "RecordRevision": [RecordRevision(1)],
+            "StoreProgress": [StoreProgress(completed: 1, total: 2)],
+        ]
+        samples["VerifyReport"] = [try backend.verify()]
+        samples["Finding"] = [VerifyReport.Finding(kind: .damaged, location: "l", reason: "r")]
+        samples["RotationReport"] = [try backend.rotateKeys()]
+        samples["TransferReport"] = [try memory.copyItems(to: backend)]
+        samples["MigrationReport"] = [try lockboxes[0].migrate(migration, dryRun: true)]
+        samples.merge(
+            [
+                "Accessibility": Accessibility.allCases, "ExportReport": [ExportReport()],
+                "ImportPolicy": ImportPolicy.allCases, "ImportReport": [ImportReport()],
+                "Kind": VerifyReport.Kind.allCases, "LockState": LockState.allCases,
+                "MigrationRefusal": [MigrationRefusal.destinationTaken],
+                "Operation": FailingBackend.Operation.allCases, "Outcome": [MigrationReport.Outcome.migrated],
+                "PasscodeStrength": PasscodeStrength.allCases, "UnlockScope": UnlockScope.allCases,
+                "WritePolicy": WritePolicy.allCases,
+            ],
+            uniquingKeysWith: { first, _ in first }
+        )
+        return samples
+    }
+
+    private struct Quoting: Error { let text: String }
+
+    @Test("Promise 7: no way of printing a public value shows a secret, a key or a closure")
+    func noWayOfPrintingShowsASecret() throws {
+        func numbers(_ bytes: some Sequence<UInt8>) -> String {
+            bytes.map(String.init).joined(separator: " ")
+        }
+        let forbidden = [secret, "(Function)", "Keyring", "KeyStore", "SecretKey", "Quoting"]
+        let bytes = [numbers(secret.utf8), numbers(deviceKey)]
+        for (name, values) in try samples() {
+            for text in values.flatMap({ textsOfPrinting($0) + textsOfPrinting((1, $0)) }) {
+                for word in forbidden { #expect(!text.contains(word), "\(name)") }
+                let digits = text.split { !$0.isNumber }.joined(separator: " ")
+                for run in bytes { #expect(!digits.contains(run), "\(name)") }
+            }
+        }
+        let control = textsOfPrinting(Quoting(text: secret))
+        #expect(control.allSatisfy { $0.contains(secret) }, "the control")
+    }
+
+    @Test func everyPublicTypeIsPrinted() throws {
+        let declaration = /\bpublic (?:final )?(?:struct|class|enum|actor) (\w+)/
+        let names = try SourceText.files(under: "Sources").values.flatMap { text in
+            text.matches(of: declaration).map { String($0.1) }
+        }
+        #expect(names.count > 30)
+        #expect(try Set(samples().keys) == Set(names))
+    }
+
+    @Test func descriptionsSayWhatAValueIs() throws {
+        let backend = EncryptedFileBackend(directory: "/s")
+        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+        #expect(
+            "\(lockbox)" == #"Lockbox(keyPrefix: "com.example.app", backend: SealedBackend<FileStorage>)"#
+        )
+        #expect("\(backend)" == "SealedBackend<FileStorage>")
+        #expect("\(backend.storage)" == "FileStorage(/s)")
+        #expect("\(FailingBackend())" == "FailingBackend(InMemoryBackend)")
+        let migration = Migration("from 2", .string("a", to: "b"), .date("c"))
+        #expect("\(migration)" == #"Migration("from 2", ["a", "c"])"#)
+        #expect("\(migration.items[0])" == #"Item("a", to: "b", String)"#)
+        #expect("\(migration.source)" == "MigrationSource")
+    }
+}

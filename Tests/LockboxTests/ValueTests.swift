@@ -1,0 +1,148 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+import LockboxTesting
+
+@Suite struct ValueTests {
+    // MARK: Lockbox
+
+    @Test func lockboxesAreEqualIfTheyGiveAccessToTheSameItems() throws {
+        let backend = InMemoryBackend()
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        #expect(try lockbox == Lockbox(keyPrefix: "p", backend: backend, coder: ReversedCoder()))
+        #expect(try lockbox != Lockbox(keyPrefix: "other", backend: backend))
+        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: InMemoryBackend()))
+        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: FailingBackend(backend)))
+        let store = try TestStore()
+        #expect(try store.lockbox() != store.lockbox(), "they unlock apart")
+    }
+
+    @Test func lockboxesOnABackendThatIsAValue() throws {
+        let lockbox = try Lockbox(keyPrefix: "p", backend: PlainBackend())
+        let copy = lockbox
+        #expect(lockbox == copy)
+        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: PlainBackend()))
+        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: InMemoryBackend()))
+        let one = try Lockbox(keyPrefix: "p", backend: EquatableBackend(number: 1))
+        #expect(try one == Lockbox(keyPrefix: "p", backend: EquatableBackend(number: 1)))
+        #expect(try one != Lockbox(keyPrefix: "p", backend: EquatableBackend(number: 2)))
+        #expect(try one != Lockbox(keyPrefix: "other", backend: EquatableBackend(number: 1)))
+    }
+
+    // MARK: Typed throws
+
+    /// Compiles only if they throw nothing but a `LockboxError`.
+    @Test func whatChecksItsArgumentsThrowsNothingElse() throws {
+        func make(_ key: String) throws(LockboxError) -> Lockbox {
+            let key = try ItemKey(prefix: "p", key: key)
+            let value = try ArchivedValue(data: Data(), format: .data)
+            let item = try StoredItem(key: key, value: value, modified: Date())
+            _ = try ItemAttributes(
+                accessibility: .always,
+                created: item.attributes.created,
+                modified: item.attributes.modified,
+                size: 0,
+                format: .data
+            )
+            return try Lockbox(keyPrefix: key.prefix, backend: InMemoryBackend())
+        }
+        func configure() throws(LockboxError) -> Lockbox {
+            try Lockbox.configure(keyPrefix: "")
+            return try Lockbox.default
+        }
+        #expect(try make("k").keyPrefix == "p")
+        #expect(throws: LockboxError.invalidKey(reason: "the key is empty")) { try make("") }
+        #expect(throws: LockboxError.invalidKey(reason: "the key prefix is empty")) { try configure() }
+    }
+
+    // MARK: Codable
+
+    private func coded<Value: Codable>(_ value: Value) throws -> Value {
+        try JSONDecoder().decode(Value.self, from: JSONEncoder().encode(value))
+    }
+
+    @Test func keysAreCodable() throws {
+        let key = try ItemKey(prefix: "com.example.app", key: "token\n")
+        #expect(try coded(key) == key)
+        let json = #"{"prefix":"com.example.app","key":"token\n"}"#
+        #expect(try JSONDecoder().decode(ItemKey.self, from: Data(json.utf8)) == key)
+    }
+
+    @Test(arguments: ["", "\0own", String(repeating: "x", count: 4097)])
+    func decodingAKeyChecksIt(_ prefix: String) throws {
+        let json = try JSONEncoder().encode(["prefix": prefix, "key": "k"])
+        do {
+            _ = try JSONDecoder().decode(ItemKey.self, from: json)
+            Issue.record("no error")
+        } catch DecodingError.dataCorrupted(let context) {
+            #expect((context.underlyingError as? LockboxError)?.code == .invalidKey)
+        }
+        let other = try JSONEncoder().encode(["prefix": "p", "key": ""])
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(ItemKey.self, from: other) }
+    }
+
+    @Test func enumsAreCodedByName() throws {
+        func texts<Value: RawRepresentable & CaseIterable & Codable & Equatable>(
+            _ type: Value.Type
+        ) throws -> [String] where Value.RawValue == String {
+            for value in Value.allCases { #expect(try coded(value) == value) }
+            return Value.allCases.map(\.rawValue)
+        }
+        #expect(try texts(WritePolicy.self) == ["replace", "addOnly", "updateOnly"])
+        #expect(try texts(ImportPolicy.self) == ["keep", "replace", "fail"])
+        #expect(try texts(LockState.self) == ["noPasscode", "beforeFirstUnlock", "unlocked", "locked"])
+        #expect(try texts(UnlockScope.self) == ["process", "user"])
+        #expect(try texts(PasscodeStrength.self) == ["interactive", "moderate", "sensitive"])
+        #expect(try texts(VerifyReport.Kind.self) == ["damaged", "foreign", "leftOver", "unsafePermissions"])
+        #expect(try coded(ValueFormat(rawValue: 200)) == ValueFormat(rawValue: 200))
+        #expect(try coded(LockboxError.Code.corrupt) == .corrupt)
+    }
+
+    @Test func reportsAreComparedAndCoded() throws {
+        let store = try TestStore()
+        let path = Path.parent(of: store.directory) + "/backup"
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("v", forKey: "k")
+        try lockbox.archiveObject("v", forKey: "own", accessibility: .alwaysThisDeviceOnly)
+        try overwrite(store.path("k"), [])
+        let backend = store.backend()
+        let verification = try backend.verify()
+        #expect(try coded(verification) == verification)
+        #expect(verification.findings.count == 1 && verification != VerifyReport())
+        try lockbox.archiveObject("v", forKey: "k")
+        let exported = try backend.export(to: path, passphrase: .value("p"), strength: .interactive)
+        #expect(try coded(exported) == exported)
+        #expect(exported.leftOut.count == 1 && exported != ExportReport())
+        let imported = try backend.importBackup(from: path, passphrase: .value("p"))
+        #expect(try coded(imported) == imported)
+        #expect(imported != ImportReport())
+        #expect(try backend.rotateKeys() == backend.rotateKeys())
+        let migration = Migration(nil, .string("k"))
+        let report = try lockbox.migrate(migration, dryRun: true)
+        #expect(try report == lockbox.migrate(migration, dryRun: true))
+        #expect(try report != lockbox.migrate(Migration(nil, .string("other")), dryRun: true))
+    }
+}
+
+/// Backends that are values, of which nothing is asked but who they are.
+private protocol ValueBackend: LockboxBackend {}
+
+private struct PlainBackend: ValueBackend {}
+
+private struct EquatableBackend: ValueBackend, Equatable { let number: Int }
+
+extension ValueBackend {
+    func write(_ item: StoredItem, policy: WritePolicy) {}
+    func item(for key: ItemKey, now: Date) -> StoredItem? { nil }
+    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { nil }
+    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] { [:] }
+    func prefixes() -> Set<String> { [] }
+    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) {}
+    func remove(_ key: ItemKey) {}
+    func removeAll(prefix: String) {}
+    func removeExpired(prefix: String, now: Date) -> Int { 0 }
+}
