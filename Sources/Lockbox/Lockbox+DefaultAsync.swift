@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 
 extension Lockbox {
-    /// As the method of the same name that is not async.
+    /// Stores `value` in the ``default``, in place of what the key held before; `nil` removes the item.
     public static func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -23,7 +23,7 @@ extension Lockbox {
         )
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns the value of `key` in the ``default``, or nil if there is no such item.
     public static func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -31,49 +31,49 @@ extension Lockbox {
         try await `default`.unarchiveObject(type, forKey: key)
     }
 
-    /// As the method of the same name that is not async.
+    /// Removes an item of the ``default``, if there is one.
     public static func removeObject(forKey key: String) async throws {
         try await `default`.removeObject(forKey: key)
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns whether the ``default`` has such an item, without opening its value.
     public static func containsObject(forKey key: String) async throws -> Bool {
         try await `default`.containsObject(forKey: key)
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns what is known of an item of the ``default`` besides its value, or nil if there is no such item.
     public static func attributes(forKey key: String) async throws -> ItemAttributes? {
         try await `default`.attributes(forKey: key)
     }
 
-    /// As the method of the same name that is not async.
+    /// Moves an item of the ``default`` to another class.
     public static func setAccessibility(_ accessibility: Accessibility, forKey key: String) async throws {
         try await `default`.setAccessibility(accessibility, forKey: key)
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns the keys of the ``default``, in no order.
     public static func allKeys() async throws -> Set<String> {
         try await `default`.allKeys()
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns the attributes of every item of the ``default``, by key.
     public static func allAttributes() async throws -> [String: ItemAttributes] {
         try await `default`.allAttributes()
     }
 
-    /// As the method of the same name that is not async. `body` runs on another thread.
+    /// Hands the key and the attributes of every item of the ``default`` to `body`, which runs on another thread.
     public static func forEachItem(
         _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
     ) async throws {
         try await `default`.forEachItem(body)
     }
 
-    /// As the method of the same name that is not async.
+    /// Removes every item of the ``default``'s prefix, and of no other.
     public static func removeAllObjects() async throws {
         try await `default`.removeAllObjects()
     }
 
-    /// As the method of the same name that is not async.
+    /// Removes the items of the ``default`` that have expired, and returns how many those were.
     @discardableResult
     public static func removeExpired() async throws -> Int {
         try await `default`.removeExpired()

@@ -295,17 +295,19 @@ import Lockbox
         await #expect(processExitsWith: .success) { [directory = store.directory as String] in
             var limit = rlimit(rlim_cur: 600 << 20, rlim_max: 600 << 20)
             _ = withUnsafePointer(to: &limit) { setrlimit(__rlimit_resource_t(9), $0) }  // RLIMIT_AS
-            let backend = EncryptedFileBackend(directory: directory)
-            try backend.unlock(.value("1234"))
-            do { try backend.changePasscode(to: .value("x"), strength: .sensitive) } catch LockboxError
-                .notEnoughMemory
-            {
-                try backend.changePasscode(to: .value("1234"), strength: .interactive)
-                return
-            }
-            exit(1)
+            try PasscodeTests.expectNotEnoughMemory(EncryptedFileBackend(directory: directory))
         }
-        try store.backend().unlock(.value("1234"))
+        try await store.backend().unlock(.value("1234"))
+    }
+
+    private static func expectNotEnoughMemory(_ backend: EncryptedFileBackend) throws {
+        try backend.unlock(.value("1234"))
+        do { try backend.changePasscode(to: .value("x"), strength: .sensitive) } catch LockboxError
+            .notEnoughMemory
+        {
+            return try backend.changePasscode(to: .value("1234"), strength: .interactive)
+        }
+        exit(1)
     }
 
     @Test func removingThePasscodeDestroysItsClass() throws {

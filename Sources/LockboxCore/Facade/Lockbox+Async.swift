@@ -1,10 +1,8 @@
-import Dispatch
 import LockboxPlatform
 
-// The same calls for async code. The disk is waited for on a queue of their own, not in the cooperative pool;
-// values are encoded and decoded by the caller, so they need not be Sendable.
+// Values are encoded and decoded by the caller, so they need not be Sendable.
 extension Lockbox {
-    /// As the method of the same name that is not async.
+    /// Stores `value`, in place of what the key held before; `nil` removes the item.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -18,82 +16,72 @@ extension Lockbox {
         let archived = try archive(value, key)
         try await offPool {
             let item = try StoredItem(
-                key: $0.itemKey(key),
+                key: itemKey(key),
                 value: archived,
                 accessibility: accessibility,
-                modified: $0.now(),
+                modified: now(),
                 expires: expires,
                 label: label,
                 comment: comment
             )
-            try $0.backend.write(item, policy: policy)
+            try backend.write(item, policy: policy)
         }
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns the value of `key`, or nil if there is no such item.
     public func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
     ) async throws -> Value? {
-        let archived = try await offPool { try $0.backend.value(for: $0.itemKey(key), now: $0.now()) }
+        let archived = try await offPool { try backend.value(for: itemKey(key), now: now()) }
         return try archived.map { try unarchive(type, $0, key) }
     }
 
-    /// As the method of the same name that is not async.
+    /// Removes the item, if there is one; also one that is locked or damaged.
     public func removeObject(forKey key: String) async throws {
-        try await offPool { try $0.removeObject(forKey: key) }
+        try await offPool { try removeObject(forKey: key) }
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns whether there is such an item, without opening its value.
     public func containsObject(forKey key: String) async throws -> Bool {
-        try await offPool { try $0.containsObject(forKey: key) }
+        try await offPool { try containsObject(forKey: key) }
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns what is known of the item besides its value, or nil if there is no such item.
     public func attributes(forKey key: String) async throws -> ItemAttributes? {
-        try await offPool { try $0.attributes(forKey: key) }
+        try await offPool { try attributes(forKey: key) }
     }
 
-    /// As the method of the same name that is not async.
+    /// Moves the item to another class. At no instant is it absent, or under both.
     public func setAccessibility(_ accessibility: Accessibility, forKey key: String) async throws {
-        try await offPool { try $0.setAccessibility(accessibility, forKey: key) }
+        try await offPool { try setAccessibility(accessibility, forKey: key) }
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns the keys of this prefix, in no order.
     public func allKeys() async throws -> Set<String> {
-        try await offPool { try $0.allKeys() }
+        try await offPool { try allKeys() }
     }
 
-    /// As the method of the same name that is not async.
+    /// Returns the attributes of every item of this prefix, by key.
     public func allAttributes() async throws -> [String: ItemAttributes] {
-        try await offPool { try $0.allAttributes() }
+        try await offPool { try allAttributes() }
     }
 
-    /// As the method of the same name that is not async. `body` runs on another thread.
+    /// Hands the key and the attributes of every item of this prefix to `body`, which runs on another thread.
     public func forEachItem(
         _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
     ) async throws {
-        try await offPool { try $0.forEachItem(body) }
+        try await offPool { try forEachItem(body) }
     }
 
-    /// As the method of the same name that is not async.
+    /// Removes every item of this prefix, and of no other; also those that are locked, damaged or expired.
     public func removeAllObjects() async throws {
-        try await offPool { try $0.removeAllObjects() }
+        try await offPool { try removeAllObjects() }
     }
 
-    /// As the method of the same name that is not async.
+    /// Removes the items of this prefix that have expired, and returns how many those were.
     @discardableResult
     public func removeExpired() async throws -> Int {
-        try await offPool { try $0.removeExpired() }
-    }
-
-    private static let queue = DispatchQueue(label: "lockbox", attributes: .concurrent)
-
-    private func offPool<Result: Sendable>(
-        _ work: @escaping @Sendable (Lockbox) throws -> Result
-    ) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
-            Self.queue.async { continuation.resume(with: Swift.Result { try work(self) }) }
-        }
+        try await offPool { try removeExpired() }
     }
 }
