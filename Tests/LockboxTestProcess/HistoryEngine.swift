@@ -84,7 +84,7 @@ struct FilesHistoryEngine: HistoryEngine {
     func lock() throws { try backend.lock() }
 
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
-        let report = try backend.export(to: path, passphrase: Self.passphrase, strength: .interactive)
+        let report = try backend.exportBackup(to: path, passphrase: Self.passphrase, strength: .interactive)
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         var items: [StoredItem] = []

@@ -146,7 +146,7 @@ extension Folder {
 
     fileprivate func prepareImport(own: [StoredItem]) throws {
         try prepare(migratable(), passcode: nil)
-        try backend().export(to: backup, passphrase: .value("passphrase"), strength: .interactive)
+        try backend().exportBackup(to: backup, passphrase: .value("passphrase"), strength: .interactive)
         try FileManager.default.removeItem(atPath: store)
         try prepare(own, passcode: nil)
     }

@@ -39,7 +39,8 @@ private func perform(_ operation: String, _ backend: EncryptedFileBackend, _ pre
         return report.resealed
     case "export":
         guard let file else { throw Violation(description: "no file to export to") }
-        return try backend.export(to: file, passphrase: .value("passphrase"), strength: .interactive).exported
+        return try backend.exportBackup(to: file, passphrase: .value("passphrase"), strength: .interactive)
+            .exported
     case "removeAll":
         try backend.removeAll(prefix: prefix)
         return try backend.attributes(prefix: prefix, now: nil).count

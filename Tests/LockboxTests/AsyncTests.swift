@@ -132,7 +132,7 @@ import Lockbox
         #expect(try await run { try await backend.rotateKeys(progress: show) }.resealed == 1)
         #expect(try await run { try await backend.verify(progress: show) }.intact == 1)
         let exported = try await run {
-            try await backend.export(
+            try await backend.exportBackup(
                 to: path,
                 passphrase: .value("p"),
                 strength: .interactive,

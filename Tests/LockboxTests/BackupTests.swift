@@ -71,7 +71,12 @@ import Lockbox
 
     @discardableResult
     private func export(_ backend: EncryptedFileBackend, prefix: String? = nil) throws -> ExportReport {
-        try backend.export(to: path, passphrase: .value("passphrase"), prefix: prefix, strength: .interactive)
+        try backend.exportBackup(
+            to: path,
+            passphrase: .value("passphrase"),
+            prefix: prefix,
+            strength: .interactive
+        )
     }
 
     private func restore(_ backend: EncryptedFileBackend, _ policy: ImportPolicy = .keep) throws
@@ -272,7 +277,7 @@ import Lockbox
         for place in places {
             let before = try? FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int
             let error = lockboxError {
-                try backend.export(to: place, passphrase: .value("p"), strength: .interactive)
+                try backend.exportBackup(to: place, passphrase: .value("p"), strength: .interactive)
             }
             #expect(error?.code == (files.contains(place) ? .notABackup : .unsafePermissions), "\(place)")
             #expect(
@@ -283,7 +288,7 @@ import Lockbox
         let empty = "\(folder)/empty"
         try overwrite(empty, [])
         for place in [empty, path] {
-            try backend.export(to: place, passphrase: .value("p"), strength: .interactive)
+            try backend.exportBackup(to: place, passphrase: .value("p"), strength: .interactive)
         }
     }
 
@@ -309,7 +314,7 @@ import Lockbox
             trace.withLock { if [.write, .fsync, .rename].contains(call) { $0.append(call) } }
             return nil
         })
-        _ = try backend.export(to: path, .value("p"), nil, .interactive, calls) { _ in }
+        _ = try backend.exportBackup(to: path, .value("p"), nil, .interactive, calls) { _ in }
         #expect(trace.withLock { $0.suffix(4) } == [.write, .fsync, .rename, .fsync])
     }
 

@@ -216,7 +216,7 @@ import Lockbox
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k")
-        try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
             let error = lockboxError { try lockbox(other).archiveObject("mine", forKey: "k") }

@@ -43,7 +43,11 @@ import Lockbox
             { lockbox in
                 let path = Path.parent(of: store.directory) + "/backup"
                 let backend = try #require(lockbox.backend as? EncryptedFileBackend)
-                let report = try backend.export(to: path, passphrase: .value("p"), strength: .interactive)
+                let report = try backend.exportBackup(
+                    to: path,
+                    passphrase: .value("p"),
+                    strength: .interactive
+                )
                 #expect(report.exported == Self.keys.count)
                 return Self.keys
             },

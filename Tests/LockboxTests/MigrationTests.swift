@@ -301,7 +301,7 @@ import Lockbox
 
         let backend = store.backend()
         let backup = "\(store.directory).backup"
-        let report = try backend.export(to: backup, passphrase: .value("p"), strength: .interactive)
+        let report = try backend.exportBackup(to: backup, passphrase: .value("p"), strength: .interactive)
         #expect(report.exported == 2 && report.leftOut.isEmpty)
         #expect(try backend.verify().findings.isEmpty)
     }

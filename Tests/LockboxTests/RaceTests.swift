@@ -288,7 +288,7 @@ import Lockbox
         for (key, accessibility) in [("d", Accessibility.always), ("c", .afterFirstUnlock)] {
             try source.lockbox().archiveObject("v", forKey: key, accessibility: accessibility)
         }
-        try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         let locked = store.backend()
         try locked.setPasscode(.value("1"), strength: .interactive)
         let other = store.backend()
@@ -306,7 +306,7 @@ import Lockbox
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
         for key in ["a", "b", "c"] { try source.lockbox().archiveObject("backup", forKey: key) }
-        try source.backend().export(to: path, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         let other = try store.lockbox()
         var isDone = false
         let error = lockboxError {
@@ -333,7 +333,7 @@ import Lockbox
             }
             let backend = store.backend(interruption.calls)
             interruption.raise()
-            try backend.export(to: path, passphrase: .value("p"), strength: .interactive)
+            try backend.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
             let target = try TestStore()
             try target.backend().importBackup(from: path, passphrase: .value("p"))
             let accessibility = try target.lockbox().attributes(forKey: "k")?.accessibility

@@ -114,7 +114,7 @@ import LockboxTesting
         #expect(try coded(verification) == verification)
         #expect(verification.findings.count == 1 && verification != VerifyReport())
         try lockbox.archiveObject("v", forKey: "k")
-        let exported = try backend.export(to: path, passphrase: .value("p"), strength: .interactive)
+        let exported = try backend.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         #expect(try coded(exported) == exported)
         #expect(exported.leftOut.count == 1 && exported != ExportReport())
         let imported = try backend.importBackup(from: path, passphrase: .value("p"))

@@ -37,7 +37,7 @@ struct ExportCommand: ParsableCommand {
         )
         var progress = ProgressReport("export", quiet: options.quiet)
         defer { progress.end() }
-        let report = try store.backend.export(
+        let report = try store.backend.exportBackup(
             to: file,
             passphrase: passphrase,
             prefix: options.prefix,

@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// What ``SealedBackend/export(to:passphrase:prefix:strength:progress:)`` wrote.
+/// What ``SealedBackend/exportBackup(to:passphrase:prefix:strength:progress:)`` wrote.
 public struct ExportReport: StoreReport, Equatable, Codable {
     /// How many items are in the backup.
     public internal(set) var exported = 0

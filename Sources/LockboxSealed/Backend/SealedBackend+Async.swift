@@ -49,7 +49,7 @@ extension SealedBackend {
 
     /// Writes every item that may leave this device into one file, sealed with a passphrase.
     @discardableResult
-    public func export(
+    public func exportBackup(
         to path: String,
         passphrase: Passcode,
         prefix: String? = nil,
@@ -57,7 +57,7 @@ extension SealedBackend {
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> ExportReport {
         try await offPool {
-            try self.export(
+            try self.exportBackup(
                 to: path,
                 passphrase: passphrase,
                 prefix: prefix,

@@ -20,17 +20,17 @@ extension SealedBackend {
     ///   ``LockboxError/notABackup(path:)`` if another file is at that path; ``LockboxError/unsafePermissions(path:reason:)``
     ///   if it is no file, or a backup, and there is no item for the new one. Then nothing was written.
     @discardableResult
-    public func export(
+    public func exportBackup(
         to path: String,
         passphrase: Passcode,
         prefix: String? = nil,
         strength: PasscodeStrength = .moderate,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ExportReport {
-        try export(to: path, passphrase, prefix, strength, SystemCalls(), progress)
+        try exportBackup(to: path, passphrase, prefix, strength, SystemCalls(), progress)
     }
 
-    func export(
+    func exportBackup(
         to path: String,
         _ passphrase: Passcode,
         _ prefix: String?,
