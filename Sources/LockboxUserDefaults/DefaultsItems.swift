@@ -66,7 +66,7 @@ package struct DefaultsItems: LegacyItems {
 
 extension PropertyValue {
     /// Of an object as property lists have them.
-    init(object: Any, depth: Int) throws(LegacyFault) {
+    init(object: Any, depth: Int) throws(LegacyError) {
         guard depth < Self.maximumDepth else { throw .tooDeep }
         switch object {
         case let value as String: self = .string(value)

@@ -10,11 +10,11 @@ import Lockbox
 
 /// Files in which programs keep secrets in the clear.
 @Suite struct LegacyFileTests {
-    private func file(_ text: String, _ format: LegacyFile.Format) throws(LegacyFault) -> LegacyFile {
+    private func file(_ text: String, _ format: LegacyFile.Format) throws(LegacyError) -> LegacyFile {
         try LegacyFile(bytes: Array(text.utf8), format: format)
     }
 
-    private func fault(_ text: String, _ format: LegacyFile.Format) -> LegacyFault? {
+    private func fault(_ text: String, _ format: LegacyFile.Format) -> LegacyError? {
         do { _ = try file(text, format) } catch { return error }
         return nil
     }
@@ -146,7 +146,7 @@ import Lockbox
     ])
     func numbersThatCannotBeKept(_ number: String) throws {
         let file = try file("{\"A\": \(number), \"B\": 2}", .json)
-        #expect(throws: LegacyFault.unsupported("a number has more digits than can be kept, in line 1")) {
+        #expect(throws: LegacyError.unsupported("a number has more digits than can be kept, in line 1")) {
             try file.value(forName: "A")
         }
         #expect(try file.value(forName: "B") == .integer(2))
@@ -294,7 +294,7 @@ import Lockbox
         let file = try LegacyFile(bytes: bytes, format: .propertyList)
         #expect(Set(file.names) == Set(Self.values.keys))
         for (name, value) in Self.values { #expect(try file.value(forName: name) == value, "\(name)") }
-        #expect(throws: LegacyFault.noSuchKey) { try file.value(forName: "x") }
+        #expect(throws: LegacyError.noSuchKey) { try file.value(forName: "x") }
         for name in file.names {
             let rest = try file.removing([name])
             let other = try LegacyFile(bytes: rest, format: .propertyList)
@@ -343,10 +343,10 @@ import Lockbox
         // As both are written once more in the same way, they are equal if nothing was lost.
         #expect(try file.removing(["k4"]) == expected.removing(["k4"]))
         #expect(try file.value(forName: "k2") == .integer(5))
-        #expect(throws: LegacyFault.unsupported("it refers to an object of a keyed archive")) {
+        #expect(throws: LegacyError.unsupported("it refers to an object of a keyed archive")) {
             try file.value(forName: "k0")
         }
-        #expect(throws: LegacyFault.self, "the whole, again") { try file.value(forName: "k4") }
+        #expect(throws: LegacyError.self, "the whole, again") { try file.value(forName: "k4") }
         #expect(
             try file.value(forName: "k5")
                 == .dictionary([
@@ -390,7 +390,7 @@ import Lockbox
     ])
     func xmlValuesThatCannotBeKept(_ text: String) throws {
         let file = try file(Self.xml("<key>A</key>\(text)<key>B</key><true/>"), .propertyList)
-        #expect(throws: LegacyFault.self) { try file.value(forName: "A") }
+        #expect(throws: LegacyError.self) { try file.value(forName: "A") }
         #expect(try file.value(forName: "B") == .boolean(true))
     }
 
@@ -425,7 +425,7 @@ import Lockbox
 
     @Test func notUTF8() {
         for format in LegacyFile.Format.allCases {
-            #expect(throws: LegacyFault.notUTF8) {
+            #expect(throws: LegacyError.notUTF8) {
                 try LegacyFile(bytes: [0x41, 0x3D, 0xFF], format: format)
             }
         }

@@ -12,17 +12,17 @@ private typealias Writer = PropertyListWriter
 
 /// Bytes that no program wrote. What the readers promise of them: an error or a value of what the bytes hold; soon.
 @Suite struct LegacyHostileTests {
-    private func read(_ bytes: [UInt8], _ key: String = "token") throws(LegacyFault) -> PropertyValue {
+    private func read(_ bytes: [UInt8], _ key: String = "token") throws(LegacyError) -> PropertyValue {
         try KeyedArchive(bytes).value(forKey: key)
     }
 
-    private func value(_ list: [UInt8]) throws(LegacyFault) -> PropertyValue {
+    private func value(_ list: [UInt8]) throws(LegacyError) -> PropertyValue {
         let list = try BinaryPropertyList(list)
         return try list.value(list.root, Unfolding(size: list.bytes.count))
     }
 
-    private func fault(_ body: () throws -> Void) -> LegacyFault? {
-        do { try body() } catch { return error as? LegacyFault }
+    private func fault(_ body: () throws -> Void) -> LegacyError? {
+        do { try body() } catch { return error as? LegacyError }
         return nil
     }
 
@@ -57,7 +57,7 @@ private typealias Writer = PropertyListWriter
         for archive in Self.archives {
             _ = try read(archive)
             for length in archive.indices {
-                #expect(throws: LegacyFault.self) { try read(Array(archive[..<length])) }
+                #expect(throws: LegacyError.self) { try read(Array(archive[..<length])) }
             }
         }
     }
@@ -139,7 +139,7 @@ private typealias Writer = PropertyListWriter
     @Test func boundsOfTimeAndMemory() throws {
         let cycle = Writer.assemble([[0xA1, 0, 0]])
         let cycles = Writer.assemble([[0xA2, 0, 0, 0, 1], [0xA2, 0, 0, 0, 1]])
-        let cases: [(String, LegacyFault, () throws -> Void)] = [
+        let cases: [(String, LegacyError, () throws -> Void)] = [
             ("a cycle", .tooDeep, { _ = try value(cycle) }),
             ("two cycles", .tooDeep, { _ = try value(cycles) }),
             ("deep", .tooDeep, { [list = Writer.assemble(chain(20_000, width: 1))] in _ = try value(list) }),
@@ -213,12 +213,12 @@ private typealias Writer = PropertyListWriter
             index == 0 ? Writer.marker(0xA, 0) : Writer.marker(0xA, 1) + Writer.bigEndian(UInt64(index), 2)
         }
         let root = Writer.marker(0xA, count) + (1...count).flatMap { Writer.bigEndian(UInt64($0), 2) }
-        #expect(throws: LegacyFault.tooDeep) { try value(Writer.assemble([root] + arrays)) }
+        #expect(throws: LegacyError.tooDeep) { try value(Writer.assemble([root] + arrays)) }
     }
 
     @Test func depthUpToTheLimit() throws {
         #expect(try value(Writer.assemble(chain(127, width: 1))).decode(Nested.self).depth == 127)
-        #expect(throws: LegacyFault.tooDeep) { try value(Writer.assemble(chain(128, width: 1))) }
+        #expect(throws: LegacyError.tooDeep) { try value(Writer.assemble(chain(128, width: 1))) }
     }
 
     struct Nested: Decodable {
@@ -291,11 +291,11 @@ private typealias Writer = PropertyListWriter
     }
 
     @Test func sizes() {
-        #expect(throws: LegacyFault.tooLarge) {
+        #expect(throws: LegacyError.tooLarge) {
             try BinaryPropertyList(Array(repeating: 0, count: 16 << 20 + 1))
         }
         for format in LegacyFile.Format.allCases {
-            #expect(throws: LegacyFault.tooLarge) {
+            #expect(throws: LegacyError.tooLarge) {
                 try LegacyFile(bytes: Array(repeating: 0x20, count: 16 << 20 + 1), format: format)
             }
         }

@@ -1048,7 +1048,7 @@ import Lockbox
         let item = try #require(try items.item(forKey: "k"))
         let newer = (0...PropertyValue.maximumDepth).reduce("newer" as Any) { value, _ in [value] }
         defaults.set(newer, forKey: "k")
-        #expect(throws: LegacyFault.tooDeep) { try items.item(forKey: "k") }
+        #expect(throws: LegacyError.tooDeep) { try items.item(forKey: "k") }
         #expect(try items.remove(["k": item]) == ["k"])
         #expect(defaults.object(forKey: "k") != nil)
     }

@@ -105,7 +105,7 @@ import Lockbox
             let old = try oldKeys.key(.classKey(accessibility), epoch: 1).withBytes { Array($0) }
             let new = try newKeys.key(.classKey(accessibility), epoch: 2).withBytes { Array($0) }
             #expect(old != new)
-            #expect(throws: RecordFault.unknownKey) { try newKeys.key(.classKey(accessibility), epoch: 1) }
+            #expect(throws: RecordError.unknownKey) { try newKeys.key(.classKey(accessibility), epoch: 1) }
         }
         #expect(try backend.rotateKeys().resealed == 10, "again")
         #expect(try epochs() == [3])

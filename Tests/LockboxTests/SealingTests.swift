@@ -134,7 +134,7 @@ import Lockbox
         }
         let sealed = try ItemEnvelope.seal(item, id: id, keyring: stranger)
         #expect(try opens(sealed, stranger), "the control")
-        #expect(throws: RecordFault.notAuthentic) { try opens(sealed, own) }
+        #expect(throws: RecordError.notAuthentic) { try opens(sealed, own) }
     }
 
     @Test func secretKeysAreReadOnlyAndGuarded() async {

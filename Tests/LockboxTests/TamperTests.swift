@@ -193,12 +193,12 @@ import Lockbox
                 var bytes = keybag
                 bytes[index] ^= 1 << bit
                 let fault = bytes.withUnsafeBytes { bytes in
-                    do throws(RecordFault) { _ = try Keybag(bytes, deviceKey: deviceKey) } catch {
+                    do throws(RecordError) { _ = try Keybag(bytes, deviceKey: deviceKey) } catch {
                         return Optional(error)
                     }
                     return nil
                 }
-                let expected: RecordFault? =
+                let expected: RecordError? =
                     switch index {
                     case 0..<4: .malformed("it does not begin as such a record does")
                     case 4: .unsupportedVersion(Int(bytes[4]))
@@ -216,7 +216,7 @@ import Lockbox
         let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
         for length in keybag.indices {
             _ = keybag[..<length].withUnsafeBytes { bytes in
-                #expect(throws: RecordFault.self, "length \(length)") {
+                #expect(throws: RecordError.self, "length \(length)") {
                     try Keybag(bytes, deviceKey: deviceKey)
                 }
             }

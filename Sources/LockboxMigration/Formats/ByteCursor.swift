@@ -38,20 +38,20 @@ struct ByteCursor {
         return true
     }
 
-    mutating func expect(_ text: StaticString) throws(LegacyFault) {
+    mutating func expect(_ text: StaticString) throws(LegacyError) {
         guard take(text) else { throw malformed("\(text) is missing") }
     }
 
     /// Goes past the next such text, if there is one.
-    mutating func skip(past text: StaticString) throws(LegacyFault) {
+    mutating func skip(past text: StaticString) throws(LegacyError) {
         while !take(text) {
             guard !isAtEnd else { throw malformed("\(text) is missing") }
             advance()
         }
     }
 
-    mutating func malformed(_ reason: String) -> LegacyFault { .malformed("\(reason), in line \(line())") }
-    mutating func unsupported(_ reason: String) -> LegacyFault {
+    mutating func malformed(_ reason: String) -> LegacyError { .malformed("\(reason), in line \(line())") }
+    mutating func unsupported(_ reason: String) -> LegacyError {
         .unsupported("\(reason), in line \(line())")
     }
 

@@ -9,7 +9,7 @@ import LockboxCore
 struct NetrcText {
     private var cursor: ByteCursor
 
-    static func entries(_ bytes: [UInt8]) throws(LegacyFault) -> [LegacyFile.Entry] {
+    static func entries(_ bytes: [UInt8]) throws(LegacyError) -> [LegacyFile.Entry] {
         var text = NetrcText(cursor: ByteCursor(bytes))
         var entries: [LegacyFile.Entry] = []
         while true {
@@ -25,7 +25,7 @@ struct NetrcText {
         }
     }
 
-    private mutating func entry(_ machine: [String: String], _ start: Int) throws(LegacyFault)
+    private mutating func entry(_ machine: [String: String], _ start: Int) throws(LegacyError)
         -> LegacyFile.Entry
     {
         var fields = machine
@@ -55,7 +55,7 @@ struct NetrcText {
     }
 
     /// Goes past spaces and comments.
-    private mutating func skipSpace() throws(LegacyFault) {
+    private mutating func skipSpace() throws(LegacyError) {
         cursor.skip(\.isWhitespace)
         while cursor.next == UInt8(ascii: "#") {
             let before = cursor.bytes[..<cursor.position].reversed().prefix { !$0.isNewline }
@@ -67,11 +67,11 @@ struct NetrcText {
         }
     }
 
-    private mutating func keyword() throws(LegacyFault) -> String {
+    private mutating func keyword() throws(LegacyError) -> String {
         String(utf8: cursor.taking { !$0.isWhitespace })
     }
 
-    private mutating func skipMacro() throws(LegacyFault) {
+    private mutating func skipMacro() throws(LegacyError) {
         _ = try value()
         var isEmpty = false
         while !cursor.isAtEnd, !isEmpty {
@@ -81,7 +81,7 @@ struct NetrcText {
         }
     }
 
-    private mutating func value() throws(LegacyFault) -> String {
+    private mutating func value() throws(LegacyError) -> String {
         cursor.skip(\.isWhitespace)
         if cursor.take("\"") { return try quoted() }
         let text = cursor.taking { !$0.isWhitespace }
@@ -90,7 +90,7 @@ struct NetrcText {
         return String(utf8: text)
     }
 
-    private mutating func quoted() throws(LegacyFault) -> String {
+    private mutating func quoted() throws(LegacyError) -> String {
         var text: [UInt8] = []
         while true {
             text += cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }

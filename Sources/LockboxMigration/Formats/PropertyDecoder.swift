@@ -89,7 +89,7 @@ struct PropertyDecoder: Decoder {
         if let whole = self.taken {
             whole.add(taken)
         } else if !taken.isComplete {
-            throw LegacyFault.unsupported("the type has no place for all that is there")
+            throw LegacyError.unsupported("the type has no place for all that is there")
         }
         if let entries = decoded as? any UniqueEntries, !entries.holdAll(of: value) { throw mismatch(type) }
         // Float16 decodes itself as a Float, and rounds.

@@ -9,14 +9,14 @@ struct XMLPropertyList {
     private var cursor: ByteCursor
     private var depth = 0
     /// Why the entry that is being read has no value, though its text is a property list.
-    private var fault: LegacyFault?
+    private var fault: LegacyError?
 
-    static func entries(_ bytes: [UInt8]) throws(LegacyFault) -> [LegacyFile.Entry] {
+    static func entries(_ bytes: [UInt8]) throws(LegacyError) -> [LegacyFile.Entry] {
         var list = XMLPropertyList(cursor: ByteCursor(bytes))
         try list.prologue()
         guard list.cursor.sees("<dict") else { throw .unsupported("it has no dictionary at its top") }
         var entries: [LegacyFile.Entry] = []
-        try list.members { (list, start, name) throws(LegacyFault) in
+        try list.members { (list, start, name) throws(LegacyError) in
             list.fault = nil
             let value = try list.value()
             entries.append(
@@ -34,7 +34,7 @@ struct XMLPropertyList {
         return entries
     }
 
-    private mutating func prologue() throws(LegacyFault) {
+    private mutating func prologue() throws(LegacyError) {
         _ = cursor.take("\u{FEFF}")
         if cursor.take("<?xml") {
             let start = cursor.position
@@ -57,7 +57,7 @@ struct XMLPropertyList {
     }
 
     /// Goes past spaces and comments. Returns where the last comment ended.
-    @discardableResult private mutating func skipSpace() throws(LegacyFault) -> Int {
+    @discardableResult private mutating func skipSpace() throws(LegacyError) -> Int {
         var start = cursor.position
         cursor.skip(\.isWhitespace)
         while cursor.take("<!--") {
@@ -68,7 +68,7 @@ struct XMLPropertyList {
         return start
     }
 
-    private mutating func close(_ name: StaticString) throws(LegacyFault) {
+    private mutating func close(_ name: StaticString) throws(LegacyError) {
         guard cursor.take("</"), cursor.take(name) else { throw cursor.malformed("</\(name)> is missing") }
         cursor.skip(\.isWhitespace)
         try cursor.expect(">")
@@ -90,7 +90,7 @@ struct XMLPropertyList {
 
     // MARK: Elements
 
-    private mutating func value() throws(LegacyFault) -> PropertyValue {
+    private mutating func value() throws(LegacyError) -> PropertyValue {
         if cursor.sees("<dict") { return try dictionary() }
         if cursor.sees("<array") { return try array() }
         if let text = try text("string") { return .string(text) }
@@ -108,15 +108,15 @@ struct XMLPropertyList {
         return value ?? .null
     }
 
-    private mutating func array() throws(LegacyFault) -> PropertyValue {
+    private mutating func array() throws(LegacyError) -> PropertyValue {
         var elements: [PropertyValue] = []
-        try nested("array") { (list, _) throws(LegacyFault) in elements.append(try list.value()) }
+        try nested("array") { (list, _) throws(LegacyError) in elements.append(try list.value()) }
         return .array(elements)
     }
 
-    private mutating func dictionary() throws(LegacyFault) -> PropertyValue {
+    private mutating func dictionary() throws(LegacyError) -> PropertyValue {
         var (keys, values): ([PropertyValue], [PropertyValue]) = ([], [])
-        try members { (list, _, name) throws(LegacyFault) in
+        try members { (list, _, name) throws(LegacyError) in
             keys.append(.string(name))
             values.append(try list.value())
         }
@@ -124,9 +124,9 @@ struct XMLPropertyList {
     }
 
     private mutating func members(
-        _ read: (inout XMLPropertyList, _ start: Int, _ name: String) throws(LegacyFault) -> Void
-    ) throws(LegacyFault) {
-        try nested("dict") { (list, start) throws(LegacyFault) in
+        _ read: (inout XMLPropertyList, _ start: Int, _ name: String) throws(LegacyError) -> Void
+    ) throws(LegacyError) {
+        try nested("dict") { (list, start) throws(LegacyError) in
             guard let name = try list.text("key") else { throw list.cursor.malformed("a key is missing") }
             try list.skipSpace()
             try read(&list, start, name)
@@ -136,8 +136,8 @@ struct XMLPropertyList {
     /// Reads children until the element ends. They are given where the space before them begins.
     private mutating func nested(
         _ name: StaticString,
-        _ child: (inout XMLPropertyList, _ start: Int) throws(LegacyFault) -> Void
-    ) throws(LegacyFault) {
+        _ child: (inout XMLPropertyList, _ start: Int) throws(LegacyError) -> Void
+    ) throws(LegacyError) {
         guard depth < PropertyValue.maximumDepth else { throw .tooDeep }
         guard let tag = take(name) else { throw cursor.malformed("<\(name)> is missing") }
         guard tag == .open else { return }
@@ -154,7 +154,7 @@ struct XMLPropertyList {
     // MARK: Texts
 
     /// The text of such an element, if it is next.
-    private mutating func text(_ name: StaticString) throws(LegacyFault) -> String? {
+    private mutating func text(_ name: StaticString) throws(LegacyError) -> String? {
         guard let tag = take(name) else { return nil }
         guard tag == .open else { return "" }
         let start = cursor.position
@@ -171,7 +171,7 @@ struct XMLPropertyList {
     }
 
     /// Goes past a CDATA section or an entity, if one is next.
-    private mutating func takeEscaped(_ text: inout [UInt8]) throws(LegacyFault) -> Bool {
+    private mutating func takeEscaped(_ text: inout [UInt8]) throws(LegacyError) -> Bool {
         if cursor.take("<![CDATA[") {
             let start = cursor.position
             try cursor.skip(past: "]]>")
@@ -183,7 +183,7 @@ struct XMLPropertyList {
         return true
     }
 
-    private mutating func entity() throws(LegacyFault) -> Unicode.Scalar {
+    private mutating func entity() throws(LegacyError) -> Unicode.Scalar {
         let name = String(utf8: cursor.taking { $0.isDigit || $0.isLetter || $0 == UInt8(ascii: "#") })
         try cursor.expect(";")
         let scalar: Unicode.Scalar? =

@@ -16,14 +16,14 @@ package enum LegacyValue: Sendable, Equatable {
         }
     }
 
-    func bytes() throws(LegacyFault) -> [UInt8] {
+    func bytes() throws(LegacyError) -> [UInt8] {
         switch self {
         case .bytes(let data, _), .property(.data(let data)): [UInt8](data)
         case .property: throw .notDecodable(type: "Data")
         }
     }
 
-    func property() throws(LegacyFault) -> PropertyValue {
+    func property() throws(LegacyError) -> PropertyValue {
         guard case .property(let value) = self else {
             throw .unsupported("its bytes do not say what they are")
         }
@@ -40,7 +40,7 @@ package enum LegacyValue: Sendable, Equatable {
     func decodeCollection<Value: Decodable>(_ decode: (String) throws -> Value) throws -> Value {
         // Before 1.4.7 Lockbox stored an empty collection as it does one of an empty text.
         if case .bytes(let data, isOwn: false) = self, data.isEmpty {
-            throw LegacyFault.unsupported("it may be an empty collection, or one of an empty text")
+            throw LegacyError.unsupported("it may be an empty collection, or one of an empty text")
         }
         return try self.decode { try decode(LegacyText.string($0)) }
     }

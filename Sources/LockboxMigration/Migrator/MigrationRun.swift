@@ -110,7 +110,7 @@ struct MigrationRun {
         do {
             existing = try lockbox.backend.item(for: key, now: now)
             found = try source.item(forKey: item.key)
-        } catch let fault as LegacyFault {
+        } catch let fault as LegacyError {
             return .none(.refused(MigrationRefusal(fault)))
         } catch let error as LockboxError where error.isOfOneRecord {
             // One damaged item does not hold up the others.
@@ -136,9 +136,9 @@ struct MigrationRun {
                 return .replace(old: stored, new: new)
             }
             return .move(old: old, new: new)
-        } catch LegacyFault.nothing {
+        } catch LegacyError.nothing {
             return nothing
-        } catch let fault as LegacyFault {
+        } catch let fault as LegacyError {
             return .none(.refused(MigrationRefusal(fault)))
         } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))

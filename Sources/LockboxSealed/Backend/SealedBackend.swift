@@ -120,13 +120,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         do {
             var keyring = keyring
             while true {
-                do { return try attempt(keyring) } catch let fault as RecordFault where fault.isOfKeyring {
+                do { return try attempt(keyring) } catch let fault as RecordError where fault.isOfKeyring {
                     let current = try keys.currentKeyring()
                     if current === keyring { throw fault }
                     keyring = current
                 }
             }
-        } catch let fault as RecordFault {
+        } catch let fault as RecordError {
             throw fault.error(storage.location(of: place.record))
         }
     }
@@ -134,7 +134,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     func seal(_ item: StoredItem, _ id: RecordID, _ keyring: Keyring) throws -> [UInt8] {
         do { return try ItemEnvelope.seal(item, id: id, keyring: keyring) } catch .locked(let accessibility) {
             throw LockboxError.interactionNotAllowed(accessibility)
-        } catch RecordFault.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
+        } catch RecordError.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
             throw LockboxError.passcodeNotSet
         } catch {
             throw error.error("the key of the class \(item.attributes.accessibility)")

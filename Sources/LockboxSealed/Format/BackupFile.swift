@@ -80,7 +80,7 @@ struct BackupReader: ~Copyable {
     private func malformed(_ reason: String) -> LockboxError { .corrupt(record: path, reason: reason) }
 
     private func faults<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch let fault as RecordFault { throw fault.error(path) }
+        do { return try body() } catch let fault as RecordError { throw fault.error(path) }
     }
 }
 

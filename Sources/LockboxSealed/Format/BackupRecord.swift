@@ -32,7 +32,7 @@ enum BackupRecord {
         return header
     }
 
-    static func passcode(_ header: UnsafeRawBufferPointer) throws(RecordFault) -> PasscodeBlock {
+    static func passcode(_ header: UnsafeRawBufferPointer) throws(RecordError) -> PasscodeBlock {
         var reader = ByteReader(header)
         try RecordKind.backup.check(&reader)
         guard reader.skipZeros(2), let block = try PasscodeBlock.read(&reader), reader.remaining == 0 else {
@@ -75,7 +75,7 @@ enum BackupRecord {
             let plaintext = withBinding(index, header) { context, data in
                 SealedBox.open(bytes, authenticating: data, context: context, key: key, personal: .backup)
             }
-            guard let plaintext else { throw RecordFault.notAuthentic }
+            guard let plaintext else { throw RecordError.notAuthentic }
             return try read(UnsafeRawBufferPointer(plaintext))
         }
     }
@@ -128,7 +128,7 @@ enum BackupRecord {
             return .item(StoredItem(key: metadata.key, value: value, checked: metadata.attributes))
         default: break
         }
-        throw RecordFault.malformed("one of its items is not well-formed")
+        throw RecordError.malformed("one of its items is not well-formed")
     }
 
     private static func metadata(_ item: StoredItem) -> ItemMetadata {

@@ -14,8 +14,8 @@ enum ItemEnvelope {
 
     // MARK: Sealing
 
-    /// - Throws: ``RecordFault/unknownKey`` if the class has no key now.
-    static func seal(_ item: StoredItem, id: RecordID, keyring: Keyring) throws(RecordFault) -> [UInt8] {
+    /// - Throws: ``RecordError/unknownKey`` if the class has no key now.
+    static func seal(_ item: StoredItem, id: RecordID, keyring: Keyring) throws(RecordError) -> [UInt8] {
         let accessibility = item.attributes.accessibility
         let valueKey = try keyring.key(.classKey(accessibility), epoch: keyring.epoch)
         let metadataKey = try keyring.key(.metadata, epoch: keyring.epoch)
@@ -127,7 +127,7 @@ enum ItemEnvelope {
     private static func header(
         of record: UnsafeMutableRawBufferPointer,
         _ keyring: Keyring
-    ) throws(RecordFault) -> ItemHeader {
+    ) throws(RecordError) -> ItemHeader {
         let header = try ItemHeader(UnsafeRawBufferPointer(record))
         guard header.storeID == keyring.storeID else { throw .notAuthentic }
         return header
@@ -141,7 +141,7 @@ enum ItemEnvelope {
         _ id: RecordID,
         _ key: SecretKey,
         _ personal: Personal
-    ) throws(RecordFault) -> UnsafeMutableRawBufferPointer {
+    ) throws(RecordError) -> UnsafeMutableRawBufferPointer {
         guard end - start >= SealedBox.overhead else { throw .malformed("it is cut short") }
         let plaintext = withContext(header, id) { context in
             SealedBox.open(

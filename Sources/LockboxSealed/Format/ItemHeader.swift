@@ -23,7 +23,7 @@ struct ItemHeader: Equatable {
 }
 
 extension ItemHeader {
-    init(_ record: UnsafeRawBufferPointer) throws(RecordFault) {
+    init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.item.check(&reader)
         guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),

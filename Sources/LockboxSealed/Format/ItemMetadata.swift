@@ -42,7 +42,7 @@ struct ItemMetadata {
         self.attributes = attributes
     }
 
-    init(_ plaintext: UnsafeRawBufferPointer, accessibility: Accessibility) throws(RecordFault) {
+    init(_ plaintext: UnsafeRawBufferPointer, accessibility: Accessibility) throws(RecordError) {
         var reader = ByteReader(plaintext)
         guard let created = reader.readDouble(), let modified = reader.readDouble(),
             let expires = reader.readDouble(), let size = reader.read(UInt32.self),
@@ -68,5 +68,5 @@ struct ItemMetadata {
         self.init(key: itemKey, attributes: attributes)
     }
 
-    private static let malformed = RecordFault.malformed("its metadata is not well-formed")
+    private static let malformed = RecordError.malformed("its metadata is not well-formed")
 }

@@ -28,7 +28,7 @@ enum ItemValue {
             let length = reader.read(UInt32.self), let expires = reader.readDouble(),
             let data = reader.readBytes(Int(length)),
             plaintext.count == Padding.bucket(headerLength + Int(length))
-        else { throw RecordFault.malformed("its value is not well-formed") }
+        else { throw RecordError.malformed("its value is not well-formed") }
         if let now, expires <= now.timeIntervalSinceReferenceDate { return nil }
         return try ArchivedValue(
             data: data.isEmpty ? Data() : Data(bytes: data.baseAddress!, count: data.count),

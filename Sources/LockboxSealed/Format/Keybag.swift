@@ -215,7 +215,7 @@ extension Keybag {
                     SealedBox.open(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
                 }
             }
-            guard let key else { throw RecordFault.notAuthentic }
+            guard let key else { throw RecordError.notAuthentic }
             defer { Sodium.wipe(key) }
             return try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(key)) }
         }
@@ -290,7 +290,7 @@ extension Keybag {
     }
 
     /// Reads a record and checks it under the device key.
-    init(_ record: UnsafeRawBufferPointer, deviceKey: SecretKey) throws(RecordFault) {
+    init(_ record: UnsafeRawBufferPointer, deviceKey: SecretKey) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.keybag.check(&reader)
         guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
@@ -310,7 +310,7 @@ extension Keybag {
         }
     }
 
-    private func readEntry(_ reader: inout ByteReader) throws(RecordFault) -> Entry {
+    private func readEntry(_ reader: inout ByteReader) throws(RecordError) -> Entry {
         guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
             reader.read(UInt8.self) == (isGuarded(role) ? Self.wrappedByBoth : Self.wrappedByDevice),
             reader.skipZeros(2), let epoch = reader.read(UInt32.self),
@@ -322,7 +322,7 @@ extension Keybag {
     /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that
     /// damage to either of the two is seen as damage: a foreign key fails both.
     private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey)
-        throws(RecordFault)
+        throws(RecordError)
     {
         guard record.count >= headerLength + macLength, record.count <= maximumLength else {
             throw .malformed("its length of \(record.count) bytes is impossible")
@@ -390,7 +390,7 @@ enum DeviceKeyRecord {
         var reader = ByteReader(record)
         try RecordKind.deviceKey.check(&reader)
         guard reader.skipZeros(2), let key = reader.readBytes(SecretKey.length), reader.remaining == 0 else {
-            throw RecordFault.malformed("its length is wrong")
+            throw RecordError.malformed("its length is wrong")
         }
         return try SecretKey { $0.copyMemory(from: key) }
     }

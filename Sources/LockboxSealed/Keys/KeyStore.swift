@@ -175,9 +175,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch RecordFault.wrongDeviceKey {
+        do { return try body() } catch RecordError.wrongDeviceKey {
             throw LockboxError.deviceKeyMismatch(path: device.location)
-        } catch let fault as RecordFault {
+        } catch let fault as RecordError {
             throw fault.error(storage.location(of: record))
         }
     }

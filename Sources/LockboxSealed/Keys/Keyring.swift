@@ -35,7 +35,7 @@ final class Keyring: Sendable {
     }
 
     /// The given keys of a keybag; the others are locked.
-    init(keybag: Keybag, keys: [Entry], revision: RecordRevision = .absent) throws(RecordFault) {
+    init(keybag: Keybag, keys: [Entry], revision: RecordRevision = .absent) throws(RecordError) {
         guard let names = keys.first(where: { $0.slot.role == .names })?.key else {
             throw .malformed("it holds no key for names")
         }
@@ -52,8 +52,8 @@ final class Keyring: Sendable {
         self.locked = keybag.entries.map(\.slot).filter { slot in !keys.contains { $0.slot == slot } }
     }
 
-    /// - Throws: ``RecordFault/unknownKey`` if the keybag has no such key; ``RecordFault/locked(_:)`` if it has.
-    func key(_ role: KeyRole, epoch: UInt32) throws(RecordFault) -> SecretKey {
+    /// - Throws: ``RecordError/unknownKey`` if the keybag has no such key; ``RecordError/locked(_:)`` if it has.
+    func key(_ role: KeyRole, epoch: UInt32) throws(RecordError) -> SecretKey {
         let slot = Slot(role, epoch)
         if let found = keys.first(where: { $0.slot == slot }) { return found.key }
         if case .classKey(let accessibility) = role, locked.contains(slot) { throw .locked(accessibility) }

@@ -13,14 +13,14 @@ struct OpenedKeybag {
         _ keys: [Keyring.Entry],
         passcodeKey: SecretKey?,
         revision: RecordRevision
-    ) throws(RecordFault) {
+    ) throws(RecordError) {
         self.keybag = keybag
         self.passcodeKey = passcodeKey
         keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
     }
 
     /// The same keybag with other keys open.
-    func with(_ keys: [Keyring.Entry], passcodeKey: SecretKey?) throws(RecordFault) -> OpenedKeybag {
+    func with(_ keys: [Keyring.Entry], passcodeKey: SecretKey?) throws(RecordError) -> OpenedKeybag {
         try OpenedKeybag(keybag, keys, passcodeKey: passcodeKey, revision: keyring.revision)
     }
 }

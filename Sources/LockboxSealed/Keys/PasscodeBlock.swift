@@ -66,7 +66,7 @@ struct PasscodeBlock: Sendable, Equatable {
     }
 
     /// Nil if there is no passcode. The parameters are checked here, and so before they can cost anything.
-    static func read(_ reader: inout ByteReader) throws(RecordFault) -> PasscodeBlock? {
+    static func read(_ reader: inout ByteReader) throws(RecordError) -> PasscodeBlock? {
         guard let bytes = reader.readBytes(length) else { throw .malformed("it is cut short") }
         var reader = ByteReader(bytes)
         if Sodium.isZero(bytes) { return nil }

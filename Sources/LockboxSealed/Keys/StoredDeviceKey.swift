@@ -40,7 +40,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
                 defer { Sodium.wipe(contents.bytes) }
                 key = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
             }
-        } catch let fault as RecordFault {
+        } catch let fault as RecordError {
             throw fault.error(location)
         }
         return key

@@ -48,7 +48,7 @@ struct UserUnlock: Sendable {
             do {
                 let keys = try opened.keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
                 return .opened(try opened.with(keys, passcodeKey: key))
-            } catch is RecordFault {
+            } catch is RecordError {
                 return .worthless
             }
         case .afterFirstUnlock:

@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxFiles
 
 /// What is wrong with a record's bytes. The sealing layer knows no files; the backend adds which record it was.
-enum RecordFault: Error, Equatable {
+enum RecordError: Error, Equatable {
     case malformed(String)
     case notAuthentic
     case wrongDeviceKey
@@ -40,7 +40,7 @@ enum RecordKind: UInt32 {
         writer.write(Self.suite)
     }
 
-    func check(_ reader: inout ByteReader) throws(RecordFault) {
+    func check(_ reader: inout ByteReader) throws(RecordError) {
         guard let magic = reader.read(UInt32.self), let version = reader.read(UInt8.self),
             let suite = reader.read(UInt8.self)
         else { throw .malformed("it is cut short") }

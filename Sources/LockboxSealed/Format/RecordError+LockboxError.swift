@@ -1,6 +1,6 @@
 import LockboxCore
 
-extension RecordFault {
+extension RecordError {
     /// The error for callers, with the record's name.
     func error(_ record: String) -> LockboxError {
         switch self {
