@@ -18,7 +18,9 @@ import LockboxPlatform
 /// - ``LockboxError/storageFailure(operation:path:errno:)`` if a system call failed;
 /// - ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` or
 ///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item that has to be read cannot be opened;
-/// - ``LockboxError/deviceKeyMismatch(path:)`` and ``LockboxError/unsafePermissions(path:reason:)``.
+/// - ``LockboxError/missing(record:)`` if the keybag or the device key is gone;
+/// - ``LockboxError/deviceKeyMismatch(path:)``, ``LockboxError/invalidDeviceKey(source:reason:)`` and
+///   ``LockboxError/unsafePermissions(path:reason:)``.
 public struct Lockbox: Sendable {
     /// The namespace of this program's keys; by default its bundle identifier.
     public let keyPrefix: String
