@@ -15,14 +15,22 @@ let package = Package(
             name: "LockboxCommand",
             dependencies: [
                 .product(name: "Lockbox", package: "Lockbox"),
-                .product(name: "LockboxUserDefaults", package: "Lockbox"),
+                // It needs full Foundation, which is three quarters of a program on Linux.
+                .product(
+                    name: "LockboxUserDefaults",
+                    package: "Lockbox",
+                    condition: .when(platforms: [.macOS])
+                ),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
+        .executableTarget(name: "DefaultsProcess", path: "Tests/DefaultsProcess"),
         .testTarget(
             name: "LockboxCommandTests",
-            dependencies: ["LockboxCommand", .product(name: "Lockbox", package: "Lockbox")],
+            dependencies: [
+                "LockboxCommand", "DefaultsProcess", .product(name: "Lockbox", package: "Lockbox"),
+            ],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
     ],

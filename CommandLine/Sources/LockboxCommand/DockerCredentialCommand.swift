@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Lockbox
 
 struct DockerCredentialCommand: ParsableCommand {
@@ -38,7 +37,7 @@ struct DockerCredentialCommand: ParsableCommand {
     /// Docker takes errors from standard output, and knows one status.
     static func leave(with failure: Failure) -> Never {
         try? Output.line(failure.message.onOneLine)
-        Foundation.exit(1)
+        endProcess(1)
     }
 
     func run() throws {
@@ -93,7 +92,7 @@ struct DockerCredentialCommand: ParsableCommand {
     }
 
     private static func server(_ text: String) throws -> String {
-        let server = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        let server = text.trimmingWhitespace
         if server.isEmpty { throw Failure(.usage, "no credentials server URL") }
         return server
     }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Lockbox
 
 struct ExecCommand: ParsableCommand {

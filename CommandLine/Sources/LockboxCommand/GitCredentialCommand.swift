@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Lockbox
 
 struct GitCredentialCommand: ParsableCommand {

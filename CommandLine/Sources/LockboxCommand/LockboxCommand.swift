@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 
 /// The `lockbox` command. Under the name of a helper that another program looks for, it is that helper.
 @main struct LockboxCommand: ParsableCommand {
@@ -63,11 +62,11 @@ import Foundation
     }
 
     private static func leave(with error: any Error) -> Never {
-        if let code = error as? ExitCode { Foundation.exit(code.rawValue) }
+        if let code = error as? ExitCode { endProcess(code.rawValue) }
         let arguments = (try? arguments()) ?? []
         if exitCode(for: error) == .success { answer(fullMessage(for: error)) }
         // A shell that completes has no use for a message.
-        if arguments.first == "---completion" { Foundation.exit(ExitStatus.usage.rawValue) }
+        if arguments.first == "---completion" { endProcess(ExitStatus.usage.rawValue) }
         let isUsage = exitCode(for: error) == .validationFailure && !(error is Failure)
         let failure = isUsage ? Failure(.usage, usage(error, arguments)) : Failure(error)
         if DockerCredentialCommand.isRunning { DockerCredentialCommand.leave(with: failure) }
@@ -77,13 +76,13 @@ import Foundation
     private static func leave(with failure: Failure) -> Never {
         let name = Terminal.isColoured(STDERR_FILENO) ? "\u{1B}[31mlockbox:\u{1B}[0m" : "lockbox:"
         Output.note("\(name) \(failure.message.onOneLine)")
-        Foundation.exit(failure.status.rawValue)
+        endProcess(failure.status.rawValue)
     }
 
     /// Help, a version, a completion script.
     private static func answer(_ text: String) -> Never {
         do { try Output.line(text) } catch { leave(with: Failure(error)) }
-        Foundation.exit(ExitStatus.done.rawValue)
+        endProcess(ExitStatus.done.rawValue)
     }
 
     private static func usage(_ error: any Error, _ arguments: [String]) -> String {

@@ -49,6 +49,13 @@ import Testing
         #expect(try docker("get", "\(server)\n").output.contains("david"))
     }
 
+    @Test(arguments: [" ", "\t", "\r\n", "\u{B}\u{C}", "\u{85}", "\u{A0}", "\u{200B}", "\u{2028}\u{3000}"])
+    func anySpace(_ space: String) throws {
+        #expect(try store("david", "s").status == 0)
+        #expect(try docker("get", "\(space)\(server)\(space)\(space)").output.contains("david"))
+        #expect(try docker("get", space).output.contains("no credentials server URL"))
+    }
+
     @Test func alsoForArgumentsThatAreNotText() throws {
         let line = "\(Sandbox.executable) docker-credential \"$(printf '\\377')\" </dev/null"
         let outcome = try sandbox.execution(["-c", line], executable: "/bin/sh").run()

@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// What the command ends with. Documented, and so part of what scripts rely on.
@@ -11,6 +10,9 @@ enum ExitStatus: CInt {
     case usage = 64
     case inputOutput = 74
 }
+
+/// Ends the process, also where a parser's `exit` hides the C library's.
+func endProcess(_ status: CInt) -> Never { exit(status) }
 
 /// Why a command did not do what it was asked: one line for people, saying what to do, and the exit status.
 struct Failure: Error {

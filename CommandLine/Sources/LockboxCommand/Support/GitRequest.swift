@@ -1,5 +1,3 @@
-import Foundation
-
 /// What git tells a credential helper: attributes, one on each line, in whatever bytes they are in.
 struct GitRequest {
     /// More than git ever sends; the headers of a server's answer may be among it.
@@ -48,7 +46,8 @@ struct GitContext {
 
     /// Nil if the key is none of ours.
     init?(key: String) {
-        guard let colon = key.range(of: "://"), let at = key[colon.upperBound...].firstIndex(of: "@") else {
+        guard let colon = key.firstRange(of: "://"), let at = key[colon.upperBound...].firstIndex(of: "@")
+        else {
             return nil
         }
         scheme = String(key[..<colon.lowerBound])

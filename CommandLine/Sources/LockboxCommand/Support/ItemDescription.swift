@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// An item in `--json` output. Documented; fields are only ever added.

@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// Any value that JSON has: numbers, texts, booleans, null, and arrays and objects of them. Bytes and dates are none.

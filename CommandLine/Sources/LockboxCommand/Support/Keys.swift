@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// Completes keys and prefixes in a shell: from what is there, without a passcode and without a question. Keys can be

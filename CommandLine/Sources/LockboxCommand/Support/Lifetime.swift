@@ -1,5 +1,3 @@
-import Foundation
-
 /// A span of time as it is typed: `30s`, `15m`, `8h`, `7d`, `2w`.
 enum Lifetime {
     static func seconds(_ text: String) -> Int? {

@@ -1,6 +1,4 @@
-import Foundation
 import Lockbox
-import LockboxUserDefaults
 
 /// A migration, as a JSON file says it.
 struct Manifest: Decodable {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Standard output and standard error, written at once and checked: a full disk is an error here.
 enum Output {
     /// Text that was asked for.
@@ -7,7 +5,7 @@ enum Output {
 
     /// Exactly these bytes.
     static func bytes(_ data: Data) throws {
-        guard write(data, to: STDOUT_FILENO) else {
+        guard writeAll(data, to: STDOUT_FILENO) else {
             throw Failure(
                 .inputOutput,
                 "Writing to standard output failed: \(String(cString: strerror(errno)))."
@@ -24,21 +22,17 @@ enum Output {
     }
 
     /// A line for people on standard error. Nothing can be done if it cannot be written.
-    static func note(_ text: String) { write(Data("\(text)\n".utf8), to: STDERR_FILENO) }
+    static func note(_ text: String) { writeAll(Data("\(text)\n".utf8), to: STDERR_FILENO) }
 
     /// Something on the present line of standard error.
-    static func status(_ text: String) { write(Data(text.utf8), to: STDERR_FILENO) }
+    static func status(_ text: String) { writeAll(Data(text.utf8), to: STDERR_FILENO) }
 
     @discardableResult
-    private static func write(_ data: Data, to descriptor: CInt) -> Bool {
+    private static func writeAll(_ data: Data, to descriptor: CInt) -> Bool {
         data.withUnsafeBytes { bytes in
             var rest = bytes[...]
             while !rest.isEmpty {
-                let count = Foundation.write(
-                    descriptor,
-                    UnsafeRawBufferPointer(rebasing: rest).baseAddress,
-                    rest.count
-                )
+                let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
                 if count < 0, errno == EINTR { continue }
                 if count < 0 { return false }
                 rest = rest.dropFirst(count)

@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// Where the command takes a passcode or a passphrase from.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Puts a program in the place of this process, as execvp(3) does, but looks for it in a `PATH` that was read earlier: the
 /// one that the program gets may be another.
 struct ProgramSearch {

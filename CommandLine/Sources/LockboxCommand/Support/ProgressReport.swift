@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// Tells on standard error how far long work has come: a bar on a terminal, else a line at each tenth.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Standard input, output and error, which may have been closed when the command was started.
 enum StandardDescriptors {
     /// Takes the place of those that are closed: a file that is opened must not become one of them, or messages would be

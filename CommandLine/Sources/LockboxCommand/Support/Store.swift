@@ -1,4 +1,3 @@
-import Foundation
 import Lockbox
 
 /// A store and the prefix in it that a command works on.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// What the options say of the store, wherever they were read.
 struct StoreChoice {
     var prefix: String?

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Text in columns, which fits the terminal if there is one; elsewhere nothing is cut.
 struct Table {
     let header: [String]

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The terminal that somebody sits at, if there is one.
 enum Terminal {
     static func isThere(_ descriptor: CInt) -> Bool { isatty(descriptor) == 1 }
@@ -140,21 +138,11 @@ private struct Silence {
     }
 
     /// What the process ignores, as `nohup` has it, it goes on ignoring.
-    private mutating func replace(_ number: CInt, with handler: sighandler_t?) {
+    private mutating func replace(_ number: CInt, with handler: (@convention(c) (CInt) -> Void)?) {
         var old = sigaction()
-        guard sigaction(number, nil, &old) == 0, !Self.isIgnored(old) else { return }
+        guard sigaction(number, nil, &old) == 0, !old.isIgnored else { return }
         actions.append((number, old))
         signal(number, handler)
-    }
-
-    private static func isIgnored(_ action: sigaction) -> Bool {
-        #if canImport(Darwin)
-            unsafeBitCast(action.__sigaction_u.__sa_handler, to: Int.self)
-                == unsafeBitCast(SIG_IGN, to: Int.self)
-        #else
-            unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-                == unsafeBitCast(SIG_IGN, to: Int.self)
-        #endif
     }
 
     func end() {

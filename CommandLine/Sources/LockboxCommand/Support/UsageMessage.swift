@@ -1,5 +1,3 @@
-import Foundation
-
 /// What the parser says against the arguments, on one line.
 ///
 /// What was typed is left out unless it looks like an option's name: it may be a secret that somebody took for an
@@ -32,11 +30,13 @@ struct UsageMessage {
         let secrets = Set(typed.flatMap(values)).sorted { $0.utf8.count > $1.utf8.count }
         var masked = message
         for secret in secrets {
-            masked = masked.replacingOccurrences(of: " '\(secret)'", with: "", options: .literal)
-                .replacingOccurrences(of: "option: \(secret)", with: "option", options: .literal)
+            masked = masked.replacingLiterally(" '\(secret)'", with: "")
+                .replacingLiterally("option: \(secret)", with: "option")
         }
         // Whatever else the parser may say one day. Plain words are in every message.
-        if secrets.contains(where: { $0.wholeMatch(of: /[a-z-]*|..?.?/) == nil && masked.contains($0) }) {
+        if secrets.contains(where: {
+            $0.wholeMatch(of: /[a-z-]*|..?.?/) == nil && masked.containsLiterally($0)
+        }) {
             return "The arguments are not what this command takes."
         }
         return masked
@@ -50,10 +50,10 @@ struct UsageMessage {
     }
 
     private static func oneLine(_ message: String) -> String {
-        message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+        message.split(whereSeparator: \.isNewline).map { $0.trimmingWhitespace }
             .joined(separator: " ")
-            .replacingOccurrences(of: "following: - ", with: "following: ")
-            .replacingOccurrences(of: " - ", with: ", ")
+            .replacingLiterally("following: - ", with: "following: ")
+            .replacingLiterally(" - ", with: ", ")
     }
 
     private static func sentence(_ message: String) -> String {

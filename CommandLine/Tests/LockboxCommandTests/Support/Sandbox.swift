@@ -23,8 +23,13 @@ final class Sandbox {
     /// The executable `lockbox`: the one named by `LOCKBOX_COMMAND`, or else the one that the build puts beside the tests.
     static let executable =
         ProcessInfo.processInfo.environment["LOCKBOX_COMMAND"]
-        ?? URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-        .deletingLastPathComponent().appendingPathComponent("lockbox").path
+        ?? besideTests("lockbox")
+
+    /// An executable that the build puts beside the tests.
+    static func besideTests(_ name: String) -> String {
+        URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+            .deletingLastPathComponent().appendingPathComponent(name).path
+    }
 
     /// `lockbox` without a terminal.
     @discardableResult
