@@ -4,7 +4,7 @@ import LockboxMigration
 
 /// Entries of `UserDefaults`, as far as they are stored: what is registered, or was given to this process alone, could
 /// not be removed.
-package struct DefaultsItems: LegacyItems {
+package struct DefaultsItems: SourceItems {
     private let defaults: UserDefaults
     private let domain: String
 
@@ -41,12 +41,12 @@ package struct DefaultsItems: LegacyItems {
 
     package func keys() -> [String] { entries.keys.sorted() }
 
-    package func item(forKey key: String) throws -> LegacyItem? {
+    package func item(forKey key: String) throws -> SourceItem? {
         guard let object = entries[key] else { return nil }
-        return LegacyItem(.property(try PropertyValue(object: object, depth: 0)))
+        return SourceItem(.property(try PropertyValue(object: object, depth: 0)))
     }
 
-    package func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+    package func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         readAnew()
         var changed: Set<String> = []
         for (key, item) in items {
@@ -58,7 +58,7 @@ package struct DefaultsItems: LegacyItems {
         return changed
     }
 
-    private func isUnchanged(_ item: LegacyItem, _ key: String) -> Bool {
+    private func isUnchanged(_ item: SourceItem, _ key: String) -> Bool {
         // What cannot be read now is something else now.
         do { return try self.item(forKey: key).map { $0.value == item.value } ?? true } catch { return false }
     }
@@ -66,7 +66,7 @@ package struct DefaultsItems: LegacyItems {
 
 extension PropertyValue {
     /// Of an object as property lists have them.
-    init(object: Any, depth: Int) throws(LegacyError) {
+    init(object: Any, depth: Int) throws(SourceError) {
         guard depth < Self.maximumDepth else { throw .tooDeep }
         switch object {
         case let value as String: self = .string(value)

@@ -123,8 +123,8 @@ private func archive(_ bytes: [UInt8]) {
     }
 }
 
-private func file(_ bytes: [UInt8], _ format: LegacyFile.Format) {
-    guard let file = try? LegacyFile(bytes: bytes, format: format) else { return }
+private func file(_ bytes: [UInt8], _ format: SourceFile.Format) {
+    guard let file = try? SourceFile(bytes: bytes, format: format) else { return }
     precondition(try! file.removing([]) == bytes)
     for name in file.names {
         if let value = try? file.value(forName: name), format == .propertyList,
@@ -133,7 +133,7 @@ private func file(_ bytes: [UInt8], _ format: LegacyFile.Format) {
             check(value, of: bytes)
         }
         guard let rest = try? file.removing([name]) else { continue }
-        let other = try! LegacyFile(bytes: rest, format: format)
+        let other = try! SourceFile(bytes: rest, format: format)
         precondition(other.names == file.names.filter { $0 != name })
         for name in other.names.prefix(4) {
             // With less in the file, less can be shared.
@@ -142,7 +142,7 @@ private func file(_ bytes: [UInt8], _ format: LegacyFile.Format) {
         }
     }
     if let rest = try? file.removing(Set(file.names)) {
-        precondition(try! LegacyFile(bytes: rest, format: format).names.isEmpty)
+        precondition(try! SourceFile(bytes: rest, format: format).names.isEmpty)
     }
 }
 

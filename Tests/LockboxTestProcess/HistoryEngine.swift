@@ -50,7 +50,7 @@ func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> a
 /// The default backend: encrypted files in a folder.
 struct FilesHistoryEngine: HistoryEngine {
     private let backend: EncryptedFileBackend
-    private static let passphrase = Passcode.value("passphrase")
+    private static let passphrase = PasscodeSource.value("passphrase")
 
     var items: any LockboxBackend { backend }
 

@@ -149,7 +149,7 @@ extension EncryptedFileBackend {
             try storage.forEachName(in: namespace, waitingForCommits: false) { name in
                 if let id = RecordID(name: name),
                     let metadata = try metadata(
-                        ItemRecord(record: RecordName(namespace: namespace, name: name), id: id),
+                        ItemRecord(name: RecordName(namespace: namespace, name: name), id: id),
                         keyring
                     ), ItemKey.isReserved(prefix: metadata.key.prefix)
                 {
@@ -165,7 +165,7 @@ extension EncryptedFileBackend {
     func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
         let record = try record(of: key)
         return try RecordID(name: record.name).flatMap {
-            try seal(of: ItemRecord(record: record, id: $0)).map { ($0.accessibility, $0.epoch) }
+            try seal(of: ItemRecord(name: record, id: $0)).map { ($0.accessibility, $0.epoch) }
         }
     }
 

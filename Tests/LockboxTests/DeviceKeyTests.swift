@@ -19,7 +19,7 @@ import Lockbox
         folder = Path.parent(of: store.directory)
     }
 
-    private func lockbox(_ deviceKey: DeviceKey) throws -> Lockbox {
+    private func lockbox(_ deviceKey: DeviceKeySource) throws -> Lockbox {
         let backend = EncryptedFileBackend(directory: store.directory, deviceKey: deviceKey)
         return try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
     }
@@ -37,7 +37,9 @@ import Lockbox
     @Test func anotherKeyIsRefusedAndChangesNothing() throws {
         try lockbox(.bytes(key)).archiveObject("secret", forKey: "key")
         let before = try store.snapshot()
-        for wrong in [DeviceKey.bytes(key.reversed()), .bytes(key + [0]), .bytes(Array(key.dropLast()))] {
+        for wrong in [
+            DeviceKeySource.bytes(key.reversed()), .bytes(key + [0]), .bytes(Array(key.dropLast())),
+        ] {
             let lockbox = try lockbox(wrong)
             expectError(.deviceKeyMismatch) { try lockbox.unarchiveObject(String.self, forKey: "key") }
             expectError(.deviceKeyMismatch) { try lockbox.archiveObject("new", forKey: "key") }

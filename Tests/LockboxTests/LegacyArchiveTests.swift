@@ -23,8 +23,8 @@ private typealias Writer = PropertyListWriter
         try KeyedArchive(bytes).value(forKey: key)
     }
 
-    private func fault(_ bytes: [UInt8]) -> LegacyError? {
-        do { _ = try read(bytes) } catch { return error as? LegacyError }
+    private func fault(_ bytes: [UInt8]) -> SourceError? {
+        do { _ = try read(bytes) } catch { return error as? SourceError }
         return nil
     }
 
@@ -118,15 +118,15 @@ private typealias Writer = PropertyListWriter
             let archive = try KeyedArchive(Self.archive("value", key: key))
             #expect(archive.keys == [key])
             #expect(try archive.value(forKey: key) == .string("value"))
-            #expect(throws: LegacyError.noSuchKey) { try archive.value(forKey: key + "x") }
-            #expect(throws: LegacyError.noSuchKey) { try archive.value(forKey: "$" + key) }
+            #expect(throws: SourceError.noSuchKey) { try archive.value(forKey: key + "x") }
+            #expect(throws: SourceError.noSuchKey) { try archive.value(forKey: "$" + key) }
         }
         let archiver = NSKeyedArchiver(requiringSecureCoding: false)
         archiver.encode("without a key")
         archiver.finishEncoding()
         let archive = try KeyedArchive(Array(archiver.encodedData))
         #expect(archive.keys == [])
-        #expect(throws: LegacyError.noSuchKey) { try archive.value(forKey: "$0") }
+        #expect(throws: SourceError.noSuchKey) { try archive.value(forKey: "$0") }
     }
 
     /// Unlike an NSNull.
@@ -134,7 +134,7 @@ private typealias Writer = PropertyListWriter
         let archiver = NSKeyedArchiver(requiringSecureCoding: false)
         archiver.encode(nil, forKey: "token")
         archiver.finishEncoding()
-        #expect(throws: LegacyError.nothing) { try read(Array(archiver.encodedData), "token") }
+        #expect(throws: SourceError.nothing) { try read(Array(archiver.encodedData), "token") }
     }
 
     /// Foundation for Linux archives equal objects once, and `true` equals 1.
@@ -289,18 +289,18 @@ private typealias Writer = PropertyListWriter
             format: .binary,
             options: 0
         )
-        let file = try LegacyFile(bytes: Array(list), format: .propertyList)
+        let file = try SourceFile(bytes: Array(list), format: .propertyList)
         #expect(try file.value(forName: "A").decode([String].self) == texts)
         // But what could not be stored is not made.
         let half = Array(repeating: String(repeating: "t", count: 1 << 20), count: 17)
-        #expect(throws: LegacyError.tooLarge) { try read(Self.archive(half as NSArray), "token") }
+        #expect(throws: SourceError.tooLarge) { try read(Self.archive(half as NSArray), "token") }
     }
 
     @Test func refusals() throws {
         let array = Writer.classNamed("NSArray", "NSObject")
         let dictionary = Writer.classNamed("NSDictionary", "NSObject")
         let long = String(repeating: "Evil\n", count: 1000)
-        let cases: [([Writer.Node], LegacyError)] = [
+        let cases: [([Writer.Node], SourceError)] = [
             (
                 [Writer.instance(class: 2), Writer.classNamed("NSError", "NSObject")],
                 .unknownClass("NSError")
@@ -370,8 +370,8 @@ private typealias Writer = PropertyListWriter
         for (objects, expected) in cases { #expect(fault(Writer.archive(objects)) == expected) }
     }
 
-    private static let dangling = LegacyError.malformed("an archive refers to an object that is not there")
-    private static func notAs(_ name: String) -> LegacyError {
+    private static let dangling = SourceError.malformed("an archive refers to an object that is not there")
+    private static func notAs(_ name: String) -> SourceError {
         .malformed("an \(name) is not as NSKeyedArchiver writes it")
     }
 
@@ -409,10 +409,10 @@ private typealias Writer = PropertyListWriter
         let session = Session(user: "ü", expires: Self.date, key: Data([1]), number: Decimal(string: "0.1"))
         let archive = try KeyedArchive(Self.archive(try JSONEncoder().encode(session)))
         #expect(try archive.json(Session.self, forKey: "token") == session)
-        let wrong = LegacyError.notDecodable(type: "Int")
+        let wrong = SourceError.notDecodable(type: "Int")
         #expect(throws: wrong) { try archive.json(Int.self, forKey: "token") }
         #expect(!wrong.description.contains("ü"))
-        #expect(throws: LegacyError.notDecodable(type: "String")) {
+        #expect(throws: SourceError.notDecodable(type: "String")) {
             try KeyedArchive(Self.archive("no data")).json(String.self, forKey: "token")
         }
         #expect(try KeyedArchive(Self.archive(Data("5".utf8))).json(Int.self, forKey: "token") == 5)

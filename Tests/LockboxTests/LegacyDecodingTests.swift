@@ -56,7 +56,7 @@ import Lockbox
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
         for type in types {
-            #expect(throws: LegacyError.self, "\(type)", sourceLocation: sourceLocation) {
+            #expect(throws: SourceError.self, "\(type)", sourceLocation: sourceLocation) {
                 _ = try value.decode(type)
             }
         }

@@ -10,22 +10,22 @@ import Lockbox
 
 /// Files in which programs keep secrets in the clear.
 @Suite struct LegacyFileTests {
-    private func file(_ text: String, _ format: LegacyFile.Format) throws(LegacyError) -> LegacyFile {
-        try LegacyFile(bytes: Array(text.utf8), format: format)
+    private func file(_ text: String, _ format: SourceFile.Format) throws(SourceError) -> SourceFile {
+        try SourceFile(bytes: Array(text.utf8), format: format)
     }
 
-    private func fault(_ text: String, _ format: LegacyFile.Format) -> LegacyError? {
+    private func fault(_ text: String, _ format: SourceFile.Format) -> SourceError? {
         do { _ = try file(text, format) } catch { return error }
         return nil
     }
 
-    private func value(_ text: String, _ format: LegacyFile.Format, _ name: String = "A") throws
+    private func value(_ text: String, _ format: SourceFile.Format, _ name: String = "A") throws
         -> PropertyValue
     {
         try file(text, format).value(forName: name)
     }
 
-    private func removing(_ names: String..., from text: String, _ format: LegacyFile.Format) throws -> String
+    private func removing(_ names: String..., from text: String, _ format: SourceFile.Format) throws -> String
     {
         String(decoding: try file(text, format).removing(Set(names)), as: UTF8.self)
     }
@@ -146,7 +146,7 @@ import Lockbox
     ])
     func numbersThatCannotBeKept(_ number: String) throws {
         let file = try file("{\"A\": \(number), \"B\": 2}", .json)
-        #expect(throws: LegacyError.unsupported("a number has more digits than can be kept, in line 1")) {
+        #expect(throws: SourceError.unsupported("a number has more digits than can be kept, in line 1")) {
             try file.value(forName: "A")
         }
         #expect(try file.value(forName: "B") == .integer(2))
@@ -291,13 +291,13 @@ import Lockbox
         let bytes = Array(
             try PropertyListSerialization.data(fromPropertyList: Self.list, format: format, options: 0)
         )
-        let file = try LegacyFile(bytes: bytes, format: .propertyList)
+        let file = try SourceFile(bytes: bytes, format: .propertyList)
         #expect(Set(file.names) == Set(Self.values.keys))
         for (name, value) in Self.values { #expect(try file.value(forName: name) == value, "\(name)") }
-        #expect(throws: LegacyError.noSuchKey) { try file.value(forName: "x") }
+        #expect(throws: SourceError.noSuchKey) { try file.value(forName: "x") }
         for name in file.names {
             let rest = try file.removing([name])
-            let other = try LegacyFile(bytes: rest, format: .propertyList)
+            let other = try SourceFile(bytes: rest, format: .propertyList)
             #expect(other.names == file.names.filter { $0 != name })
             for kept in other.names { #expect(try other.value(forName: kept) == Self.values[kept]) }
             // Foundation agrees.
@@ -306,7 +306,7 @@ import Lockbox
             expected[name] = nil
             #expect((list as? NSDictionary) == expected as NSDictionary)
         }
-        #expect(try LegacyFile(bytes: file.removing(Set(file.names)), format: .propertyList).names.isEmpty)
+        #expect(try SourceFile(bytes: file.removing(Set(file.names)), format: .propertyList).names.isEmpty)
     }
 
     @Test func removedBytesAreGone() throws {
@@ -316,10 +316,10 @@ import Lockbox
             let bytes = Array(
                 try PropertyListSerialization.data(fromPropertyList: list, format: format, options: 0)
             )
-            let rest = try LegacyFile(bytes: bytes, format: .propertyList).removing(["a", "b"])
+            let rest = try SourceFile(bytes: bytes, format: .propertyList).removing(["a", "b"])
             #expect(bytes.contains("secret".utf8) && !rest.contains("secret".utf8))
             #expect(
-                try LegacyFile(bytes: rest, format: .propertyList).value(forName: "e") == .string("shared")
+                try SourceFile(bytes: rest, format: .propertyList).value(forName: "e") == .string("shared")
             )
         }
     }
@@ -335,18 +335,18 @@ import Lockbox
         func list(_ more: [(Writer.Node, Writer.Node)]) -> [UInt8] {
             Writer.write(.dictionary(more + zip(names, kept)))
         }
-        let rest = try LegacyFile(bytes: list([(.ascii("x"), .data([1, 2, 3]))]), format: .propertyList)
+        let rest = try SourceFile(bytes: list([(.ascii("x"), .data([1, 2, 3]))]), format: .propertyList)
             .removing(["x"])
-        let expected = try LegacyFile(bytes: list([]), format: .propertyList)
-        let file = try LegacyFile(bytes: rest, format: .propertyList)
+        let expected = try SourceFile(bytes: list([]), format: .propertyList)
+        let file = try SourceFile(bytes: rest, format: .propertyList)
         #expect(file.names == expected.names)
         // As both are written once more in the same way, they are equal if nothing was lost.
         #expect(try file.removing(["k4"]) == expected.removing(["k4"]))
         #expect(try file.value(forName: "k2") == .integer(5))
-        #expect(throws: LegacyError.unsupported("it refers to an object of a keyed archive")) {
+        #expect(throws: SourceError.unsupported("it refers to an object of a keyed archive")) {
             try file.value(forName: "k0")
         }
-        #expect(throws: LegacyError.self, "the whole, again") { try file.value(forName: "k4") }
+        #expect(throws: SourceError.self, "the whole, again") { try file.value(forName: "k4") }
         #expect(
             try file.value(forName: "k5")
                 == .dictionary([
@@ -390,7 +390,7 @@ import Lockbox
     ])
     func xmlValuesThatCannotBeKept(_ text: String) throws {
         let file = try file(Self.xml("<key>A</key>\(text)<key>B</key><true/>"), .propertyList)
-        #expect(throws: LegacyError.self) { try file.value(forName: "A") }
+        #expect(throws: SourceError.self) { try file.value(forName: "A") }
         #expect(try file.value(forName: "B") == .boolean(true))
     }
 
@@ -424,15 +424,15 @@ import Lockbox
     }
 
     @Test func notUTF8() {
-        for format in LegacyFile.Format.allCases {
-            #expect(throws: LegacyError.notUTF8) {
-                try LegacyFile(bytes: [0x41, 0x3D, 0xFF], format: format)
+        for format in SourceFile.Format.allCases {
+            #expect(throws: SourceError.notUTF8) {
+                try SourceFile(bytes: [0x41, 0x3D, 0xFF], format: format)
             }
         }
     }
 
     @Test func everyLengthAndBit() throws {
-        let texts: [(String, LegacyFile.Format)] = [
+        let texts: [(String, SourceFile.Format)] = [
             ("# c\nA=b # c\nexport B='x\ny'\nC=\"a\\nb\"\n", .environment),
             (#"{"A": [1, -2.5e3, null], "B": "\u00e9\ud83d\ude00", "C": {"d": {}}}"#, .json),
             ("machine a login b password \"c\\\"\"\nmacdef d\ne\n\ndefault login f\n", .netrc),
@@ -450,9 +450,9 @@ import Lockbox
                 return bytes
             }
             for bytes in cut + flipped {
-                guard let file = try? LegacyFile(bytes: bytes, format: format) else { continue }
+                guard let file = try? SourceFile(bytes: bytes, format: format) else { continue }
                 for name in file.names {
-                    let rest = try LegacyFile(bytes: try file.removing([name]), format: format)
+                    let rest = try SourceFile(bytes: try file.removing([name]), format: format)
                     #expect(rest.names == file.names.filter { $0 != name })
                     for other in rest.names {
                         #expect((try? rest.value(forName: other)) == (try? file.value(forName: other)))

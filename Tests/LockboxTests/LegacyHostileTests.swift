@@ -12,17 +12,17 @@ private typealias Writer = PropertyListWriter
 
 /// Bytes that no program wrote. What the readers promise of them: an error or a value of what the bytes hold; soon.
 @Suite struct LegacyHostileTests {
-    private func read(_ bytes: [UInt8], _ key: String = "token") throws(LegacyError) -> PropertyValue {
+    private func read(_ bytes: [UInt8], _ key: String = "token") throws(SourceError) -> PropertyValue {
         try KeyedArchive(bytes).value(forKey: key)
     }
 
-    private func value(_ list: [UInt8]) throws(LegacyError) -> PropertyValue {
+    private func value(_ list: [UInt8]) throws(SourceError) -> PropertyValue {
         let list = try BinaryPropertyList(list)
         return try list.value(list.root, Unfolding(size: list.bytes.count))
     }
 
-    private func fault(_ body: () throws -> Void) -> LegacyError? {
-        do { try body() } catch { return error as? LegacyError }
+    private func fault(_ body: () throws -> Void) -> SourceError? {
+        do { try body() } catch { return error as? SourceError }
         return nil
     }
 
@@ -57,7 +57,7 @@ private typealias Writer = PropertyListWriter
         for archive in Self.archives {
             _ = try read(archive)
             for length in archive.indices {
-                #expect(throws: LegacyError.self) { try read(Array(archive[..<length])) }
+                #expect(throws: SourceError.self) { try read(Array(archive[..<length])) }
             }
         }
     }
@@ -71,11 +71,11 @@ private typealias Writer = PropertyListWriter
             for bit in 0..<(original.count * 8) {
                 var bytes = original
                 bytes[bit / 8] ^= 1 << (bit % 8)
-                guard let file = try? LegacyFile(bytes: bytes, format: .propertyList) else { continue }
+                guard let file = try? SourceFile(bytes: bytes, format: .propertyList) else { continue }
                 for name in file.names {
                     _ = try? file.value(forName: name)
                     guard let rest = try? file.removing([name]) else { continue }
-                    let names = try? LegacyFile(bytes: rest, format: .propertyList).names
+                    let names = try? SourceFile(bytes: rest, format: .propertyList).names
                     #expect(names == file.names.filter { $0 != name })
                 }
             }
@@ -139,7 +139,7 @@ private typealias Writer = PropertyListWriter
     @Test func boundsOfTimeAndMemory() throws {
         let cycle = Writer.assemble([[0xA1, 0, 0]])
         let cycles = Writer.assemble([[0xA2, 0, 0, 0, 1], [0xA2, 0, 0, 0, 1]])
-        let cases: [(String, LegacyError, () throws -> Void)] = [
+        let cases: [(String, SourceError, () throws -> Void)] = [
             ("a cycle", .tooDeep, { _ = try value(cycle) }),
             ("two cycles", .tooDeep, { _ = try value(cycles) }),
             ("deep", .tooDeep, { [list = Writer.assemble(chain(20_000, width: 1))] in _ = try value(list) }),
@@ -167,9 +167,9 @@ private typealias Writer = PropertyListWriter
 
     /// Each fault names its line; the lines are not counted anew for each.
     @Test func manyFaultsTakeNoLongerThanManyValues() throws {
-        func time(_ text: String, _ format: LegacyFile.Format) -> Duration {
+        func time(_ text: String, _ format: SourceFile.Format) -> Duration {
             let times = (0..<3).map { _ in
-                ContinuousClock().measure { _ = try? LegacyFile(bytes: Array(text.utf8), format: format) }
+                ContinuousClock().measure { _ = try? SourceFile(bytes: Array(text.utf8), format: format) }
             }
             return times.min()!
         }
@@ -213,12 +213,12 @@ private typealias Writer = PropertyListWriter
             index == 0 ? Writer.marker(0xA, 0) : Writer.marker(0xA, 1) + Writer.bigEndian(UInt64(index), 2)
         }
         let root = Writer.marker(0xA, count) + (1...count).flatMap { Writer.bigEndian(UInt64($0), 2) }
-        #expect(throws: LegacyError.tooDeep) { try value(Writer.assemble([root] + arrays)) }
+        #expect(throws: SourceError.tooDeep) { try value(Writer.assemble([root] + arrays)) }
     }
 
     @Test func depthUpToTheLimit() throws {
         #expect(try value(Writer.assemble(chain(127, width: 1))).decode(Nested.self).depth == 127)
-        #expect(throws: LegacyError.tooDeep) { try value(Writer.assemble(chain(128, width: 1))) }
+        #expect(throws: SourceError.tooDeep) { try value(Writer.assemble(chain(128, width: 1))) }
     }
 
     struct Nested: Decodable {
@@ -291,12 +291,12 @@ private typealias Writer = PropertyListWriter
     }
 
     @Test func sizes() {
-        #expect(throws: LegacyError.tooLarge) {
+        #expect(throws: SourceError.tooLarge) {
             try BinaryPropertyList(Array(repeating: 0, count: 16 << 20 + 1))
         }
-        for format in LegacyFile.Format.allCases {
-            #expect(throws: LegacyError.tooLarge) {
-                try LegacyFile(bytes: Array(repeating: 0x20, count: 16 << 20 + 1), format: format)
+        for format in SourceFile.Format.allCases {
+            #expect(throws: SourceError.tooLarge) {
+                try SourceFile(bytes: Array(repeating: 0x20, count: 16 << 20 + 1), format: format)
             }
         }
     }
@@ -304,7 +304,7 @@ private typealias Writer = PropertyListWriter
     @Test func nothingShowsAValue() throws {
         let bytes = LegacyArchiveTests.archive(["secret-name": ["secret-value"]], key: "token")
         let archive = try KeyedArchive(bytes)
-        let file = try LegacyFile(bytes: Array(#"{"a": "secret-value"}"#.utf8), format: .json)
+        let file = try SourceFile(bytes: Array(#"{"a": "secret-value"}"#.utf8), format: .json)
         for object in [archive, file, try archive.value(forKey: "token"), try BinaryPropertyList(bytes)]
             as [Any]
         {

@@ -195,7 +195,7 @@ private enum EveryForm {
         for scalar in ranges.joined().compactMap(Unicode.Scalar.init) {
             let text = "a-|-\(Character(scalar))b"
             let isFound = NSString(string: text).components(separatedBy: "-|-").count == 2
-            let elements = try? LegacyText.array(text)
+            let elements = try? Lockbox2Text.array(text)
             #expect(elements == nil || isFound, "U+\(String(scalar.value, radix: 16))")
         }
     }

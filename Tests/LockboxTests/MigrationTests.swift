@@ -255,7 +255,7 @@ import Lockbox
     /// Dictionaries and sets have no order: the same value may have other bytes.
     @Test func aNewItemOfTheSameValueIsOneOfAnInterruptedRun() throws {
         let dictionary = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", "v\($0)") })
-        try write(LegacyText.text(dictionary).utf8, "a")
+        try write(Lockbox2Text.text(dictionary).utf8, "a")
         let json = dictionary.keys.sorted(by: >).map { "\"\($0)\":\"\(dictionary[$0]!)\"" }
         let value = try ArchivedValue(data: Data("{\(json.joined(separator: ", "))}".utf8), format: .json)
         try lockbox.backend.write(
@@ -1048,7 +1048,7 @@ import Lockbox
         let item = try #require(try items.item(forKey: "k"))
         let newer = (0...PropertyValue.maximumDepth).reduce("newer" as Any) { value, _ in [value] }
         defaults.set(newer, forKey: "k")
-        #expect(throws: LegacyError.tooDeep) { try items.item(forKey: "k") }
+        #expect(throws: SourceError.tooDeep) { try items.item(forKey: "k") }
         #expect(try items.remove(["k": item]) == ["k"])
         #expect(defaults.object(forKey: "k") != nil)
     }

@@ -18,7 +18,7 @@ import Lockbox
         folder = Path.parent(of: store.directory)
     }
 
-    private func text(_ passcode: Passcode) throws -> String {
+    private func text(_ passcode: PasscodeSource) throws -> String {
         try passcode.withBytes { String(decoding: $0, as: UTF8.self) }
     }
 
@@ -75,7 +75,7 @@ import Lockbox
         defer { close(terminal) }
         let start = ContinuousClock.now
         expectError(.invalidPasscode) { try text(.fileDescriptor(terminal)) }
-        #expect(ContinuousClock.now - start < Passcode.timeout / 2)
+        #expect(ContinuousClock.now - start < PasscodeSource.timeout / 2)
     }
 
     @Test func aPipeIsNotWaitedForForEver() throws {
@@ -109,14 +109,14 @@ import Lockbox
         let credentials = "\(folder)/credentials"
         await #expect(processExitsWith: .success) {
             [path = path as String, credentials = credentials as String] in
-            func read(_ passcode: Passcode) throws -> String {
+            func read(_ passcode: PasscodeSource) throws -> String {
                 try passcode.withBytes { String(decoding: $0, as: UTF8.self) }
             }
             func expect(_ found: String, _ expected: String) throws { if found != expected { exit(1) } }
             for name in ["LOCKBOX_PASSCODE_FILE", "CREDENTIALS_DIRECTORY", "LOCKBOX_PASSCODE"] {
                 unsetenv(name)
             }
-            for passcode in [Passcode.standard, .credential(), .environment()] {
+            for passcode in [PasscodeSource.standard, .credential(), .environment()] {
                 do {
                     _ = try read(passcode)
                     exit(2)
@@ -136,7 +136,7 @@ import Lockbox
     }
 
     @Test("Promise 7: a passcode source does not print its passcode") func descriptionsAreEmpty() {
-        let passcode = Passcode.value("hunter2")
+        let passcode = PasscodeSource.value("hunter2")
         var dumped = ""
         dump(passcode, to: &dumped)
         for text in ["\(passcode)", String(reflecting: passcode), dumped] {

@@ -501,7 +501,7 @@ import Lockbox
             let error = lockboxError {
                 switch operation {
                 case "change":
-                    let passcode = Passcode {
+                    let passcode = PasscodeSource {
                         lock.call()
                         return Array("new".utf8)
                     }
@@ -523,7 +523,7 @@ import Lockbox
     func thePasscodeIsWipedAfterItsUse() throws {
         let text = Array("a passcode of some length".utf8)
         let address = Protected<UInt>(0)
-        let passcode = Passcode {
+        let passcode = PasscodeSource {
             let bytes = text.map { $0 }
             address.withLock { address in
                 address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress!) }
@@ -601,7 +601,7 @@ import Lockbox
         try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
         try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
         let block = try #require(try backend.keys.own().keybag.passcode)
-        let derived = try Passcode.value(passcode).withBytes { try block.key($0) }
+        let derived = try PasscodeSource.value(passcode).withBytes { try block.key($0) }
         try overwrite("\(folder)/inverted-derived-key", derived.withBytes { $0.map { ~$0 } })
         let status = try TestProcess("memory", store.directory, folder).wait()
         #expect(status == 0)

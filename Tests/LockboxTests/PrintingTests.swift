@@ -29,27 +29,30 @@ import LockboxMigration
             try Lockbox(keyPrefix: "p", backend: $0)
         }
         let migration = Migration("m", from: .items(["k": Data(secret.utf8)]), .string("k", to: "new"))
-        let deviceKeys: [DeviceKey] = [.bytes(deviceKey), .bytes(Array(secret.utf8)), .stored, .credential()]
-        let passcodes: [Passcode] = [.value(secret), .closure { [secret] in secret }, .standard]
+        let deviceKeys: [DeviceKeySource] = [
+            .bytes(deviceKey), .bytes(Array(secret.utf8)), .stored, .credential(),
+        ]
+        let passcodes: [PasscodeSource] = [.value(secret), .closure { [secret] in secret }, .standard]
         let sources: [MigrationSource] = [migration.source, .store, .backend(backend)]
         let errors: [LockboxError] = [
             .encodingFailed(key: "k", underlying: Quoting(text: secret)),
             .decodingFailed(key: "k", type: "Int", underlying: Quoting(text: secret)),
         ]
         var samples: [String: [Any]] = [
-            "Code": [errors[0].code], "DeviceKey": deviceKeys, "FailingBackend": [failing],
+            "Code": [errors[0].code], "DeviceKeySource": deviceKeys, "FailingBackend": [failing],
             "FileStorage": [backend.storage], "InMemoryBackend": [memory], "Item": migration.items,
             "Lockbox": lockboxes, "LockboxError": errors, "Migration": [migration],
-            "MigrationSource": sources, "Passcode": passcodes, "SealedBackend": [backend],
+            "MigrationSource": sources, "PasscodeSource": passcodes, "SealedBackend": [backend],
             "StoredItem": [item], "ArchivedValue": [value], "ItemAttributes": [item.attributes],
             "ItemKey": [item.key], "ValueFormat": [value.format], "JSONValueCoder": [JSONValueCoder()],
             "BackendConformance": [BackendConformance.all[0]],
             "ConformanceFailure": [ConformanceFailure(requirement: "r", finding: "f")],
-            "RecordName": [RecordName(scope: "s", name: "n")], "RecordRevision": [RecordRevision(1)],
+            "RecordName": [RecordName(namespace: "s", name: "n")], "RecordRevision": [RecordRevision(1)],
             "StoreProgress": [StoreProgress(completed: 1, total: 2)],
         ]
+        samples.merge(try samplesOfStorage()) { first, _ in first }
         samples["VerifyReport"] = [try backend.verify()]
-        samples["Finding"] = [VerifyReport.Finding(kind: .damaged, location: "l", reason: "r")]
+        samples["StoreFinding"] = [StoreFinding(kind: .damaged, location: "l", reason: "r")]
         samples["RotationReport"] = [try backend.rotateKeys()]
         samples["TransferReport"] = [try memory.copyItems(to: backend)]
         samples["MigrationReport"] = [try lockboxes[0].migrate(migration, dryRun: true)]
@@ -57,7 +60,7 @@ import LockboxMigration
             [
                 "Accessibility": Accessibility.allCases, "ExportReport": [ExportReport()],
                 "ImportPolicy": ImportPolicy.allCases, "ImportReport": [ImportReport()],
-                "Kind": VerifyReport.Kind.allCases, "LockState": LockState.allCases,
+                "Kind": StoreFinding.Kind.allCases, "LockState": LockState.allCases,
                 "MigrationRefusal": [MigrationRefusal.destinationTaken],
                 "Operation": FailingBackend.Operation.allCases, "Outcome": [MigrationReport.Outcome.migrated],
                 "PasscodeStrength": PasscodeStrength.allCases, "UnlockScope": UnlockScope.allCases,
@@ -65,6 +68,21 @@ import LockboxMigration
             ],
             uniquingKeysWith: { first, _ in first }
         )
+        return samples
+    }
+
+    private func samplesOfStorage() throws -> [String: [Any]] {
+        let storage = InMemoryStorage()
+        let record = RecordName(name: "device-key")
+        let change = RecordChange.put(record, Array(secret.utf8))
+        let outcome = storage.commit([change], expecting: [:], turn: nil)
+        var samples: [String: [Any]] = [
+            "InMemoryStorage": [storage], "RecordChange": [change, RecordChange.remove(record)],
+            "CommitOutcome": [outcome, CommitOutcome.conflict(nil)], "StorageLimits": [storage.limits],
+            "StorageConformance": [StorageConformance.all[0]],
+            "Record": try [storage.read([record], maximum: 100)[record] as Any],
+        ]
+        _ = try storage.read(record, upTo: .max, maximum: 100) { samples["RecordContents"] = ["\($0)"] }
         return samples
     }
 

@@ -116,7 +116,7 @@ import Lockbox
     @Test func ofTwoPasscodesTheFirstIsSet() throws {
         let other = store.backend()
         let error = lockboxError {
-            let late = Passcode.closure {
+            let late = PasscodeSource.closure {
                 try other.setPasscode(.value("2"), strength: .interactive)
                 return "1"
             }

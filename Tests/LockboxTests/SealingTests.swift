@@ -103,7 +103,9 @@ import Lockbox
 
     @Test func aPasscodeHasASaltOfItsOwn() throws {
         let blocks = try (0..<2).map { _ in
-            try Passcode.value("1234").withBytes { try PasscodeBlock.make($0, strength: .interactive).block }
+            try PasscodeSource.value("1234").withBytes {
+                try PasscodeBlock.make($0, strength: .interactive).block
+            }
         }
         #expect(blocks[0] != blocks[1])
     }

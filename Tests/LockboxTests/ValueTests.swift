@@ -97,7 +97,7 @@ import LockboxTesting
         #expect(try texts(LockState.self) == ["noPasscode", "beforeFirstUnlock", "unlocked", "locked"])
         #expect(try texts(UnlockScope.self) == ["process", "user"])
         #expect(try texts(PasscodeStrength.self) == ["interactive", "moderate", "sensitive"])
-        #expect(try texts(VerifyReport.Kind.self) == ["damaged", "foreign", "leftOver", "unsafePermissions"])
+        #expect(try texts(StoreFinding.Kind.self) == ["damaged", "foreign", "leftOver", "unsafePermissions"])
         #expect(try coded(ValueFormat(rawValue: 200)) == ValueFormat(rawValue: 200))
         #expect(try coded(LockboxError.Code.corrupt) == .corrupt)
     }
@@ -136,13 +136,9 @@ private struct PlainBackend: ValueBackend {}
 private struct EquatableBackend: ValueBackend, Equatable { let number: Int }
 
 extension ValueBackend {
-    func write(_ item: StoredItem, policy: WritePolicy) {}
-    func item(for key: ItemKey, now: Date) -> StoredItem? { nil }
-    func attributes(for key: ItemKey, now: Date) -> ItemAttributes? { nil }
-    func attributes(prefix: String, now: Date) -> [ItemKey: ItemAttributes] { [:] }
+    func item(for key: ItemKey, now: Date?) -> StoredItem? { nil }
+    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] { [:] }
     func prefixes() -> Set<String> { [] }
-    func update(_ key: ItemKey, now: Date, _ change: (StoredItem?) throws -> StoredItem?) {}
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) {}
     func remove(_ key: ItemKey) {}
-    func removeAll(prefix: String) {}
-    func removeExpired(prefix: String, now: Date) -> Int { 0 }
 }

@@ -30,7 +30,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let store = try options.store()
         try store.openIfLocked()
-        let passphrase = try PasscodeSource.new(
+        let passphrase = try SecretInput.new(
             "passphrase",
             file: passphraseFile,
             option: "--passphrase-file"

@@ -52,7 +52,7 @@ struct ImportCommand: ParsableCommand {
     func run() throws {
         let store = try options.store()
         try store.openIfLocked()
-        let passphrase = try PasscodeSource.existing(
+        let passphrase = try SecretInput.existing(
             "passphrase of the backup",
             file: passphraseFile,
             option: "--passphrase-file"

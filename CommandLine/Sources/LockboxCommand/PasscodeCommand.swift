@@ -20,8 +20,8 @@ struct PasscodeCommand: ParsableCommand {
         @Option(help: "What each unlock, and each guess, costs.")
         var strength = Strength.moderate
 
-        func passcode() throws -> Passcode {
-            try PasscodeSource.new("passcode", file: newPasscodeFile, option: "--new-passcode-file")
+        func passcode() throws -> PasscodeSource {
+            try SecretInput.new("passcode", file: newPasscodeFile, option: "--new-passcode-file")
         }
     }
 

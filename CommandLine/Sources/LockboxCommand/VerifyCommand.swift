@@ -33,7 +33,7 @@ struct VerifyCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        if let passcode = PasscodeSource.passcode(options.choice) { try store.backend.unlock(passcode) }
+        if let passcode = SecretInput.passcode(options.choice) { try store.backend.unlock(passcode) }
         var progress = ProgressReport("verify", quiet: options.quiet)
         defer { progress.end() }
         let report = try store.backend.verify { progress.show($0) }

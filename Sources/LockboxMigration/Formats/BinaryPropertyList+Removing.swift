@@ -2,7 +2,7 @@ import LockboxCore
 
 extension BinaryPropertyList {
     /// The entries of the dictionary at the top.
-    func entries() throws(LegacyError) -> [(name: String, value: Reference)] {
+    func entries() throws(SourceError) -> [(name: String, value: Reference)] {
         guard case .dictionary(let keys, let values) = try object(root) else {
             throw .unsupported("it has no dictionary at its top")
         }
@@ -16,7 +16,7 @@ extension BinaryPropertyList {
 
     /// The same property list without some entries of its top dictionary. Every other object keeps its bytes, but for
     /// the numbers by which objects refer to each other.
-    func removing(_ names: Set<String>) throws(LegacyError) -> [UInt8] {
+    func removing(_ names: Set<String>) throws(SourceError) -> [UInt8] {
         let entries = try entries()
         let kept = entries.indices.filter { !names.contains(entries[$0].name) }
         var order = [root]
@@ -44,7 +44,7 @@ extension BinaryPropertyList {
         return output + Self.bytes(order.count, 8) + Self.bytes(0, 8) + Self.bytes(tableStart, 8)
     }
 
-    private func children(_ reference: Reference, kept: [Int]) throws(LegacyError) -> [Reference] {
+    private func children(_ reference: Reference, kept: [Int]) throws(SourceError) -> [Reference] {
         let extent = try extent(of: reference)
         guard extent.isContainer else { return [] }
         let all = try references(bytes[extent.payload])
@@ -52,7 +52,7 @@ extension BinaryPropertyList {
     }
 
     /// Everything of an object but its references.
-    private func header(_ reference: Reference, kept: [Int]) throws(LegacyError) -> [UInt8] {
+    private func header(_ reference: Reference, kept: [Int]) throws(SourceError) -> [UInt8] {
         let extent = try extent(of: reference)
         if reference == root {
             return kept.count < 15

@@ -49,7 +49,7 @@ struct BinaryPropertyList: Undescribed {
 
     /// Checks that every object is whole and that they do not overlap: so what they hold, each read once, is never
     /// more than the file.
-    init(_ bytes: [UInt8]) throws(LegacyError) {
+    init(_ bytes: [UInt8]) throws(SourceError) {
         guard bytes.count <= Self.maximumSize else { throw .tooLarge }
         guard bytes.starts(with: Self.magic) else {
             throw .malformed("it is no binary property list of version 00")
@@ -71,7 +71,7 @@ struct BinaryPropertyList: Undescribed {
         guard length <= tableStart - Self.magic.count else { throw .malformed("its objects overlap") }
     }
 
-    func extent(of reference: Reference) throws(LegacyError) -> Extent {
+    func extent(of reference: Reference) throws(SourceError) -> Extent {
         let entry = tableStart + reference * offsetSize
         guard let start = Int(exactly: Self.integer(bytes, entry, offsetSize)),
             (Self.magic.count..<tableStart).contains(start)
@@ -101,7 +101,7 @@ struct BinaryPropertyList: Undescribed {
         return Extent(marker: marker, count: count, start: start, payload: payload..<(payload + count * unit))
     }
 
-    func object(_ reference: Reference) throws(LegacyError) -> Object {
+    func object(_ reference: Reference) throws(SourceError) -> Object {
         let extent = try extent(of: reference)
         let payload = bytes[extent.payload]
         switch extent.marker >> 4 {
@@ -127,7 +127,7 @@ struct BinaryPropertyList: Undescribed {
     }
 
     /// The references of a container, keys first.
-    func references(_ payload: ArraySlice<UInt8>) throws(LegacyError) -> [Reference] {
+    func references(_ payload: ArraySlice<UInt8>) throws(SourceError) -> [Reference] {
         var references: [Reference] = []
         references.reserveCapacity(payload.count / referenceSize)
         for start in stride(from: payload.startIndex, to: payload.endIndex, by: referenceSize) {
@@ -140,9 +140,9 @@ struct BinaryPropertyList: Undescribed {
     }
 
     /// An object with all that it holds.
-    func value(_ reference: Reference, _ unfolding: Unfolding) throws(LegacyError) -> PropertyValue {
+    func value(_ reference: Reference, _ unfolding: Unfolding) throws(SourceError) -> PropertyValue {
         let length = try extent(of: reference).length
-        return try unfolding.value(of: reference, length: length) { () throws(LegacyError) in
+        return try unfolding.value(of: reference, length: length) { () throws(SourceError) in
             switch try object(reference) {
             case .null: return .null
             case .boolean(let value): return .boolean(value)
@@ -164,7 +164,7 @@ struct BinaryPropertyList: Undescribed {
         }
     }
 
-    private func values(_ references: [Reference], _ unfolding: Unfolding) throws(LegacyError)
+    private func values(_ references: [Reference], _ unfolding: Unfolding) throws(SourceError)
         -> [PropertyValue]
     {
         var values: [PropertyValue] = []
@@ -173,14 +173,14 @@ struct BinaryPropertyList: Undescribed {
     }
 
     /// The UID that an object is, if it is one.
-    func uid(_ reference: Reference) throws(LegacyError) -> Int? {
+    func uid(_ reference: Reference) throws(SourceError) -> Int? {
         let extent = try extent(of: reference)
         return extent.marker >> 4 == 0x8 ? try Self.uid(bytes[extent.payload]) : nil
     }
 
     // MARK: Payloads, all big-endian
 
-    private static let cutShort = LegacyError.malformed("an object is cut short")
+    private static let cutShort = SourceError.malformed("an object is cut short")
 
     private static func integer(_ payload: ArraySlice<UInt8>) -> UInt64 {
         payload.reduce(0) { $0 << 8 | UInt64($1) }
@@ -198,7 +198,7 @@ struct BinaryPropertyList: Undescribed {
 
     /// Up to four bytes are unsigned, eight are signed. Of sixteen only the lower half is used by Foundation, which is
     /// how it writes what does not fit into an Int64.
-    private static func number(_ payload: ArraySlice<UInt8>) throws(LegacyError) -> Object {
+    private static func number(_ payload: ArraySlice<UInt8>) throws(SourceError) -> Object {
         let value = integer(payload.suffix(8))
         if payload.count == 8 { return .integer(Int64(bitPattern: value)) }
         guard payload.dropLast(8).allSatisfy({ $0 == 0 }) else {
@@ -207,12 +207,12 @@ struct BinaryPropertyList: Undescribed {
         return Int64(exactly: value).map(Object.integer) ?? .unsigned(value)
     }
 
-    private static func uid(_ payload: ArraySlice<UInt8>) throws(LegacyError) -> Int {
+    private static func uid(_ payload: ArraySlice<UInt8>) throws(SourceError) -> Int {
         guard payload.dropLast(4).allSatisfy({ $0 == 0 }) else { throw .malformed("a UID is too large") }
         return Int(integer(payload.suffix(4)))
     }
 
-    private static func text(_ payload: ArraySlice<UInt8>, isASCII: Bool) throws(LegacyError) -> String {
+    private static func text(_ payload: ArraySlice<UInt8>, isASCII: Bool) throws(SourceError) -> String {
         if isASCII {
             guard let text = String(validating: payload, as: Unicode.ASCII.self) else {
                 throw .malformed("a text is not ASCII where it should be")

@@ -38,20 +38,20 @@ struct ByteCursor {
         return true
     }
 
-    mutating func expect(_ text: StaticString) throws(LegacyError) {
+    mutating func expect(_ text: StaticString) throws(SourceError) {
         guard take(text) else { throw malformed("\(text) is missing") }
     }
 
     /// Goes past the next such text, if there is one.
-    mutating func skip(past text: StaticString) throws(LegacyError) {
+    mutating func skip(past text: StaticString) throws(SourceError) {
         while !take(text) {
             guard !isAtEnd else { throw malformed("\(text) is missing") }
             advance()
         }
     }
 
-    mutating func malformed(_ reason: String) -> LegacyError { .malformed("\(reason), in line \(line())") }
-    mutating func unsupported(_ reason: String) -> LegacyError {
+    mutating func malformed(_ reason: String) -> SourceError { .malformed("\(reason), in line \(line())") }
+    mutating func unsupported(_ reason: String) -> SourceError {
         .unsupported("\(reason), in line \(line())")
     }
 

@@ -14,14 +14,14 @@ import LockboxCore
 struct EnvironmentText {
     private var cursor: ByteCursor
 
-    static func entries(_ bytes: [UInt8]) throws(LegacyError) -> [LegacyFile.Entry] {
+    static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = EnvironmentText(cursor: ByteCursor(bytes))
         _ = text.cursor.take("\u{FEFF}")
         guard !String(utf8: bytes).unicodeScalars.contains(where: { $0 == "\u{2028}" || $0 == "\u{2029}" })
         else {
             throw .unsupported("it has line separators")
         }
-        var entries: [LegacyFile.Entry] = []
+        var entries: [SourceFile.Entry] = []
         while !text.cursor.isAtEnd {
             let start = text.cursor.position
             text.cursor.skip(\.isSpaceOrTab)
@@ -30,7 +30,7 @@ struct EnvironmentText {
                 let value = try text.value()
                 try text.endLine()
                 entries.append(
-                    LegacyFile.Entry(name: name, value: .success(value), range: start..<text.cursor.position)
+                    SourceFile.Entry(name: name, value: .success(value), range: start..<text.cursor.position)
                 )
             } else {
                 try text.endLine()
@@ -44,14 +44,14 @@ struct EnvironmentText {
     }
 
     /// Goes past a comment and the line's end.
-    private mutating func endLine() throws(LegacyError) {
+    private mutating func endLine() throws(SourceError) {
         if cursor.next == UInt8(ascii: "#") { cursor.skip { !$0.isNewline } }
         guard cursor.isAtEnd || cursor.take("\n") || cursor.take("\r\n") else {
             throw cursor.unsupported("there is more after a value, or a carriage return alone")
         }
     }
 
-    private mutating func name() throws(LegacyError) -> String {
+    private mutating func name() throws(SourceError) -> String {
         if cursor.sees("export ") || cursor.sees("export\t") {
             _ = cursor.take("export")
             cursor.skip(\.isSpaceOrTab)
@@ -68,7 +68,7 @@ struct EnvironmentText {
         return String(utf8: name)
     }
 
-    private mutating func value() throws(LegacyError) -> PropertyValue {
+    private mutating func value() throws(SourceError) -> PropertyValue {
         let value: String
         if cursor.take("'") {
             value = try quoted(UInt8(ascii: "'"))
@@ -81,7 +81,7 @@ struct EnvironmentText {
         return .string(value)
     }
 
-    private mutating func unquoted() throws(LegacyError) -> String {
+    private mutating func unquoted() throws(SourceError) -> String {
         if cursor.next == UInt8(ascii: "#") { throw cursor.unsupported("a value begins with #") }
         if cursor.next == UInt8(ascii: "`") { throw cursor.unsupported("a value begins with a backtick") }
         let line = cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "#") }
@@ -98,7 +98,7 @@ struct EnvironmentText {
         return text
     }
 
-    private mutating func quoted(_ quote: UInt8) throws(LegacyError) -> String {
+    private mutating func quoted(_ quote: UInt8) throws(SourceError) -> String {
         let isDouble = quote == UInt8(ascii: "\"")
         var text: [UInt8] = []
         while let byte = cursor.next, byte != quote {

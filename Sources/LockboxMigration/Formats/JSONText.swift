@@ -5,19 +5,19 @@ struct JSONText {
     private var cursor: ByteCursor
     private var depth = 0
     /// Why the member that is being read has no value, though its text is JSON.
-    private var fault: LegacyError?
+    private var fault: SourceError?
 
     /// The members of the object that the text is.
-    static func entries(_ bytes: [UInt8]) throws(LegacyError) -> [LegacyFile.Entry] {
+    static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = JSONText(cursor: ByteCursor(bytes))
         text.skipSpace()
         guard text.cursor.next == UInt8(ascii: "{") else { throw .unsupported("it has no object at its top") }
-        var entries: [LegacyFile.Entry] = []
-        try text.members { (text, start, name) throws(LegacyError) in
+        var entries: [SourceFile.Entry] = []
+        try text.members { (text, start, name) throws(SourceError) in
             text.fault = nil
             let value = try text.value()
             entries.append(
-                LegacyFile.Entry(
+                SourceFile.Entry(
                     name: name,
                     value: text.fault.map(Result.failure) ?? .success(value),
                     range: start..<text.cursor.position
@@ -43,9 +43,9 @@ struct JSONText {
     private mutating func skipSpace() { cursor.skip(\.isWhitespace) }
 
     private mutating func members(
-        _ read: (inout JSONText, _ start: Int, _ name: String) throws(LegacyError) -> Void
-    ) throws(LegacyError) {
-        try sequence("{", "}") { text throws(LegacyError) in
+        _ read: (inout JSONText, _ start: Int, _ name: String) throws(SourceError) -> Void
+    ) throws(SourceError) {
+        try sequence("{", "}") { text throws(SourceError) in
             let start = text.cursor.position
             let name = try text.string()
             text.skipSpace()
@@ -59,8 +59,8 @@ struct JSONText {
     private mutating func sequence(
         _ opening: StaticString,
         _ closing: StaticString,
-        _ element: (inout JSONText) throws(LegacyError) -> Void
-    ) throws(LegacyError) {
+        _ element: (inout JSONText) throws(SourceError) -> Void
+    ) throws(SourceError) {
         guard depth < PropertyValue.maximumDepth else { throw .tooDeep }
         depth += 1
         try cursor.expect(opening)
@@ -76,7 +76,7 @@ struct JSONText {
         depth -= 1
     }
 
-    private mutating func value() throws(LegacyError) -> PropertyValue {
+    private mutating func value() throws(SourceError) -> PropertyValue {
         if cursor.take("null") { return .null }
         if cursor.take("true") { return .boolean(true) }
         if cursor.take("false") { return .boolean(false) }
@@ -84,20 +84,20 @@ struct JSONText {
         case UInt8(ascii: "\""): return .string(try string())
         case UInt8(ascii: "{"):
             var (keys, values): ([PropertyValue], [PropertyValue]) = ([], [])
-            try members { (text, _, name) throws(LegacyError) in
+            try members { (text, _, name) throws(SourceError) in
                 keys.append(.string(name))
                 values.append(try text.value())
             }
             return try .dictionary(keys: keys, values: values)
         case UInt8(ascii: "["):
             var elements: [PropertyValue] = []
-            try sequence("[", "]") { text throws(LegacyError) in elements.append(try text.value()) }
+            try sequence("[", "]") { text throws(SourceError) in elements.append(try text.value()) }
             return .array(elements)
         default: return try number()
         }
     }
 
-    private mutating func number() throws(LegacyError) -> PropertyValue {
+    private mutating func number() throws(SourceError) -> PropertyValue {
         let start = cursor.position
         _ = cursor.take("-")
         let digits = cursor.taking(\.isDigit)
@@ -124,7 +124,7 @@ struct JSONText {
 
     // MARK: Strings
 
-    private mutating func string() throws(LegacyError) -> String {
+    private mutating func string() throws(SourceError) -> String {
         try cursor.expect("\"")
         var text: [UInt8] = []
         while true {
@@ -149,7 +149,7 @@ struct JSONText {
         UInt8(ascii: "n"): 0x0A, UInt8(ascii: "r"): 0x0D, UInt8(ascii: "t"): 0x09,
     ]
 
-    private mutating func escapedScalar() throws(LegacyError) -> Unicode.Scalar {
+    private mutating func escapedScalar() throws(SourceError) -> Unicode.Scalar {
         let unit = try escapedUnit()
         if let scalar = Unicode.Scalar(unit) { return scalar }
         guard UTF16.isLeadSurrogate(unit), cursor.take("\\u") else {
@@ -162,7 +162,7 @@ struct JSONText {
         return UTF16.decode(UTF16.EncodedScalar([unit, trail]))
     }
 
-    private mutating func escapedUnit() throws(LegacyError) -> UInt16 {
+    private mutating func escapedUnit() throws(SourceError) -> UInt16 {
         let start = cursor.position
         for _ in 0..<4 { cursor.advance() }
         let digits = cursor.bytes[start..<cursor.position]

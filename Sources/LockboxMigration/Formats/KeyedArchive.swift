@@ -18,7 +18,7 @@ struct KeyedArchive: Undescribed {
     private let objects: [BinaryPropertyList.Reference]
     private let sharesObjects: Bool
 
-    init(_ bytes: [UInt8]) throws(LegacyError) {
+    init(_ bytes: [UInt8]) throws(SourceError) {
         guard bytes.starts(with: BinaryPropertyList.magic) else {
             let isXML = bytes.starts(with: "<?xml".utf8) && bytes.contains("<key>$archiver</key>".utf8)
             throw isXML ? .unsupported("it is an archive in XML") : .notAnArchive
@@ -44,8 +44,8 @@ struct KeyedArchive: Undescribed {
 
     /// The value that was archived with `encode(_:forKey:)`; ``PropertyValue/null`` for `NSNull`.
     ///
-    /// - Throws: ``LegacyError``, ``LegacyError/noSuchKey`` if there is none, ``LegacyError/nothing`` if it is nil.
-    func value(forKey key: String) throws(LegacyError) -> PropertyValue {
+    /// - Throws: ``SourceError``, ``SourceError/noSuchKey`` if there is none, ``SourceError/nothing`` if it is nil.
+    func value(forKey key: String) throws(SourceError) -> PropertyValue {
         guard let reference = top[key.hasPrefix("$") ? "$" + key : key] else { throw .noSuchKey }
         if try list.uid(reference) == 0 { throw .nothing }
         return try value(reference, Unfolding(size: list.bytes.count))
@@ -53,8 +53,8 @@ struct KeyedArchive: Undescribed {
 
     /// What Strongbox archived: JSON, as `Data`.
     ///
-    /// - Throws: ``LegacyError``, also in place of the decoder's errors, as those quote the value.
-    func json<Value: Decodable>(_ type: Value.Type, forKey key: String) throws(LegacyError) -> Value {
+    /// - Throws: ``SourceError``, also in place of the decoder's errors, as those quote the value.
+    func json<Value: Decodable>(_ type: Value.Type, forKey key: String) throws(SourceError) -> Value {
         guard case .data(let data) = try value(forKey: key) else { throw .notDecodable(type: "\(type)") }
         do { return try JSONDecoder().decode(type, from: data) } catch {
             throw .notDecodable(type: "\(type)")
@@ -67,7 +67,7 @@ struct KeyedArchive: Undescribed {
     private func value(
         _ reference: BinaryPropertyList.Reference,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> PropertyValue {
+    ) throws(SourceError) -> PropertyValue {
         guard case .uid(let uid) = try list.object(reference) else {
             throw .malformed("an object is not referred to by its UID")
         }
@@ -77,7 +77,7 @@ struct KeyedArchive: Undescribed {
         }
         let object = objects[uid]
         return try unfolding.value(of: object, length: list.extent(of: object).length) {
-            () throws(LegacyError) in
+            () throws(SourceError) in
             guard let fields = try Self.fields(object, list, unfolding) else {
                 return try plain(list.object(object))
             }
@@ -86,7 +86,7 @@ struct KeyedArchive: Undescribed {
     }
 
     /// What is archived without a class.
-    private func plain(_ object: BinaryPropertyList.Object) throws(LegacyError) -> PropertyValue {
+    private func plain(_ object: BinaryPropertyList.Object) throws(SourceError) -> PropertyValue {
         switch object {
         case .boolean(let value): sharesObjects ? .booleanOrNumber(value) : .boolean(value)
         case .integer(let value) where sharesObjects && (value == 0 || value == 1):
@@ -104,7 +104,7 @@ struct KeyedArchive: Undescribed {
         }
     }
 
-    private func instance(_ fields: Fields, _ unfolding: Unfolding) throws(LegacyError) -> PropertyValue {
+    private func instance(_ fields: Fields, _ unfolding: Unfolding) throws(SourceError) -> PropertyValue {
         var instance = Instance(fields, try className(fields, unfolding))
         let value: PropertyValue
         switch instance.className {
@@ -127,7 +127,7 @@ struct KeyedArchive: Undescribed {
         return value
     }
 
-    private func className(_ fields: Fields, _ unfolding: Unfolding) throws(LegacyError) -> String {
+    private func className(_ fields: Fields, _ unfolding: Unfolding) throws(SourceError) -> String {
         guard let reference = fields["$class"], case .uid(let uid) = try list.object(reference),
             uid < objects.count, let description = try Self.fields(objects[uid], list, unfolding),
             let name = description["$classname"], case .string(let name) = try leaf(name, unfolding)
@@ -139,14 +139,14 @@ struct KeyedArchive: Undescribed {
     private func leaf(
         _ reference: BinaryPropertyList.Reference,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> BinaryPropertyList.Object {
+    ) throws(SourceError) -> BinaryPropertyList.Object {
         try unfolding.charge(list.extent(of: reference).length)
         return try list.object(reference)
     }
 
     // MARK: Classes
 
-    private func string(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyError)
+    private func string(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError)
         -> PropertyValue
     {
         if let text = instance.take("NS.string") {
@@ -158,7 +158,7 @@ struct KeyedArchive: Undescribed {
         return .string(text)
     }
 
-    private func number(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyError)
+    private func number(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError)
         -> PropertyValue
     {
         guard let reference = instance.take("NS.number", "NS.boolval", "NS.intval", "NS.dblval") else {
@@ -172,7 +172,7 @@ struct KeyedArchive: Undescribed {
     }
 
     /// Up to eight digits of 16 bits, the lowest first, and a power of ten. Not a number has a sign and no digits.
-    private func decimal(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyError)
+    private func decimal(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError)
         -> PropertyValue
     {
         let data = try data(instance.take("NS.mantissa"), instance, unfolding)
@@ -199,7 +199,7 @@ struct KeyedArchive: Undescribed {
         _ range: ClosedRange<Int>,
         _ instance: Instance,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> Int {
+    ) throws(SourceError) -> Int {
         guard let reference else { throw instance.malformed }
         let integer: Int? =
             switch try leaf(reference, unfolding) {
@@ -211,7 +211,7 @@ struct KeyedArchive: Undescribed {
         return integer
     }
 
-    private func date(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyError) -> PropertyValue
+    private func date(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError) -> PropertyValue
     {
         guard let reference = instance.take("NS.time") else { throw instance.malformed }
         let time: Double?
@@ -229,21 +229,21 @@ struct KeyedArchive: Undescribed {
         _ reference: BinaryPropertyList.Reference?,
         _ instance: Instance,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> Data {
+    ) throws(SourceError) -> Data {
         guard let reference, case .data(let data) = try leaf(reference, unfolding) else {
             throw instance.malformed
         }
         return data
     }
 
-    private func uuid(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyError) -> PropertyValue
+    private func uuid(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError) -> PropertyValue
     {
         let data = try data(instance.take("NS.uuidbytes"), instance, unfolding)
         guard data.count == 16 else { throw instance.malformed }
         return .uuid(data.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) })
     }
 
-    private func url(_ instance: inout Instance, _ unfolding: Unfolding) throws(LegacyError) -> PropertyValue
+    private func url(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError) -> PropertyValue
     {
         guard let relative = instance.take("NS.relative"), let base = instance.take("NS.base"),
             case .string(let text) = try value(relative, unfolding)
@@ -264,7 +264,7 @@ struct KeyedArchive: Undescribed {
     private func elements(
         _ instance: inout Instance,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> [PropertyValue] {
+    ) throws(SourceError) -> [PropertyValue] {
         if let list = instance.take("NS.objects") { return try elements(list, instance, unfolding) }
         guard instance.className.hasSuffix("OrderedSet") || !instance.fields.isEmpty else {
             throw instance.malformed
@@ -279,7 +279,7 @@ struct KeyedArchive: Undescribed {
     private func dictionary(
         _ instance: inout Instance,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> PropertyValue {
+    ) throws(SourceError) -> PropertyValue {
         guard let keys = instance.take("NS.keys"), let values = instance.take("NS.objects") else {
             throw instance.malformed
         }
@@ -293,7 +293,7 @@ struct KeyedArchive: Undescribed {
         _ reference: BinaryPropertyList.Reference,
         _ instance: Instance,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> [PropertyValue] {
+    ) throws(SourceError) -> [PropertyValue] {
         guard case .array(let elements) = try list.object(reference) else { throw instance.malformed }
         try unfolding.charge(elements.count)
         var values: [PropertyValue] = []
@@ -323,7 +323,7 @@ struct KeyedArchive: Undescribed {
             return nil
         }
 
-        var malformed: LegacyError { .malformed("an \(className) is not as NSKeyedArchiver writes it") }
+        var malformed: SourceError { .malformed("an \(className) is not as NSKeyedArchiver writes it") }
     }
 
     /// The fields of a dictionary object; nil if it is another kind of object.
@@ -331,7 +331,7 @@ struct KeyedArchive: Undescribed {
         _ reference: BinaryPropertyList.Reference,
         _ list: BinaryPropertyList,
         _ unfolding: Unfolding
-    ) throws(LegacyError) -> Fields? {
+    ) throws(SourceError) -> Fields? {
         guard case .dictionary(let keys, let values) = try list.object(reference) else { return nil }
         var fields: Fields = [:]
         for (key, value) in zip(keys, values) {
@@ -348,7 +348,7 @@ struct KeyedArchive: Undescribed {
     private static func sharesObjects(
         _ objects: [BinaryPropertyList.Reference],
         _ list: BinaryPropertyList
-    ) throws(LegacyError) -> Bool {
+    ) throws(SourceError) -> Bool {
         var seen: Set<Int> = [0]
         var shared: Set<Int> = []
         for reference in 0..<list.count {
@@ -366,7 +366,7 @@ struct KeyedArchive: Undescribed {
     private static func isTextOrClass(
         _ reference: BinaryPropertyList.Reference,
         _ list: BinaryPropertyList
-    ) throws(LegacyError) -> Bool {
+    ) throws(SourceError) -> Bool {
         let extent = try list.extent(of: reference)
         guard extent.isDictionary else { return extent.isText }
         for key in try list.references(list.bytes[extent.payload]).prefix(extent.count) {

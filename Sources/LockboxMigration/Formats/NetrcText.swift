@@ -9,9 +9,9 @@ import LockboxCore
 struct NetrcText {
     private var cursor: ByteCursor
 
-    static func entries(_ bytes: [UInt8]) throws(LegacyError) -> [LegacyFile.Entry] {
+    static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = NetrcText(cursor: ByteCursor(bytes))
-        var entries: [LegacyFile.Entry] = []
+        var entries: [SourceFile.Entry] = []
         while true {
             try text.skipSpace()
             let start = text.cursor.position
@@ -25,8 +25,8 @@ struct NetrcText {
         }
     }
 
-    private mutating func entry(_ machine: [String: String], _ start: Int) throws(LegacyError)
-        -> LegacyFile.Entry
+    private mutating func entry(_ machine: [String: String], _ start: Int) throws(SourceError)
+        -> SourceFile.Entry
     {
         var fields = machine
         var end = cursor
@@ -47,7 +47,7 @@ struct NetrcText {
         let pairs = order.compactMap { name in
             fields[name].map { PropertyValue.Pair(key: .string(name), value: .string($0)) }
         }
-        return LegacyFile.Entry(
+        return SourceFile.Entry(
             name: fields["login"].map { "\($0)@\(host)" } ?? host,
             value: .success(.dictionary(pairs)),
             range: start..<cursor.position
@@ -55,7 +55,7 @@ struct NetrcText {
     }
 
     /// Goes past spaces and comments.
-    private mutating func skipSpace() throws(LegacyError) {
+    private mutating func skipSpace() throws(SourceError) {
         cursor.skip(\.isWhitespace)
         while cursor.next == UInt8(ascii: "#") {
             let before = cursor.bytes[..<cursor.position].reversed().prefix { !$0.isNewline }
@@ -67,11 +67,11 @@ struct NetrcText {
         }
     }
 
-    private mutating func keyword() throws(LegacyError) -> String {
+    private mutating func keyword() throws(SourceError) -> String {
         String(utf8: cursor.taking { !$0.isWhitespace })
     }
 
-    private mutating func skipMacro() throws(LegacyError) {
+    private mutating func skipMacro() throws(SourceError) {
         _ = try value()
         var isEmpty = false
         while !cursor.isAtEnd, !isEmpty {
@@ -81,7 +81,7 @@ struct NetrcText {
         }
     }
 
-    private mutating func value() throws(LegacyError) -> String {
+    private mutating func value() throws(SourceError) -> String {
         cursor.skip(\.isWhitespace)
         if cursor.take("\"") { return try quoted() }
         let text = cursor.taking { !$0.isWhitespace }
@@ -90,7 +90,7 @@ struct NetrcText {
         return String(utf8: text)
     }
 
-    private mutating func quoted() throws(LegacyError) -> String {
+    private mutating func quoted() throws(SourceError) -> String {
         var text: [UInt8] = []
         while true {
             text += cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }

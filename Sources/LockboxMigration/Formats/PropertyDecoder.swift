@@ -9,7 +9,7 @@ struct PropertyDecoder: Decoder {
     /// For a dictionary whose keys are `Int`.
     var hasIntegerKeys = false
     /// Nil for a value that no type has been given yet.
-    var taken: Taken?
+    var taken: ReadParts?
 
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -83,13 +83,13 @@ struct PropertyDecoder: Decoder {
         if let value = try special(type) { return value }
         var inner = PropertyDecoder(value: value, codingPath: codingPath, depth: depth + 1)
         inner.hasIntegerKeys = type is any IntegerKeys.Type
-        let taken = Taken(value)
+        let taken = ReadParts(value)
         inner.taken = taken
         let decoded = try Value(from: inner)
         if let whole = self.taken {
             whole.add(taken)
         } else if !taken.isComplete {
-            throw LegacyError.unsupported("the type has no place for all that is there")
+            throw SourceError.unsupported("the type has no place for all that is there")
         }
         if let entries = decoded as? any UniqueEntries, !entries.holdAll(of: value) { throw mismatch(type) }
         // Float16 decodes itself as a Float, and rounds.

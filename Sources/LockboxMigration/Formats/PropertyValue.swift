@@ -36,7 +36,7 @@ package enum PropertyValue: Sendable, Hashable {
     init(_ number: UInt64) { self = Int64(exactly: number).map(PropertyValue.integer) ?? .unsigned(number) }
 
     /// A dictionary, unless two of its keys are equal.
-    package static func dictionary(keys: [PropertyValue], values: [PropertyValue]) throws(LegacyError)
+    package static func dictionary(keys: [PropertyValue], values: [PropertyValue]) throws(SourceError)
         -> PropertyValue
     {
         guard keys.count == values.count else {
@@ -54,7 +54,7 @@ package enum PropertyValue: Sendable, Hashable {
     /// that is exactly theirs, as the text formats have no others; `Date` and `Data` from nothing but themselves. A
     /// type that does not ask for every entry and element is refused: they would be lost.
     ///
-    /// - Throws: `DecodingError`, whose texts hold no value; ``LegacyError/unsupported(_:)`` if something would be lost; and
+    /// - Throws: `DecodingError`, whose texts hold no value; ``SourceError/unsupported(_:)`` if something would be lost; and
     ///   what the type's own `init(from:)` throws.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try PropertyDecoder(value: self, codingPath: [], depth: 0).decode(type)

@@ -26,8 +26,8 @@ final class Unfolding {
     func value(
         of object: Int,
         length: Int,
-        _ make: () throws(LegacyError) -> PropertyValue
-    ) throws(LegacyError) -> PropertyValue {
+        _ make: () throws(SourceError) -> PropertyValue
+    ) throws(SourceError) -> PropertyValue {
         if let known = known[object] {
             try charge(known.weight, length: known.length)
             try reach(depth + known.height)
@@ -53,13 +53,13 @@ final class Unfolding {
     }
 
     /// Counts what is read beside the values.
-    func charge(_ weight: Int, length: Int = 0) throws(LegacyError) {
+    func charge(_ weight: Int, length: Int = 0) throws(SourceError) {
         self.weight += weight
         self.length += length
         guard self.weight <= limit, self.length <= ArchivedValue.maximumSize else { throw .tooLarge }
     }
 
-    private func reach(_ depth: Int) throws(LegacyError) {
+    private func reach(_ depth: Int) throws(SourceError) {
         guard depth <= PropertyValue.maximumDepth else { throw .tooDeep }
         deepest = max(deepest, depth)
     }

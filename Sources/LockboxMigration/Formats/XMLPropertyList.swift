@@ -9,18 +9,18 @@ struct XMLPropertyList {
     private var cursor: ByteCursor
     private var depth = 0
     /// Why the entry that is being read has no value, though its text is a property list.
-    private var fault: LegacyError?
+    private var fault: SourceError?
 
-    static func entries(_ bytes: [UInt8]) throws(LegacyError) -> [LegacyFile.Entry] {
+    static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var list = XMLPropertyList(cursor: ByteCursor(bytes))
         try list.prologue()
         guard list.cursor.sees("<dict") else { throw .unsupported("it has no dictionary at its top") }
-        var entries: [LegacyFile.Entry] = []
-        try list.members { (list, start, name) throws(LegacyError) in
+        var entries: [SourceFile.Entry] = []
+        try list.members { (list, start, name) throws(SourceError) in
             list.fault = nil
             let value = try list.value()
             entries.append(
-                LegacyFile.Entry(
+                SourceFile.Entry(
                     name: name,
                     value: list.fault.map(Result.failure) ?? .success(value),
                     range: start..<list.cursor.position
@@ -34,7 +34,7 @@ struct XMLPropertyList {
         return entries
     }
 
-    private mutating func prologue() throws(LegacyError) {
+    private mutating func prologue() throws(SourceError) {
         _ = cursor.take("\u{FEFF}")
         if cursor.take("<?xml") {
             let start = cursor.position
@@ -57,7 +57,7 @@ struct XMLPropertyList {
     }
 
     /// Goes past spaces and comments. Returns where the last comment ended.
-    @discardableResult private mutating func skipSpace() throws(LegacyError) -> Int {
+    @discardableResult private mutating func skipSpace() throws(SourceError) -> Int {
         var start = cursor.position
         cursor.skip(\.isWhitespace)
         while cursor.take("<!--") {
@@ -68,7 +68,7 @@ struct XMLPropertyList {
         return start
     }
 
-    private mutating func close(_ name: StaticString) throws(LegacyError) {
+    private mutating func close(_ name: StaticString) throws(SourceError) {
         guard cursor.take("</"), cursor.take(name) else { throw cursor.malformed("</\(name)> is missing") }
         cursor.skip(\.isWhitespace)
         try cursor.expect(">")
@@ -90,7 +90,7 @@ struct XMLPropertyList {
 
     // MARK: Elements
 
-    private mutating func value() throws(LegacyError) -> PropertyValue {
+    private mutating func value() throws(SourceError) -> PropertyValue {
         if cursor.sees("<dict") { return try dictionary() }
         if cursor.sees("<array") { return try array() }
         if let text = try text("string") { return .string(text) }
@@ -108,15 +108,15 @@ struct XMLPropertyList {
         return value ?? .null
     }
 
-    private mutating func array() throws(LegacyError) -> PropertyValue {
+    private mutating func array() throws(SourceError) -> PropertyValue {
         var elements: [PropertyValue] = []
-        try nested("array") { (list, _) throws(LegacyError) in elements.append(try list.value()) }
+        try nested("array") { (list, _) throws(SourceError) in elements.append(try list.value()) }
         return .array(elements)
     }
 
-    private mutating func dictionary() throws(LegacyError) -> PropertyValue {
+    private mutating func dictionary() throws(SourceError) -> PropertyValue {
         var (keys, values): ([PropertyValue], [PropertyValue]) = ([], [])
-        try members { (list, _, name) throws(LegacyError) in
+        try members { (list, _, name) throws(SourceError) in
             keys.append(.string(name))
             values.append(try list.value())
         }
@@ -124,9 +124,9 @@ struct XMLPropertyList {
     }
 
     private mutating func members(
-        _ read: (inout XMLPropertyList, _ start: Int, _ name: String) throws(LegacyError) -> Void
-    ) throws(LegacyError) {
-        try nested("dict") { (list, start) throws(LegacyError) in
+        _ read: (inout XMLPropertyList, _ start: Int, _ name: String) throws(SourceError) -> Void
+    ) throws(SourceError) {
+        try nested("dict") { (list, start) throws(SourceError) in
             guard let name = try list.text("key") else { throw list.cursor.malformed("a key is missing") }
             try list.skipSpace()
             try read(&list, start, name)
@@ -136,8 +136,8 @@ struct XMLPropertyList {
     /// Reads children until the element ends. They are given where the space before them begins.
     private mutating func nested(
         _ name: StaticString,
-        _ child: (inout XMLPropertyList, _ start: Int) throws(LegacyError) -> Void
-    ) throws(LegacyError) {
+        _ child: (inout XMLPropertyList, _ start: Int) throws(SourceError) -> Void
+    ) throws(SourceError) {
         guard depth < PropertyValue.maximumDepth else { throw .tooDeep }
         guard let tag = take(name) else { throw cursor.malformed("<\(name)> is missing") }
         guard tag == .open else { return }
@@ -154,7 +154,7 @@ struct XMLPropertyList {
     // MARK: Texts
 
     /// The text of such an element, if it is next.
-    private mutating func text(_ name: StaticString) throws(LegacyError) -> String? {
+    private mutating func text(_ name: StaticString) throws(SourceError) -> String? {
         guard let tag = take(name) else { return nil }
         guard tag == .open else { return "" }
         let start = cursor.position
@@ -171,7 +171,7 @@ struct XMLPropertyList {
     }
 
     /// Goes past a CDATA section or an entity, if one is next.
-    private mutating func takeEscaped(_ text: inout [UInt8]) throws(LegacyError) -> Bool {
+    private mutating func takeEscaped(_ text: inout [UInt8]) throws(SourceError) -> Bool {
         if cursor.take("<![CDATA[") {
             let start = cursor.position
             try cursor.skip(past: "]]>")
@@ -183,7 +183,7 @@ struct XMLPropertyList {
         return true
     }
 
-    private mutating func entity() throws(LegacyError) -> Unicode.Scalar {
+    private mutating func entity() throws(SourceError) -> Unicode.Scalar {
         let name = String(utf8: cursor.taking { $0.isDigit || $0.isLetter || $0 == UInt8(ascii: "#") })
         try cursor.expect(";")
         let scalar: Unicode.Scalar? =

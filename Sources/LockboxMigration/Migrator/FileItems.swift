@@ -4,14 +4,14 @@ import LockboxFiles
 import LockboxPlatform
 
 /// The entries of a file that other programs read and write, too.
-struct FileItems: LegacyItems {
+struct FileItems: SourceItems {
     private let path: String
-    private let format: LegacyFile.Format
+    private let format: SourceFile.Format
     private let calls: SystemCalls
     /// Nil if there is no file.
-    private let file: LegacyFile?
+    private let file: SourceFile?
 
-    init(path: String, format: LegacyFile.Format, calls: SystemCalls = SystemCalls()) throws {
+    init(path: String, format: SourceFile.Format, calls: SystemCalls = SystemCalls()) throws {
         self.path = Path.absolute(path)
         self.format = format
         self.calls = calls
@@ -20,17 +20,17 @@ struct FileItems: LegacyItems {
 
     func keys() -> [String] { file?.names ?? [] }
 
-    func item(forKey key: String) throws -> LegacyItem? {
+    func item(forKey key: String) throws -> SourceItem? {
         guard let file, file.names.contains(key) else { return nil }
-        return LegacyItem(.property(try file.value(forName: key)))
+        return SourceItem(.property(try file.value(forName: key)))
     }
 
     /// Goes by the file as it is now: what others have changed in it meanwhile stays.
-    func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+    func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         guard let (current, status, destination) = try Self.read(path, format, calls) else { return [] }
         let there = items.filter { current.names.contains($0.key) }
         let same = there.filter { key, item in
-            (try? current.value(forName: key)).map { LegacyValue.property($0) == item.value } ?? false
+            (try? current.value(forName: key)).map { SourceValue.property($0) == item.value } ?? false
         }
         if !same.isEmpty {
             var new = try AtomicFile(destination, like: status, calls)
@@ -45,7 +45,7 @@ struct FileItems: LegacyItems {
         return Set(there.keys).subtracting(same.keys)
     }
 
-    private static func without(_ names: Set<String>, _ file: LegacyFile, _ path: String) throws -> [UInt8] {
+    private static func without(_ names: Set<String>, _ file: SourceFile, _ path: String) throws -> [UInt8] {
         do { return try file.removing(names) } catch {
             throw LockboxError.corrupt(record: path, reason: error.description)
         }
@@ -53,9 +53,9 @@ struct FileItems: LegacyItems {
 
     private static func read(
         _ path: String,
-        _ format: LegacyFile.Format,
+        _ format: SourceFile.Format,
         _ calls: SystemCalls
-    ) throws -> (file: LegacyFile, status: stat, destination: String)? {
+    ) throws -> (file: SourceFile, status: stat, destination: String)? {
         // Where a symbolic link leads, as the file is to be replaced and not the link.
         guard let resolved = realpath(path, nil) else {
             if errno == ENOENT { return nil }
@@ -73,7 +73,7 @@ struct FileItems: LegacyItems {
         guard try isUnchanged(destination, since: status, calls) else {
             throw LockboxError.storageFailure(operation: "read", path: destination, errno: EBUSY)
         }
-        do { return (try LegacyFile(bytes: bytes, format: format), status, destination) } catch {
+        do { return (try SourceFile(bytes: bytes, format: format), status, destination) } catch {
             throw LockboxError.corrupt(record: destination, reason: error.description)
         }
     }

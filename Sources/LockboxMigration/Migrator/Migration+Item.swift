@@ -18,13 +18,13 @@ extension Migration {
         public let accessibility: Accessibility?
 
         let typeName: String
-        let decode: @Sendable (LegacyValue) throws -> any MigratedValue
+        let decode: @Sendable (SourceValue) throws -> any MigratedValue
 
         private init<Value: Codable & Sendable>(
             _ key: String,
             _ newKey: String?,
             _ accessibility: Accessibility?,
-            _ decode: @escaping @Sendable (LegacyValue) throws -> Value
+            _ decode: @escaping @Sendable (SourceValue) throws -> Value
         ) {
             self.key = key
             self.newKey = newKey ?? key
@@ -44,7 +44,7 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, newKey, accessibility) { try $0.decode(LegacyText.string) }
+            Item(key, newKey, accessibility) { try $0.decode(Lockbox2Text.string) }
         }
 
         /// Bytes. Becomes a `Data`.
@@ -72,7 +72,7 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, newKey, accessibility) { try $0.decodeCollection(LegacyText.array) }
+            Item(key, newKey, accessibility) { try $0.decodeCollection(Lockbox2Text.array) }
         }
 
         /// Lockbox 2's `setSet`. Becomes a `Set<String>`.
@@ -86,7 +86,7 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, newKey, accessibility) { try $0.decodeCollection(LegacyText.set) }
+            Item(key, newKey, accessibility) { try $0.decodeCollection(Lockbox2Text.set) }
         }
 
         /// Lockbox 2's `setDictionary`. Becomes a `[String: String]`.
@@ -100,7 +100,7 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, newKey, accessibility) { try $0.decodeCollection(LegacyText.dictionary) }
+            Item(key, newKey, accessibility) { try $0.decodeCollection(Lockbox2Text.dictionary) }
         }
 
         /// Lockbox 2's `setDate`. Becomes a `Date`.
@@ -114,7 +114,9 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, newKey, accessibility) { try $0.decode { try LegacyText.date(LegacyText.string($0)) } }
+            Item(key, newKey, accessibility) {
+                try $0.decode { try Lockbox2Text.date(Lockbox2Text.string($0)) }
+            }
         }
 
         /// Lockbox 3's `archiveObject`, and any other archive of `NSKeyedArchiver`. Becomes a `type`.

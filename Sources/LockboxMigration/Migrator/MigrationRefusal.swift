@@ -32,7 +32,7 @@ extension MigrationRefusal: CustomStringConvertible {
 }
 
 extension MigrationRefusal {
-    init(_ fault: LegacyError) {
+    init(_ fault: SourceError) {
         switch fault {
         case .unknownClass(let name): self = .unknownClass(name)
         case .unsupported: self = .ambiguous(reason: fault.description)

@@ -78,7 +78,7 @@ struct MigrationRun {
         /// The old item becomes the new one.
         case replace(old: StoredItem, new: StoredItem)
         /// Nil, if an earlier run has written it.
-        case move(old: LegacyItem, new: StoredItem?)
+        case move(old: SourceItem, new: StoredItem?)
 
         var outcome: MigrationReport.Outcome {
             if case .none(let outcome) = self { return outcome }
@@ -94,7 +94,7 @@ struct MigrationRun {
         }
     }
 
-    private func steps(except done: Set<String>, _ source: any LegacyItems) throws -> [(
+    private func steps(except done: Set<String>, _ source: any SourceItems) throws -> [(
         key: String, step: Step
     )] {
         let state = try (lockbox.backend as? any LockableBackend)?.lockState
@@ -103,14 +103,14 @@ struct MigrationRun {
         }
     }
 
-    private func step(_ item: Migration.Item, _ source: any LegacyItems, _ state: LockState?) throws -> Step {
+    private func step(_ item: Migration.Item, _ source: any SourceItems, _ state: LockState?) throws -> Step {
         let key = try lockbox.itemKey(item.newKey)
         let existing: StoredItem?
-        let found: LegacyItem?
+        let found: SourceItem?
         do {
             existing = try lockbox.backend.item(for: key, now: now)
             found = try source.item(forKey: item.key)
-        } catch let fault as LegacyError {
+        } catch let fault as SourceError {
             return .none(.refused(MigrationRefusal(fault)))
         } catch let error as LockboxError where error.isOfOneRecord {
             // One damaged item does not hold up the others.
@@ -136,9 +136,9 @@ struct MigrationRun {
                 return .replace(old: stored, new: new)
             }
             return .move(old: old, new: new)
-        } catch LegacyError.nothing {
+        } catch SourceError.nothing {
             return nothing
-        } catch let fault as LegacyError {
+        } catch let fault as SourceError {
             return .none(.refused(MigrationRefusal(fault)))
         } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
@@ -179,7 +179,7 @@ struct MigrationRun {
         let source = try migration.source.open(lockbox, now)
         let steps = try steps(except: done, source).sorted { $0.step.rank < $1.step.rank }
         var outcomes: [String: MigrationReport.Outcome] = [:]
-        var moved: [String: LegacyItem] = [:]
+        var moved: [String: SourceItem] = [:]
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
             outcomes[key] = try write(step)

@@ -6,13 +6,13 @@ import LockboxPlatform
 /// Old items are removed when all new ones are safely stored, and only those that were migrated and have not changed
 /// meanwhile.
 public struct MigrationSource: Sendable {
-    let open: @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any LegacyItems
+    let open: @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     /// Whether old and new items share one place.
     let isStore: Bool
 
     package init(
         isStore: Bool = false,
-        open: @escaping @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any LegacyItems
+        open: @escaping @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     ) {
         self.open = open
         self.isStore = isStore
@@ -44,7 +44,7 @@ public struct MigrationSource: Sendable {
         _ items: [String: Data],
         remove: (@Sendable (Set<String>) throws -> Void)? = nil
     ) -> MigrationSource {
-        let values = items.mapValues { LegacyValue.bytes($0, isOwn: false) }
+        let values = items.mapValues { SourceValue.bytes($0, isOwn: false) }
         return MigrationSource { _, _ in GivenItems(items: values, removal: remove) }
     }
 
@@ -70,7 +70,7 @@ public struct MigrationSource: Sendable {
     /// - Parameter path: The file. It need not be there. It is replaced as a whole, with its owner and permissions.
     public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }
 
-    private static func file(_ path: String, _ format: LegacyFile.Format) -> MigrationSource {
+    private static func file(_ path: String, _ format: SourceFile.Format) -> MigrationSource {
         MigrationSource { _, _ in try FileItems(path: path, format: format) }
     }
 }

@@ -15,7 +15,7 @@ extension SealedBackend where Storage == FileStorage {
     /// - Parameters:
     ///   - directory: An absolute path, or one from the current directory.
     ///   - deviceKey: Where the device key comes from; always the same for one store. By default it is in the folder.
-    public convenience init(directory: String, deviceKey: DeviceKey = .stored) {
+    public convenience init(directory: String, deviceKey: DeviceKeySource = .stored) {
         self.init(storage: FileStorage(directory: directory), deviceKey: deviceKey)
     }
 

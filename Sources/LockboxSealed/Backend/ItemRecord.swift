@@ -4,7 +4,7 @@ import LockboxCore
 
 /// Where an item's record is: its name, and the id that the name stands for.
 struct ItemRecord: Sendable {
-    let record: RecordName
+    let name: RecordName
     let id: RecordID
 }
 
@@ -17,6 +17,6 @@ struct ItemRecords: RandomAccessCollection {
     var endIndex: Int { ids.count }
 
     subscript(index: Int) -> ItemRecord {
-        ItemRecord(record: RecordName(namespace: namespace, name: ids[index].name), id: ids[index])
+        ItemRecord(name: RecordName(namespace: namespace, name: ids[index].name), id: ids[index])
     }
 }

@@ -17,7 +17,7 @@ extension SealedBackend {
     /// Opens every class: for this backend in this process, or for every process of the user. Returns for whom the store is
     /// unlocked.
     @discardableResult
-    public func unlock(_ passcode: Passcode, scope: UnlockScope = .process, timeout: Duration? = nil)
+    public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
         async throws -> UnlockScope
     {
         try await offPool { try self.unlock(passcode, scope: scope, timeout: timeout) }
@@ -30,12 +30,14 @@ extension SealedBackend {
     }
 
     /// Gives a passcode to a store that has none. The store is unlocked then.
-    public func setPasscode(_ passcode: Passcode, strength: PasscodeStrength = .moderate) async throws {
+    public func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) async throws {
         try await offPool { try self.setPasscode(passcode, strength: strength) }
     }
 
     /// Replaces the passcode of an unlocked store.
-    public func changePasscode(to passcode: Passcode, strength: PasscodeStrength = .moderate) async throws {
+    public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate)
+        async throws
+    {
         try await offPool { try self.changePasscode(to: passcode, strength: strength) }
     }
 
@@ -51,7 +53,7 @@ extension SealedBackend {
     @discardableResult
     public func exportBackup(
         to path: String,
-        passphrase: Passcode,
+        passphrase: PasscodeSource,
         prefix: String? = nil,
         strength: PasscodeStrength = .moderate,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
@@ -71,7 +73,7 @@ extension SealedBackend {
     @discardableResult
     public func importBackup(
         from path: String,
-        passphrase: Passcode,
+        passphrase: PasscodeSource,
         existing: ImportPolicy = .keep,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> ImportReport {

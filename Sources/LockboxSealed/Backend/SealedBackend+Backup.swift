@@ -22,7 +22,7 @@ extension SealedBackend {
     @discardableResult
     public func exportBackup(
         to path: String,
-        passphrase: Passcode,
+        passphrase: PasscodeSource,
         prefix: String? = nil,
         strength: PasscodeStrength = .moderate,
         progress: (StoreProgress) -> Void = { _ in }
@@ -32,7 +32,7 @@ extension SealedBackend {
 
     func exportBackup(
         to path: String,
-        _ passphrase: Passcode,
+        _ passphrase: PasscodeSource,
         _ prefix: String?,
         _ strength: PasscodeStrength,
         _ calls: SystemCalls,
@@ -46,8 +46,8 @@ extension SealedBackend {
         var report = ExportReport()
         let namespaces = try keys.keyring(creating: false).map { try items($0, prefix: prefix) } ?? []
         let total = namespaces.reduce(0) { $0 + $1.count }
-        for (number, place) in namespaces.joined().enumerated() {
-            try export(place, &report) { item, index in
+        for (number, record) in namespaces.joined().enumerated() {
+            try export(record, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
             }
             progress(StoreProgress(completed: number + 1, total: total))
@@ -73,12 +73,12 @@ extension SealedBackend {
     }
 
     private func export(
-        _ place: ItemRecord,
+        _ record: ItemRecord,
         _ report: inout ExportReport,
         _ write: (StoredItem, UInt64) throws -> Void
     ) throws {
         let keyring = try keys.currentKeyring()
-        guard let metadata = try metadata(place, keyring) else { return }  // removed meanwhile
+        guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
         if metadata.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(metadata.key) }
         guard let item = try item(for: metadata.key, now: nil) else { return }
@@ -106,7 +106,7 @@ extension SealedBackend {
     @discardableResult
     public func importBackup(
         from path: String,
-        passphrase: Passcode,
+        passphrase: PasscodeSource,
         existing: ImportPolicy = .keep,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ImportReport {
@@ -123,7 +123,7 @@ extension SealedBackend {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
             // Of any policy: what cannot be read is found out before anything is written.
-            let old = try standing(item, today)
+            let old = try inStore(item, today)
             if existing == .fail, old == .other {
                 throw LockboxError.duplicateItem(key: item.key.key)
             }
@@ -139,7 +139,7 @@ extension SealedBackend {
     }
 
     /// What a store has under the key of a backup's item.
-    private enum Standing {
+    private enum InStore {
         /// Nothing, or an expired item, which is in nobody's way.
         case absent
         case same
@@ -147,7 +147,7 @@ extension SealedBackend {
         case other
     }
 
-    private func standing(_ item: StoredItem, _ today: Date) throws -> Standing {
+    private func inStore(_ item: StoredItem, _ today: Date) throws -> InStore {
         do {
             guard let old = try self.item(for: item.key, now: nil) else {
                 return .absent
@@ -169,7 +169,7 @@ extension SealedBackend {
         _ today: Date,
         _ report: inout ImportReport
     ) throws {
-        switch (try standing(item, today), policy) {
+        switch (try inStore(item, today), policy) {
         case (.same, _): report.unchanged += 1
         case (.other, .keep): report.kept.append(item.key)
         case (.other, .fail): throw LockboxError.duplicateItem(key: item.key.key)

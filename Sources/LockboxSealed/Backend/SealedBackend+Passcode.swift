@@ -50,7 +50,8 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/invalidPasscode(reason:)`` if the source has none;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
-    public func unlock(_ passcode: Passcode, scope: UnlockScope = .process, timeout: Duration? = nil) throws
+    public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
+        throws
         -> UnlockScope
     {
         try keys.unlock(passcode, scope: scope, timeout: timeout)
@@ -81,7 +82,7 @@ extension SealedBackend {
     ///   - strength: What each unlock, and each guess, costs.
     /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
-    public func setPasscode(_ passcode: Passcode, strength: PasscodeStrength = .moderate) throws {
+    public func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
         try keys.setPasscode(passcode, strength: strength)
     }
 
@@ -95,7 +96,7 @@ extension SealedBackend {
     ///   - passcode: 1 to 1,024 bytes.
     ///   - strength: What each unlock, and each guess, costs.
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
-    public func changePasscode(to passcode: Passcode, strength: PasscodeStrength = .moderate) throws {
+    public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
         try keys.changePasscode(to: passcode, strength: strength)
     }
 

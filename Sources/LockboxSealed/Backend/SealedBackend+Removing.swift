@@ -5,7 +5,7 @@ extension SealedBackend {
     /// See ``LockboxBackend/remove(_:)``.
     public func remove(_ key: ItemKey) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        let record = place(of: key, keyring).record
+        let record = itemRecord(of: key, keyring).name
         let revision = try? storage.revision(of: record, maximum: .max)
         try commit([.remove(record)])
         // Not there, then; unless the whole store has gone.
@@ -87,9 +87,9 @@ extension SealedBackend {
                 switch try choose(item) {
                 case .keep: continue
                 case .remove: break
-                case .removeIfUnchanged(let revision): expected[item.record] = revision
+                case .removeIfUnchanged(let revision): expected[item.name] = revision
                 }
-                changes.append(.remove(item.record))
+                changes.append(.remove(item.name))
             }
             if changes.isEmpty { return 0 }
             switch try storage.commit(changes, expecting: expected, turn: turn) {

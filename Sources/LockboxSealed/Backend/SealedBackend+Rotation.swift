@@ -25,13 +25,13 @@ extension SealedBackend {
             do {
                 if try reseal(item) { report.resealed += 1 }
             } catch let error as LockboxError {
-                report.unreadable[storage.location(of: item.record)] = error
+                report.unreadable[storage.location(of: item.name)] = error
             }
             progress(StoreProgress(completed: index + 1, total: total))
         }
         // Looked at once more: a key that is dropped too early is the loss of an item.
         for item in try allItems(keyring).joined() {
-            let location = storage.location(of: item.record)
+            let location = storage.location(of: item.name)
             do {
                 // None: it was removed since it was listed.
                 guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { continue }

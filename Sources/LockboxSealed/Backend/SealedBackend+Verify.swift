@@ -20,8 +20,8 @@ extension SealedBackend: VerifiableBackend {
         guard let keyring else { return report }
         let namespaces = try namespaces(keyring, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }
-        for (number, place) in namespaces.joined().enumerated() {
-            try verify(place, keyring, &report)
+        for (number, record) in namespaces.joined().enumerated() {
+            try verify(record, keyring, &report)
             progress(StoreProgress(completed: number + 1, total: total))
         }
         return report
@@ -53,10 +53,10 @@ extension SealedBackend: VerifiableBackend {
         return items
     }
 
-    private func verify(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
-        do { try check(place, keyring, &report) } catch let error as LockboxError {
-            let location = storage.location(of: place.record)
-            if try isOfAnotherStore(place.record, keyring) {
+    private func verify(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        do { try check(record, keyring, &report) } catch let error as LockboxError {
+            let location = storage.location(of: record.name)
+            if try isOfAnotherStore(record.name, keyring) {
                 report.add(.foreign, location, "it is damaged, or another store's")
             } else {
                 report.add(error, location)
@@ -64,10 +64,10 @@ extension SealedBackend: VerifiableBackend {
         }
     }
 
-    private func check(_ place: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
-        guard try metadata(place, keyring) != nil else { return }  // removed meanwhile
+    private func check(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        guard try metadata(record, keyring) != nil else { return }  // removed meanwhile
         do {
-            _ = try read(place, keyring, upTo: .max) {
+            _ = try read(record, keyring, upTo: .max) {
                 _ = try ItemEnvelope.openValue(
                     $0.bytes,
                     id: $1,

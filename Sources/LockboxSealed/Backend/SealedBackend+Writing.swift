@@ -4,8 +4,8 @@ import LockboxPlatform
 extension SealedBackend {
     /// See ``LockboxBackend/write(_:policy:)``.
     public func write(_ item: StoredItem, policy: WritePolicy) throws {
-        try change(item.key, creating: policy != .updateOnly) { place, keyring in
-            let old = try existing(place, keyring, at: item.attributes.modified)
+        try change(item.key, creating: policy != .updateOnly) { record, keyring in
+            let old = try existing(record, keyring, at: item.attributes.modified)
             try policy.check(key: item.key.key, exists: old.state.exists)
             var item = item
             if case .present(let created, let accessibility) = old.state {
@@ -20,8 +20,8 @@ extension SealedBackend {
 
     /// Stores the item as it is, dates included, in place of whatever is there, unless that is locked.
     func overwrite(_ item: StoredItem) throws {
-        try change(item.key, creating: true) { place, keyring in
-            let old = try existing(place, keyring, at: nil)
+        try change(item.key, creating: true) { record, keyring in
+            let old = try existing(record, keyring, at: nil)
             if case .present(_, let accessibility) = old.state, !keyring.isOpen(accessibility) {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
@@ -33,8 +33,8 @@ extension SealedBackend {
     /// if there is another.
     func add(_ item: StoredItem, now: Date) throws -> Bool {
         var isFree = false
-        try change(item.key, creating: true) { place, keyring in
-            let old = try existing(place, keyring, at: now)
+        try change(item.key, creating: true) { record, keyring in
+            let old = try existing(record, keyring, at: now)
             isFree = !old.state.exists
             return isFree ? (item, old.revision) : nil
         }
@@ -45,10 +45,10 @@ extension SealedBackend {
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         // Without a store there is no item, and a store is made only for something to be in it.
         if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
-        try self.change(key, creating: true) { place, keyring in
+        try self.change(key, creating: true) { record, keyring in
             var old: StoredItem?
             var revision = RecordRevision.absent
-            let isThere = try read(place, keyring, upTo: .max) {
+            let isThere = try read(record, keyring, upTo: .max) {
                 revision = $0.revision
                 old = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
             }
@@ -68,11 +68,11 @@ extension SealedBackend {
         guard let keyring = try keys.keyring(creating: creating) else {
             throw LockboxError.itemNotFound(key: key.key)
         }
-        try change(place(of: key, keyring), keyring, decide)
+        try change(itemRecord(of: key, keyring), keyring, decide)
     }
 
     private func change(
-        _ place: ItemRecord,
+        _ record: ItemRecord,
         _ keyring: Keyring,
         _ decide: (ItemRecord, Keyring) throws -> Change?
     ) throws {
@@ -80,12 +80,13 @@ extension SealedBackend {
         defer { turn?.release() }
         while true {
             do {
-                guard let change = try decide(place, keyring) else { return }
-                let bytes = try change.item.map { try seal($0, place.id, keyring) }
-                let record = place.record
+                guard let change = try decide(record, keyring) else { return }
+                let bytes = try change.item.map { try seal($0, record.id, keyring) }
                 let outcome = try storage.commit(
-                    [bytes.map { .put(record, $0) } ?? .remove(record)],
-                    expecting: [record: change.expected, KeyStore<Storage>.keybagRecord: keyring.revision],
+                    [bytes.map { .put(record.name, $0) } ?? .remove(record.name)],
+                    expecting: [
+                        record.name: change.expected, KeyStore<Storage>.keybagRecord: keyring.revision,
+                    ],
                     turn: turn
                 )
                 switch outcome {
@@ -104,11 +105,11 @@ extension SealedBackend {
     }
 
     /// Seals an item anew if it is not under the keys of now. False if there is nothing to be done.
-    func reseal(_ place: ItemRecord) throws -> Bool {
+    func reseal(_ record: ItemRecord) throws -> Bool {
         var isResealed = false
-        try change(place, keys.currentKeyring()) { place, keyring in
+        try change(record, keys.currentKeyring()) { record, keyring in
             var (item, epoch, revision): (StoredItem?, UInt32?, RecordRevision) = (nil, nil, .absent)
-            isResealed = try read(place, keyring, upTo: .max) {
+            isResealed = try read(record, keyring, upTo: .max) {
                 revision = $0.revision
                 epoch = ItemHeader.seal($0.bytes)?.1
                 item = try ItemEnvelope.openItem(
@@ -125,10 +126,10 @@ extension SealedBackend {
         return isResealed
     }
 
-    func existing(_ place: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+    func existing(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
         var revision = RecordRevision.absent
         do {
-            guard let old = try metadata(place, keyring, &revision) else {
+            guard let old = try metadata(record, keyring, &revision) else {
                 return ExistingItem(.absent, .absent)
             }
             if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }

@@ -21,11 +21,11 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     /// - Parameters:
     ///   - storage: Where the records are.
     ///   - deviceKey: What wraps the keybag. Always the same for one store.
-    public convenience init(storage: Storage, deviceKey: DeviceKey = .stored) {
+    public convenience init(storage: Storage, deviceKey: DeviceKeySource = .stored) {
         self.init(storage: storage, deviceKey: deviceKey, kernel: KernelKeyring())
     }
 
-    init(storage: Storage, deviceKey: DeviceKey, kernel: KernelKeyring) {
+    init(storage: Storage, deviceKey: DeviceKeySource, kernel: KernelKeyring) {
         self.storage = storage
         keys = KeyStore(storage: storage, deviceKey: deviceKey, kernel: kernel)
     }
@@ -99,7 +99,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        guard try !read(place(of: key, keyring), keyring, upTo: limit, open) else { return }
+        guard try !read(itemRecord(of: key, keyring), keyring, upTo: limit, open) else { return }
         // Not there, then; unless the whole store has gone.
         try keys.checkIsThere()
     }
@@ -107,14 +107,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     /// Opens a record with `open`; once more under the keybag as it is now, if the keyring in hand does not hold the key
     /// that the record names, or holds it locked. False if there is no such record.
     func read(
-        _ place: ItemRecord,
+        _ record: ItemRecord,
         _ keyring: Keyring,
         upTo limit: Int,
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws -> Bool {
         func attempt(_ keyring: Keyring) throws -> Bool {
-            try storage.read(place.record, upTo: limit, maximum: ItemEnvelope.maximumLength) {
-                try open($0, place.id, keyring)
+            try storage.read(record.name, upTo: limit, maximum: ItemEnvelope.maximumLength) {
+                try open($0, record.id, keyring)
             }
         }
         do {
@@ -127,7 +127,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
                 }
             }
         } catch let fault as RecordError {
-            throw fault.error(storage.location(of: place.record))
+            throw fault.error(storage.location(of: record.name))
         }
     }
 
@@ -142,33 +142,33 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     }
 
     /// Nil if there is no such item.
-    func metadata(_ place: ItemRecord, _ keyring: Keyring) throws -> ItemMetadata? {
+    func metadata(_ record: ItemRecord, _ keyring: Keyring) throws -> ItemMetadata? {
         var revision = RecordRevision.absent
-        return try metadata(place, keyring, &revision)
+        return try metadata(record, keyring, &revision)
     }
 
-    func metadata(_ place: ItemRecord, _ keyring: Keyring, _ revision: inout RecordRevision) throws
+    func metadata(_ record: ItemRecord, _ keyring: Keyring, _ revision: inout RecordRevision) throws
         -> ItemMetadata?
     {
         var metadata: ItemMetadata?
-        _ = try read(place, keyring, upTo: ItemEnvelope.maximumMetadataEnd) {
+        _ = try read(record, keyring, upTo: ItemEnvelope.maximumMetadataEnd) {
             revision = $0.revision
             metadata = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
         }
         // The record is bound to its name, but not to the folder that it lies in.
-        if let metadata, namespace(of: metadata.key.prefix, keyring) != place.record.namespace {
-            throw LockboxError.authenticationFailed(record: storage.location(of: place.record))
+        if let metadata, namespace(of: metadata.key.prefix, keyring) != record.name.namespace {
+            throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
         }
         return metadata
     }
 
     /// The class and the epoch that an item's header names; nil if it has none.
-    func seal(of place: ItemRecord) throws -> (
+    func seal(of record: ItemRecord) throws -> (
         accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
     )? {
         var seal: (Accessibility, UInt32, RecordRevision)?
         let maximum = ItemEnvelope.maximumLength
-        _ = try storage.read(place.record, upTo: ItemHeader.length, maximum: maximum) { contents in
+        _ = try storage.read(record.name, upTo: ItemHeader.length, maximum: maximum) { contents in
             seal = ItemHeader.seal(contents.bytes).map { ($0, $1, contents.revision) }
         }
         return seal
@@ -176,7 +176,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
 
     /// Where an item's record is, or would be. Makes the store if there is none.
     func record(of key: ItemKey) throws -> RecordName {
-        place(of: key, try keys.currentKeyring(creating: true)).record
+        itemRecord(of: key, try keys.currentKeyring(creating: true)).name
     }
 
     // MARK: One namespace
@@ -193,10 +193,10 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         }
     }
 
-    func place(of key: ItemKey, _ keyring: Keyring) -> ItemRecord {
+    func itemRecord(of key: ItemKey, _ keyring: Keyring) -> ItemRecord {
         let id = keyring.itemID(key)
         return ItemRecord(
-            record: RecordName(namespace: namespace(of: key.prefix, keyring), name: id.name),
+            name: RecordName(namespace: namespace(of: key.prefix, keyring), name: id.name),
             id: id
         )
     }

@@ -47,7 +47,7 @@ struct BackupReader: ~Copyable {
         return header
     }
 
-    func key(_ header: [UInt8], _ passphrase: Passcode) throws -> SecretKey {
+    func key(_ header: [UInt8], _ passphrase: PasscodeSource) throws -> SecretKey {
         let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
         return try passphrase.withBytes { try block.key($0) }
     }

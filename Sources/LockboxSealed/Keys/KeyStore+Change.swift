@@ -4,7 +4,7 @@ import LockboxSodium
 
 /// Another passcode, and new keys: what rewrites the keybag.
 extension KeyStore {
-    func setPasscode(_ passcode: Passcode, strength: PasscodeStrength) throws {
+    func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws {
         _ = try keyring(creating: true)
         guard try current().keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
         let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
@@ -17,7 +17,7 @@ extension KeyStore {
     }
 
     /// Only what is unlocked can be wrapped anew: who can do this has every key already.
-    func changePasscode(to passcode: Passcode, strength: PasscodeStrength) throws {
+    func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength) throws {
         try checkIsUnlocked()
         let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
         try rewrite { opened, device in

@@ -26,7 +26,7 @@ extension KeyStore {
     }
 
     /// One run of Argon2id, outside every lock.
-    func unlock(_ passcode: Passcode, scope: UnlockScope, timeout: Duration?) throws -> UnlockScope {
+    func unlock(_ passcode: PasscodeSource, scope: UnlockScope, timeout: Duration?) throws -> UnlockScope {
         while true {
             guard try keyring(creating: false) != nil else { return scope }
             guard let block = try own().keybag.passcode else { return scope }

@@ -40,7 +40,7 @@ extension KeyStore {
         case .opened(let opened):
             remember(record, opened, own.keyring)
             return opened
-        case .worthless:
+        case .invalid:
             remember(record, nil, own.keyring)
             return nil
         case .unread: return nil

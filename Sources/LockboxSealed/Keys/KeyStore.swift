@@ -22,7 +22,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// How often Argon2id has run for this store, for tests.
     let derivations = Protected(0)
 
-    init(storage: Storage, deviceKey: DeviceKey, kernel: KernelKeyring) {
+    init(storage: Storage, deviceKey: DeviceKeySource, kernel: KernelKeyring) {
         self.storage = storage
         device = StoredDeviceKey(storage: storage, source: deviceKey.source)
         userUnlock = UserUnlock(kernel: kernel)
@@ -79,7 +79,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     /// Every run of Argon2id goes through here.
     func derive<Result>(
-        _ passcode: Passcode,
+        _ passcode: PasscodeSource,
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
         derivations.withLock { $0 += 1 }

@@ -19,7 +19,7 @@ enum SecretReader {
         _ descriptor: CInt,
         path: String,
         maximum: Int,
-        timeout: Duration = Passcode.timeout
+        timeout: Duration = PasscodeSource.timeout
     ) throws -> [UInt8] {
         // poll(2) would wait for a descriptor that is not open.
         guard fcntl(descriptor, F_GETFD) >= 0 else {

@@ -4,7 +4,7 @@ import LockboxSodium
 /// A store's device key: read from its source, or kept as a record of the store.
 struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
     let storage: Storage
-    let source: DeviceKey.Source
+    let source: DeviceKeySource.Source
 
     private var record: RecordName { RecordName(name: "device-key") }
 
@@ -32,7 +32,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
 
     /// Nil if it is to be in the store, and is not.
     private func readIfPresent() throws -> SecretKey? {
-        if case .given(let name, let read) = source { return try DeviceKey.key(name, read) }
+        if case .given(let name, let read) = source { return try DeviceKeySource.key(name, read) }
         var key: SecretKey?
         do {
             _ = try storage.read(record, upTo: DeviceKeyRecord.length, maximum: DeviceKeyRecord.length) {

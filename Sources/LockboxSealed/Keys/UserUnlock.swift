@@ -29,7 +29,7 @@ struct UserUnlock: Sendable {
         /// The keybag, with the keys that the record opens besides those that are open already.
         case opened(OpenedKeybag)
         /// It goes with another passcode, or is damaged.
-        case worthless
+        case invalid
         /// The kernel did not give it out.
         case unread
     }
@@ -41,15 +41,15 @@ struct UserUnlock: Sendable {
             return true
         }
         if isRead == nil { return .unread }
-        guard let record else { return .worthless }
+        guard let record else { return .invalid }
         switch found.place.level {
         case .unlocked:
-            guard let key = record.keys.first?.key else { return .worthless }
+            guard let key = record.keys.first?.key else { return .invalid }
             do {
                 let keys = try opened.keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
                 return .opened(try opened.with(keys, passcodeKey: key))
             } catch is RecordError {
-                return .worthless
+                return .invalid
             }
         case .afterFirstUnlock:
             let slots = Set(opened.keybag.entries.map(\.slot))

@@ -41,17 +41,17 @@ struct Store {
     }
 
     /// Hands the passcode to `body`. Who types it may try three times.
-    func unlock<Result>(_ body: (Passcode) throws -> Result) throws -> Result {
-        let passcode = PasscodeSource.passcode(choice)
+    func unlock<Result>(_ body: (PasscodeSource) throws -> Result) throws -> Result {
+        let passcode = SecretInput.passcode(choice)
         note("unlocking")
         if let passcode { return try body(passcode) }
-        guard asks else { throw PasscodeSource.missing }
+        guard asks else { throw SecretInput.missing }
         for _ in 1...2 {
-            do { return try body(PasscodeSource.typed()) } catch LockboxError.wrongPasscode {
+            do { return try body(SecretInput.typed()) } catch LockboxError.wrongPasscode {
                 Output.note("lockbox: The passcode is wrong. Try again.")
             }
         }
-        return try body(PasscodeSource.typed())
+        return try body(SecretInput.typed())
     }
 
     /// Unlocks a store that is locked, before anything else is asked for.

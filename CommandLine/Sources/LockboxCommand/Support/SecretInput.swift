@@ -1,16 +1,16 @@
 import Lockbox
 
 /// Where the command takes a passcode or a passphrase from.
-enum PasscodeSource {
+enum SecretInput {
     /// The store's passcode as the options or the environment have it; nil if it is for somebody to type.
-    static func passcode(_ choice: StoreChoice) -> Passcode? {
+    static func passcode(_ choice: StoreChoice) -> PasscodeSource? {
         if let path = choice.passcodeFile { return .file(path) }
         if let descriptor = choice.passcodeFd { return .fileDescriptor(descriptor) }
         return isStandardThere ? .standard : nil
     }
 
     /// The store's passcode, asked for at the terminal.
-    static func typed() throws -> Passcode {
+    static func typed() throws -> PasscodeSource {
         .value(try Terminal.secret("Passcode of the store: ", otherwise: missing.message))
     }
 
@@ -20,7 +20,7 @@ enum PasscodeSource {
     )
 
     /// A secret that is being made, and so is typed twice.
-    static func new(_ name: String, file: String?, option: String) throws -> Passcode {
+    static func new(_ name: String, file: String?, option: String) throws -> PasscodeSource {
         if let file { return .file(file) }
         let otherwise = "A new \(name) is needed, and there is no terminal to ask at: give \(option)."
         let typed = try Terminal.secret("New \(name): ", otherwise: otherwise)
@@ -31,7 +31,7 @@ enum PasscodeSource {
     }
 
     /// A secret that was made before.
-    static func existing(_ name: String, file: String?, option: String) throws -> Passcode {
+    static func existing(_ name: String, file: String?, option: String) throws -> PasscodeSource {
         if let file { return .file(file) }
         let otherwise = "The \(name) is needed, and there is no terminal to ask at: give \(option)."
         return .value(
@@ -39,7 +39,7 @@ enum PasscodeSource {
         )
     }
 
-    /// Whether `Passcode.standard` finds any of its sources.
+    /// Whether `PasscodeSource.standard` finds any of its sources.
     private static var isStandardThere: Bool {
         if Environment["LOCKBOX_PASSCODE_FILE"] != nil || Environment["LOCKBOX_PASSCODE"] != nil {
             return true

@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 
 /// A file in which programs keep secrets in the clear: its named values, and the file without some of them.
-struct LegacyFile: Undescribed {
+struct SourceFile: Undescribed {
     enum Format: CaseIterable, Sendable {
         /// A dictionary, binary or XML.
         case propertyList
@@ -17,7 +17,7 @@ struct LegacyFile: Undescribed {
     /// A named value in a text.
     struct Entry {
         let name: String
-        let value: Result<PropertyValue, LegacyError>
+        let value: Result<PropertyValue, SourceError>
         /// What is to be cut out to remove the entry.
         let range: Range<Int>
     }
@@ -34,8 +34,8 @@ struct LegacyFile: Undescribed {
     private let format: Format
     private let content: Content
 
-    /// - Throws: ``LegacyError``, also if two entries have the same name.
-    init(bytes: [UInt8], format: Format) throws(LegacyError) {
+    /// - Throws: ``SourceError``, also if two entries have the same name.
+    init(bytes: [UInt8], format: Format) throws(SourceError) {
         guard bytes.count <= BinaryPropertyList.maximumSize else { throw .tooLarge }
         (self.bytes, self.format) = (bytes, format)
         if format == .propertyList, bytes.starts(with: "bplist".utf8) {
@@ -55,7 +55,7 @@ struct LegacyFile: Undescribed {
         }
     }
 
-    private static func entries(_ bytes: [UInt8], _ format: Format) throws(LegacyError) -> [Entry] {
+    private static func entries(_ bytes: [UInt8], _ format: Format) throws(SourceError) -> [Entry] {
         switch format {
         case .propertyList: try XMLPropertyList.entries(bytes)
         case .json: try JSONText.entries(bytes)
@@ -64,8 +64,8 @@ struct LegacyFile: Undescribed {
         }
     }
 
-    /// - Throws: ``LegacyError``, ``LegacyError/noSuchKey`` if there is none.
-    func value(forName name: String) throws(LegacyError) -> PropertyValue {
+    /// - Throws: ``SourceError``, ``SourceError/noSuchKey`` if there is none.
+    func value(forName name: String) throws(SourceError) -> PropertyValue {
         switch content {
         case .text(let entries):
             guard let entry = entries.first(where: { $0.name == name }) else { throw .noSuchKey }
@@ -78,7 +78,7 @@ struct LegacyFile: Undescribed {
 
     /// The file without some entries; names that it does not have are passed over. The rest of a text stays byte for
     /// byte, comments too. A binary property list is written anew, with every other object as it was.
-    func removing(_ names: Set<String>) throws(LegacyError) -> [UInt8] {
+    func removing(_ names: Set<String>) throws(SourceError) -> [UInt8] {
         guard !names.isDisjoint(with: self.names) else { return bytes }
         switch content {
         case .binary(let list, _): return try list.removing(names)

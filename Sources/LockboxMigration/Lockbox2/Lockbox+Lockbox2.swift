@@ -44,14 +44,14 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility = .whenUnlocked
     ) -> Bool {
-        setLegacy(value.nonEmpty, key, accessibility) { try LegacyText.text($0) }
+        setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// The texts of a key. Nil if it is absent, locked, or anything else.
     ///
     /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject([String].self, forKey:), and migrate(_:) once.")
-    public func array(forKey key: String) -> [String]? { legacy(key, LegacyText.array) }
+    public func array(forKey key: String) -> [String]? { legacy(key, Lockbox2Text.array) }
 
     /// Stores Lockbox 2's form of `value`; nil and an empty set remove the item. False if that failed.
     ///
@@ -66,7 +66,7 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility = .whenUnlocked
     ) -> Bool {
-        setLegacy(value.nonEmpty, key, accessibility) { try LegacyText.text($0) }
+        setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// The texts of a key. Nil if it is absent, locked, or anything else.
@@ -75,7 +75,7 @@ extension Lockbox {
         deprecated,
         message: "Use unarchiveObject(Set<String>.self, forKey:), and migrate(_:) once."
     )
-    public func set(forKey key: String) -> Set<String>? { legacy(key, LegacyText.set) }
+    public func set(forKey key: String) -> Set<String>? { legacy(key, Lockbox2Text.set) }
 
     /// Stores Lockbox 2's form of `value`; nil and an empty dictionary remove the item. False if that failed.
     ///
@@ -90,7 +90,7 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility = .whenUnlocked
     ) -> Bool {
-        setLegacy(value.nonEmpty, key, accessibility) { try LegacyText.text($0) }
+        setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// The texts of a key. Nil if it is absent, locked, or anything else.
@@ -99,7 +99,7 @@ extension Lockbox {
         deprecated,
         message: "Use unarchiveObject([String: String].self, forKey:), and migrate(_:) once."
     )
-    public func dictionary(forKey key: String) -> [String: String]? { legacy(key, LegacyText.dictionary) }
+    public func dictionary(forKey key: String) -> [String: String]? { legacy(key, Lockbox2Text.dictionary) }
 
     /// Stores Lockbox 2's form of `value`; nil removes the item. False if that failed.
     ///
@@ -112,14 +112,14 @@ extension Lockbox {
     public func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility = .whenUnlocked)
         -> Bool
     {
-        setLegacy(value, key, accessibility) { try LegacyText.text($0) }
+        setLegacy(value, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// The date of a key. Nil if it is absent, locked, or anything else.
     ///
     /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(Date.self, forKey:), and migrate(_:) once.")
-    public func date(forKey key: String) -> Date? { legacy(key, LegacyText.date) }
+    public func date(forKey key: String) -> Date? { legacy(key, Lockbox2Text.date) }
 
     private func setLegacy<Value>(
         _ value: Value?,
@@ -146,7 +146,7 @@ extension Lockbox {
     private func legacy<Value: Decodable>(_ key: String, _ decode: (String) throws -> Value) -> Value? {
         do {
             guard let value = try backend.value(for: itemKey(key), now: now()) else { return nil }
-            if value.format == .lockbox2 { return try decode(LegacyText.string(value.data)) }
+            if value.format == .lockbox2 { return try decode(Lockbox2Text.string(value.data)) }
             return try unarchive(Value.self, value, key)
         } catch { return nil }
     }

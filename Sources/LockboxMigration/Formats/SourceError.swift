@@ -3,7 +3,7 @@ import LockboxCore
 /// Why bytes that another library or program wrote could not be read.
 ///
 /// No text holds a value. Names of classes and types are there; names of items are not.
-package enum LegacyError: Error, Equatable {
+package enum SourceError: Error, Equatable {
     /// The bytes do not have the form that they must have.
     case malformed(String)
     /// More than ``PropertyValue/maximumDepth`` values inside each other, or a value that holds itself.
@@ -24,7 +24,7 @@ package enum LegacyError: Error, Equatable {
     case notDecodable(type: String)
 
     /// A class's name as the archive has it, cut and without what could not be printed.
-    package static func unknownClass(named name: String) -> LegacyError {
+    package static func unknownClass(named name: String) -> SourceError {
         let printable = name.unicodeScalars.prefix(64).map { scalar in
             scalar.isASCII && scalar.value > 0x20 && scalar.value != 0x7F ? Character(scalar) : "?"
         }
@@ -32,7 +32,7 @@ package enum LegacyError: Error, Equatable {
     }
 }
 
-extension LegacyError: CustomStringConvertible {
+extension SourceError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .malformed(let reason): "it is damaged: \(reason)"

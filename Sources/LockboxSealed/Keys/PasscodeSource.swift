@@ -9,7 +9,7 @@ import LockboxSodium
 /// Wherever it comes from, one newline at the end (`\n` or `\r\n`) does not belong to the passcode, and text is
 /// brought into Unicode normalization form C, so that it is the same passcode whatever keyboard or editor it came
 /// from. A passcode has 1 to 1,024 bytes.
-public struct Passcode: Sendable {
+public struct PasscodeSource: Sendable {
     /// The longest passcode, in bytes.
     public static let maximumLength = 1024
 
@@ -23,15 +23,15 @@ public struct Passcode: Sendable {
     /// The passcode itself.
     ///
     /// - Parameter passcode: 1 to 1,024 bytes of UTF-8. The caller's own string cannot be wiped.
-    public static func value(_ passcode: String) -> Passcode {
-        Passcode { Array(passcode.utf8) }
+    public static func value(_ passcode: String) -> PasscodeSource {
+        PasscodeSource { Array(passcode.utf8) }
     }
 
     /// What a closure returns; for programs that have their own way to ask.
     ///
     /// - Parameter passcode: Is called whenever the passcode is needed. What it throws is thrown on.
-    public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> Passcode {
-        Passcode { Array(try passcode().utf8) }
+    public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> PasscodeSource {
+        PasscodeSource { Array(try passcode().utf8) }
     }
 
     /// The contents of a file. Symbolic links are followed, as Kubernetes mounts secrets through them; who may read
@@ -39,16 +39,16 @@ public struct Passcode: Sendable {
     ///
     /// - Parameter path: The file. Where it cannot be opened, the call that needs the passcode throws
     ///   ``LockboxError/storageFailure(operation:path:errno:)``.
-    public static func file(_ path: String) -> Passcode {
-        Passcode { try SecretReader.file(path, maximum: maximumLength + 2) }
+    public static func file(_ path: String) -> PasscodeSource {
+        PasscodeSource { try SecretReader.file(path, maximum: maximumLength + 2) }
     }
 
     /// What can be read from an open descriptor, up to its end: a pipe or a file, not a terminal. The descriptor
     /// stays open.
     ///
     /// - Parameter descriptor: Its number. What has been read from a pipe is gone: for one use only.
-    public static func fileDescriptor(_ descriptor: Int32) -> Passcode {
-        Passcode {
+    public static func fileDescriptor(_ descriptor: Int32) -> PasscodeSource {
+        PasscodeSource {
             try SecretReader.descriptor(
                 descriptor,
                 path: "file descriptor \(descriptor)",
@@ -61,8 +61,8 @@ public struct Passcode: Sendable {
     /// (`LoadCredential=`, `LoadCredentialEncrypted=`).
     ///
     /// - Parameter name: The credential's name in the unit.
-    public static func credential(_ name: String = "lockbox-passcode") -> Passcode {
-        Passcode {
+    public static func credential(_ name: String = "lockbox-passcode") -> PasscodeSource {
+        PasscodeSource {
             guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
                 throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
             }
@@ -74,8 +74,8 @@ public struct Passcode: Sendable {
     /// it, and it may end up in logs.
     ///
     /// - Parameter name: The variable. An empty one counts as not set.
-    public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> Passcode {
-        Passcode {
+    public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> PasscodeSource {
+        PasscodeSource {
             guard let value = Environment[name] else {
                 throw LockboxError.invalidPasscode(reason: "\(name) is not set")
             }
@@ -85,7 +85,7 @@ public struct Passcode: Sendable {
 
     /// The first of these that there is: the file named by `LOCKBOX_PASSCODE_FILE`; the credential
     /// `lockbox-passcode`; the variable `LOCKBOX_PASSCODE`.
-    public static let standard = Passcode {
+    public static let standard = PasscodeSource {
         if let path = Environment["LOCKBOX_PASSCODE_FILE"] {
             return try SecretReader.file(path, maximum: maximumLength + 2)
         }
@@ -129,7 +129,7 @@ private func canonicalize(_ bytes: inout [UInt8]) {
     bytes = canonical
 }
 
-extension Passcode: CustomStringConvertible, CustomReflectable {
+extension PasscodeSource: CustomStringConvertible, CustomReflectable {
     /// Nothing of the passcode.
     public var description: String { "Passcode" }
 

@@ -2,13 +2,13 @@ import LockboxCore
 import LockboxPlatform
 
 /// A value as a source has it.
-package enum LegacyValue: Sendable, Equatable {
+package enum SourceValue: Sendable, Equatable {
     /// Bytes that do not say what they are. Of Lockbox's own, an empty text is never an empty collection.
     case bytes(Data, isOwn: Bool)
     /// A value that says its type.
     case property(PropertyValue)
 
-    package static func == (one: LegacyValue, other: LegacyValue) -> Bool {
+    package static func == (one: SourceValue, other: SourceValue) -> Bool {
         switch (one, other) {
         case (.bytes(let one, let isOwn), .bytes(let other, let isOthers)): one == other && isOwn == isOthers
         case (.property(let one), .property(let other)): one.isIdentical(to: other)
@@ -16,14 +16,14 @@ package enum LegacyValue: Sendable, Equatable {
         }
     }
 
-    func bytes() throws(LegacyError) -> [UInt8] {
+    func bytes() throws(SourceError) -> [UInt8] {
         switch self {
         case .bytes(let data, _), .property(.data(let data)): [UInt8](data)
         case .property: throw .notDecodable(type: "Data")
         }
     }
 
-    func property() throws(LegacyError) -> PropertyValue {
+    func property() throws(SourceError) -> PropertyValue {
         guard case .property(let value) = self else {
             throw .unsupported("its bytes do not say what they are")
         }
@@ -40,9 +40,9 @@ package enum LegacyValue: Sendable, Equatable {
     func decodeCollection<Value: Decodable>(_ decode: (String) throws -> Value) throws -> Value {
         // Before 1.4.7 Lockbox stored an empty collection as it does one of an empty text.
         if case .bytes(let data, isOwn: false) = self, data.isEmpty {
-            throw LegacyError.unsupported("it may be an empty collection, or one of an empty text")
+            throw SourceError.unsupported("it may be an empty collection, or one of an empty text")
         }
-        return try self.decode { try decode(LegacyText.string($0)) }
+        return try self.decode { try decode(Lockbox2Text.string($0)) }
     }
 }
 

@@ -2,32 +2,32 @@ import LockboxCore
 import LockboxPlatform
 
 /// The items of a source, as they are when a migration begins.
-package protocol LegacyItems {
+package protocol SourceItems {
     /// In the order of the source, if it has one.
     func keys() throws -> [String]
 
     /// Nil if there is no such item, or none that is old.
-    func item(forKey key: String) throws -> LegacyItem?
+    func item(forKey key: String) throws -> SourceItem?
 
     /// Removes items that are still as they were read.
     ///
     /// - Returns: the keys of those that were not, and are there still.
-    func remove(_ items: [String: LegacyItem]) throws -> Set<String>
+    func remove(_ items: [String: SourceItem]) throws -> Set<String>
 }
 
-package struct LegacyItem: Sendable {
-    package let value: LegacyValue
+package struct SourceItem: Sendable {
+    package let value: SourceValue
     /// If it is in a backend.
     let stored: StoredItem?
 
-    package init(_ value: LegacyValue, stored: StoredItem? = nil) {
+    package init(_ value: SourceValue, stored: StoredItem? = nil) {
         self.value = value
         self.stored = stored
     }
 }
 
 /// Items of a backend.
-struct BackendItems: LegacyItems {
+struct BackendItems: SourceItems {
     let backend: any LockboxBackend
     let keyPrefix: String
     let now: Date
@@ -39,13 +39,13 @@ struct BackendItems: LegacyItems {
         return items.keys.map(\.key).sorted()
     }
 
-    func item(forKey key: String) throws -> LegacyItem? {
+    func item(forKey key: String) throws -> SourceItem? {
         let item = try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now)
         guard let item, item.value.format == .lockbox2 else { return nil }
-        return LegacyItem(.bytes(item.value.data, isOwn: true), stored: item)
+        return SourceItem(.bytes(item.value.data, isOwn: true), stored: item)
     }
 
-    func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+    func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         var changed: Set<String> = []
         for (key, item) in items {
             try backend.update(ItemKey(prefix: keyPrefix, key: key), now: now) { current in
@@ -59,15 +59,15 @@ struct BackendItems: LegacyItems {
 }
 
 /// Items that the app has in its hands, and removes itself.
-struct GivenItems: LegacyItems {
-    let items: [String: LegacyValue]
+struct GivenItems: SourceItems {
+    let items: [String: SourceValue]
     let removal: (@Sendable (Set<String>) throws -> Void)?
 
     func keys() -> [String] { items.keys.sorted() }
 
-    func item(forKey key: String) -> LegacyItem? { items[key].map { LegacyItem($0) } }
+    func item(forKey key: String) -> SourceItem? { items[key].map { SourceItem($0) } }
 
-    func remove(_ items: [String: LegacyItem]) throws -> Set<String> {
+    func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         try removal?(Set(items.keys))
         return []
     }
