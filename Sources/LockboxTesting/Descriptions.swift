@@ -12,3 +12,8 @@ extension BackendConformance: CustomReflectable {
     /// The requirement, without its closure.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
+
+extension StorageConformance: CustomReflectable {
+    /// The requirement, without its closure.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}

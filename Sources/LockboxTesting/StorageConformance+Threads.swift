@@ -61,15 +61,11 @@ extension StorageConformance {
         let record = subject.record("record")
         let versions = [3000, 50_000].map { subject.bytes($0) }
         try subject.put(record, versions[0])
-        try concurrently(4) { thread in
-            for round in 0..<50 {
-                if thread == 0 {
-                    try subject.put(record, versions[round % 2])
-                } else {
-                    let found = try subject.read(record)?.bytes
-                    try subject.expect(found.map(versions.contains) == true, "neither of the two")
-                }
-            }
+        try besideWriter { round in
+            try subject.put(record, versions[round % 2])
+        } reading: { _ in
+            let found = try subject.read(record)?.bytes
+            try subject.expect(found.map(versions.contains) == true, "neither of the two")
         }
     }
 
@@ -78,15 +74,11 @@ extension StorageConformance {
         let records = (0..<20).map { subject.record("record \($0)") }
         for record in records { try subject.put(record, subject.bytes()) }
         let expected = records.map(\.name).sorted()
-        try concurrently(3) { thread in
-            for round in 0..<60 {
-                if thread == 0 {
-                    try subject.put(records[round % records.count], subject.bytes())
-                } else {
-                    let found = try subject.names(waitingForCommits: thread == 2)
-                    try subject.expect(found == expected, "\(Set(expected).subtracting(found)) are missing")
-                }
-            }
+        try besideWriter { round in
+            try subject.put(records[round % records.count], subject.bytes())
+        } reading: { thread in
+            let found = try subject.names(waitingForCommits: thread == 1)
+            try subject.expect(found == expected, "\(Set(expected).subtracting(found)) are missing")
         }
     }
 
@@ -99,25 +91,48 @@ extension StorageConformance {
             records.map { .put($0, versions[round % 2]) }
         }
         _ = try subject.isCommitted(changes(0))
-        try concurrently(4) { thread in
-            for round in 0..<200 {
-                if thread == 0 {
-                    _ = try subject.isCommitted(changes(round))
-                } else {
-                    let found = try subject.storage.read(records, maximum: 100)
-                    let bytes = Set(found.values.map(\.bytes))
-                    try subject.expect(found.count == 2 && bytes.count == 1, "one of two changes is seen")
+        try besideWriter { round in
+            _ = try subject.isCommitted(changes(round))
+        } reading: { _ in
+            let found = try subject.storage.read(records, maximum: 100)
+            let bytes = Set(found.values.map(\.bytes))
+            try subject.expect(found.count == 2 && bytes.count == 1, "one of two changes is seen")
+        }
+    }
+
+    /// Two threads read fifty times each, as long as which another one writes.
+    private static func besideWriter(
+        _ write: @escaping @Sendable (_ round: Int) throws -> Void,
+        reading read: @escaping @Sendable (_ thread: Int) throws -> Void
+    ) throws {
+        let readers = Protected(2)
+        try concurrently(3) { thread in
+            if thread == 2 {
+                var round = 0
+                while readers.withLock({ $0 > 0 }) {
+                    round += 1
+                    try write(round)
                 }
+            } else {
+                defer { readers.withLock { $0 -= 1 } }
+                for _ in 0..<50 { try read(thread) }
             }
         }
     }
 
     /// Throws the first error of a thread.
-    private static func concurrently(_ threads: Int, _ body: @Sendable (Int) throws -> Void) throws {
+    private static func concurrently(_ threads: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws
+    {
         let error = Protected<(any Error)?>(nil)
-        DispatchQueue.concurrentPerform(iterations: threads) { thread in
-            do { try body(thread) } catch let failure { error.withLock { $0 = $0 ?? failure } }
+        let isDone = DispatchSemaphore(value: 0)
+        for thread in 0..<threads {
+            // Threads of their own: those of a queue may be run one after the other.
+            try detachThread {
+                do { try body(thread) } catch let failure { error.withLock { $0 = $0 ?? failure } }
+                isDone.signal()
+            }
         }
+        for _ in 0..<threads { isDone.wait() }
         if let error = error.withLock({ $0 }) { throw error }
     }
 }

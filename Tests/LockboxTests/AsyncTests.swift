@@ -31,7 +31,9 @@ import Lockbox
         ],
         "what a backend does for Lockbox, whose calls have async forms": [
             "LockboxBackend.forEachItem(prefix:now:_:)", "LockboxBackend.value(for:now:)",
-            "LockboxBackend.setAccessibility(_:for:now:)", "SealedBackend.value(for:now:)",
+            "LockboxBackend.setAccessibility(_:for:now:)", "LockboxBackend.write(_:policy:)",
+            "LockboxBackend.attributes(for:now:)", "LockboxBackend.removeAll(prefix:)",
+            "LockboxBackend.removeExpired(prefix:now:)", "SealedBackend.value(for:now:)",
             "SealedBackend.item(for:now:)", "SealedBackend.attributes(for:now:)",
             "SealedBackend.attributes(prefix:now:)", "SealedBackend.forEachItem(prefix:now:_:)",
             "SealedBackend.prefixes()", "SealedBackend.write(_:policy:)", "SealedBackend.update(_:now:_:)",
