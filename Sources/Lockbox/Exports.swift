@@ -1,3 +1,3 @@
-@_exported import LockboxCore
-@_exported import LockboxMigration
-@_exported import LockboxSealed
+@_exported public import LockboxCore
+@_exported public import LockboxMigration
+@_exported public import LockboxSealed

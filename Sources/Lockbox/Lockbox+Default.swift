@@ -1,6 +1,6 @@
-import LockboxCore
+public import LockboxCore
 import LockboxMigration
-import LockboxPlatform
+public import LockboxPlatform
 import LockboxSealed
 
 extension Lockbox {

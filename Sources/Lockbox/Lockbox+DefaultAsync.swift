@@ -1,5 +1,5 @@
-import LockboxCore
-import LockboxPlatform
+public import LockboxCore
+public import LockboxPlatform
 
 extension Lockbox {
     /// Stores `value` in the ``default``, in place of what the key held before; `nil` removes the item.

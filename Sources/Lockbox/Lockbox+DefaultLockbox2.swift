@@ -1,6 +1,6 @@
-import LockboxCore
+public import LockboxCore
 import LockboxMigration
-import LockboxPlatform
+public import LockboxPlatform
 
 // The same on the `default`.
 extension Lockbox {

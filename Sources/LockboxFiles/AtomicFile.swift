@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxPlatform
+package import LockboxPlatform
 
 /// Writes a file beside its destination, and puts it there when it is whole.
 package struct AtomicFile: ~Copyable {

@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxPlatform
+package import LockboxPlatform
 
 /// Tells one file from another, and one version of it from the next.
 package struct FileIdentity: Equatable {

@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxPlatform
+package import LockboxPlatform
 
 /// The system calls that Lockbox makes on files, one method each, so that a test can make any one of them fail.
 ///

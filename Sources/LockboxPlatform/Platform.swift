@@ -1,14 +1,14 @@
 // What every target is built on: the C library, and of Foundation only what is small.
 
 #if canImport(Darwin)
-    @_exported import Darwin
+    @_exported public import Darwin
 #elseif canImport(Glibc)
-    @_exported import Glibc
+    @_exported public import Glibc
 #elseif canImport(Musl)
-    @_exported import Musl
+    @_exported public import Musl
 #endif
 #if canImport(FoundationEssentials)
-    @_exported import FoundationEssentials
+    @_exported public import FoundationEssentials
 #else
-    @_exported import Foundation
+    @_exported public import Foundation
 #endif

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 /// One requirement of the `LockboxBackend` contract, as a check that a backend passes or not.
 ///

@@ -1,5 +1,5 @@
-import LockboxCore
-import LockboxPlatform
+public import LockboxCore
+public import LockboxPlatform
 
 /// A backend that fails on demand, so that an app can test what it does when its secrets cannot be had.
 ///

@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxSealed
+public import LockboxSealed
 
 /// One requirement of the `RecordStorage` contract, as a check that a storage passes or not.
 ///

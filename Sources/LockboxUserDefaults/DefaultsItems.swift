@@ -1,6 +1,6 @@
 import Foundation
 import LockboxCore
-import LockboxMigration
+package import LockboxMigration
 
 /// Entries of `UserDefaults`, as far as they are stored: what is registered, or was given to this process alone, could
 /// not be removed.

@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxMigration
+public import LockboxMigration
 
 extension MigrationSource {
     /// Entries of `UserDefaults`, whose values say their types; not those that are only registered.

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// A backend that forgets everything when it goes: for tests and previews.
 ///

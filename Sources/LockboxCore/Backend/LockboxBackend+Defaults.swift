@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// What is made of the five methods that a backend must have.
 extension LockboxBackend {

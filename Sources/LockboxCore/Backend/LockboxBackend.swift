@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// Where items are kept: the seam between ``Lockbox`` and what stores for it.
 ///

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 extension LockboxError: LocalizedError {
     /// Same as ``description``.

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// Foundation's JSON, set up so that what goes in comes out: dates exact to the last bit, NaN and infinities,
 /// single values at the top level.

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 // Values are encoded and decoded by the caller, so they need not be Sendable.
 extension Lockbox {

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// A keychain for every Swift program: archives Codable values under prefixed keys and gives them back.
 ///

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// How values become bytes. ``JSONValueCoder`` unless the app gives ``Lockbox`` another.
 ///

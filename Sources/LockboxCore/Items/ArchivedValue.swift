@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// A value's bytes and how they are to be read.
 ///

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// What is known of an item without opening its value.
 public struct ItemAttributes: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import LockboxPlatform
+public import LockboxPlatform
 
 /// An item as a backend receives it and gives it back whole: key, value and attributes.
 public struct StoredItem: Sendable, Hashable {

@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxPlatform
+package import LockboxPlatform
 
 /// A value as property lists, keyed archives and JSON know them. Its description never shows it.
 package enum PropertyValue: Sendable, Hashable {

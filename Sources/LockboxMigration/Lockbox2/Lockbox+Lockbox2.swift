@@ -1,5 +1,5 @@
-import LockboxCore
-import LockboxPlatform
+public import LockboxCore
+public import LockboxPlatform
 
 // Lockbox 2's methods, as Swift imports them from Objective-C, so that code which uses them goes on compiling. They store
 // and read Lockbox 2's bytes, marked as such in the item: ``ValueFormat/lockbox2``.

@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 
 extension LockState {
     /// Throws what writing an item of this class does.

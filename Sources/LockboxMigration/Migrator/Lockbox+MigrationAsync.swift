@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 extension Lockbox {
     /// Brings what an older version of the app, or another library, has stored into this lockbox, once.

@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 

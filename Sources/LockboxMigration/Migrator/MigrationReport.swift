@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 /// What ``Lockbox/migrate(_:dryRun:progress:)-method`` did, or would do.
 public struct MigrationReport: StoreReport {

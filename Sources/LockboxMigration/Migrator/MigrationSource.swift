@@ -1,5 +1,5 @@
-import LockboxCore
-import LockboxPlatform
+public import LockboxCore
+public import LockboxPlatform
 
 /// Where the items of a ``Migration`` are before it.
 ///

@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 import LockboxPlatform
 
 /// The items of a source, as they are when a migration begins.

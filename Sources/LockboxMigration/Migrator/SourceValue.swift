@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxPlatform
+package import LockboxPlatform
 
 /// A value as a source has it.
 package enum SourceValue: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 /// What ``SealedBackend/exportBackup(to:passphrase:prefix:strength:progress:)`` wrote.
 public struct ExportReport: StoreReport, Equatable, Codable {

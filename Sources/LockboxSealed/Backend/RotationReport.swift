@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 /// What ``SealedBackend/rotateKeys(progress:)`` did.
 public struct RotationReport: StoreReport, Equatable {

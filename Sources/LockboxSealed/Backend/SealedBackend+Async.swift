@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 // Closures that report progress run on another thread.
 extension SealedBackend {

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 extension SealedBackend {
     /// Which classes are open now.

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 
 extension SealedBackend {
     /// Gives every class a new key, seals every item anew, and drops the old keys: after a passcode or a device key may

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 
 extension SealedBackend: VerifiableBackend {

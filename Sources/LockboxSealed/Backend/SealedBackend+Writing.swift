@@ -1,5 +1,5 @@
-import LockboxCore
-import LockboxPlatform
+public import LockboxCore
+public import LockboxPlatform
 
 extension SealedBackend {
     /// See ``LockboxBackend/write(_:policy:)``.

@@ -1,6 +1,6 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
-import LockboxPlatform
+public import LockboxPlatform
 
 /// Seals items and keeps them in a ``RecordStorage``.
 ///

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxPlatform
 
 /// Where a ``SealedBackend`` keeps its records: named byte strings, sealed already, of which the storage understands
