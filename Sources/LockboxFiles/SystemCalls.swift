@@ -61,13 +61,7 @@ package struct SystemCalls: Sendable {
     }
 
     package func fsync(_ descriptor: CInt) -> Int {
-        perform(.fsync) {
-            #if canImport(Darwin)
-                // fsync on Darwin does not flush the drive's cache.
-                if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
-            #endif
-            return Int(LockboxPlatform.fsync(descriptor))
-        }
+        perform(.fsync) { Int(flushToDrive(descriptor)) }
     }
 
     @discardableResult

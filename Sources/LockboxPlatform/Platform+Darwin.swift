@@ -1,5 +1,7 @@
 #if canImport(Darwin)
-    import Darwin
+    // What every target is built on: the C library and Foundation.
+    @_exported public import Darwin
+    @_exported public import Foundation
 
     /// When the file's bytes were last changed.
     package func modificationTime(_ status: stat) -> timespec { status.st_mtimespec }
@@ -12,4 +14,12 @@
 
     /// For `pthread_create` to write to.
     package func noThread() -> pthread_t? { nil }
+
+    /// Writes a file's bytes to the drive. `fsync` alone leaves them in the drive's cache.
+    package func flushToDrive(_ descriptor: CInt) -> CInt {
+        fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
+    }
+
+    /// The identifier of the app's bundle.
+    package var bundleIdentifier: String? { Bundle.main.bundleIdentifier }
 #endif

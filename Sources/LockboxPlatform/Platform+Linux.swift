@@ -1,10 +1,13 @@
+// What every target is built on: the C library, and of Foundation only what is small.
 #if canImport(Glibc)
-    import Glibc
+    @_exported public import Glibc
 #elseif canImport(Musl)
-    import Musl
+    @_exported public import Musl
 #endif
 
 #if canImport(Glibc) || canImport(Musl)
+    @_exported public import FoundationEssentials
+
     /// When the file's bytes were last changed.
     package func modificationTime(_ status: stat) -> timespec { status.st_mtim }
 
@@ -17,4 +20,11 @@
 
     /// For `pthread_create` to write to.
     package func noThread() -> pthread_t { pthread_t() }
+
+    /// Writes a file's bytes to the drive.
+    package func flushToDrive(_ descriptor: CInt) -> CInt { fsync(descriptor) }
+
+    /// Nil: an executable has no bundle here, and an Info.plist that happens to lie beside it should not decide which items
+    /// a program sees.
+    package var bundleIdentifier: String? { nil }
 #endif

@@ -28,15 +28,6 @@ package struct DefaultsItems: SourceItems {
         defaults.synchronize()
     }
 
-    /// The name under which the standard defaults are stored.
-    private static var standardDomain: String {
-        #if canImport(Darwin)
-            Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
-        #else
-            "kCFPreferencesCurrentApplication"
-        #endif
-    }
-
     private var entries: [String: Any] { defaults.persistentDomain(forName: domain) ?? [:] }
 
     package func keys() -> [String] { entries.keys.sorted() }

@@ -231,12 +231,7 @@ extension Lockbox {
         }
     }
 
-    // Elsewhere than on Apple's systems an executable has no bundle, and an Info.plist that happens to lie
-    // beside it should not decide which items a program sees.
     private static var programIdentifier: String? {
-        #if canImport(Darwin)
-            if let identifier = Bundle.main.bundleIdentifier { return identifier }
-        #endif
-        return Environment["LOCKBOX_KEY_PREFIX"]
+        bundleIdentifier ?? Environment["LOCKBOX_KEY_PREFIX"]
     }
 }

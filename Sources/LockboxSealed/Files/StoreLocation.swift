@@ -11,16 +11,10 @@ enum StoreLocation {
         if let state = environment("STATE_DIRECTORY")?.split(separator: ":").first {
             return "\(state)/lockbox"
         }
-        #if canImport(Darwin)
-            return "\(home(environment))/Library/Application Support/lockbox"
-        #else
-            // The XDG specification says to ignore a relative path.
-            if let data = environment("XDG_DATA_HOME"), data.hasPrefix("/") { return "\(data)/lockbox" }
-            return "\(home(environment))/.local/share/lockbox"
-        #endif
+        return "\(userData(environment))/lockbox"
     }
 
-    private static func home(_ environment: (String) -> String?) -> String {
+    static func home(_ environment: (String) -> String?) -> String {
         environment("HOME") ?? FileManager.default.homeDirectoryForCurrentUser.path
     }
 }
