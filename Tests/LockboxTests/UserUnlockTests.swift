@@ -166,8 +166,10 @@ let hasKernelKeyring: Bool = {
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
     func aTimeLimitEndsIt() throws {
         defer { clear() }
+        let start = ContinuousClock.now
         #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .milliseconds(1)) == .user)
-        #expect(try readable(store.backend()) == all)
+        let found = try readable(store.backend())
+        #expect(found == all || start.duration(to: .now) > .seconds(1), "the kernel counts whole seconds")
         // Of the kernel, in whole seconds: nothing else can be waited for.
         let end = Date(timeIntervalSinceNow: 30)
         while try backend.lockState == .unlocked, Date() < end {}
