@@ -1,10 +1,12 @@
-/// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` does with an item that is there already, and is
-/// not the same as the backup's. One that has expired counts as absent.
+/// How an import, a copy or a move treats an item that already exists in the destination with a different value
+/// or attributes.
+///
+/// An expired item in the destination counts as absent.
 public enum ImportPolicy: String, Sendable, Hashable, Codable, CaseIterable {
-    /// Keeps the store's item.
+    /// Keep the existing item.
     case keep
-    /// Takes the backup's item.
+    /// Overwrite the existing item.
     case replace
-    /// Imports nothing at all: ``LockboxError/duplicateItem(key:)``.
+    /// Throw ``LockboxError/duplicateItem(key:)`` before any item is written.
     case fail
 }

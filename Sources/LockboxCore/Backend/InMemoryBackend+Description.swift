@@ -1,5 +1,5 @@
 extension InMemoryBackend: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Shows no items.
+    /// The type's name. Does not show any items.
     public var description: String { "InMemoryBackend" }
 
     /// Keeps `dump(_:)` from showing the items.

@@ -1,12 +1,13 @@
 public import LockboxPlatform
 
-/// A backend that forgets everything when it goes: for tests and previews.
+/// A backend that keeps items in memory, for tests and previews.
 ///
-/// It behaves as a new store without a passcode does, with nothing on disk and nothing encrypted.
+/// Behaves like a new store without a passcode. Nothing is written to disk or encrypted, and the items are gone
+/// when the instance is deallocated.
 public final class InMemoryBackend: LockableBackend {
     private struct Entry {
         let item: StoredItem
-        /// Never the same for two writes.
+        /// Different for every write.
         let revision: UInt64
     }
 
@@ -22,7 +23,7 @@ public final class InMemoryBackend: LockableBackend {
 
     private let state = Protected(State())
 
-    /// An empty backend.
+    /// Creates an empty backend.
     public init() {}
 
     /// Always ``LockState/noPasscode``.
@@ -56,7 +57,8 @@ public final class InMemoryBackend: LockableBackend {
         }
     }
 
-    /// See ``LockboxBackend/update(_:now:_:)``. `change` is called again if the item was changed meanwhile.
+    /// See ``LockboxBackend/update(_:now:_:)``. If another thread changes the item meanwhile, `change` is
+    /// called again.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         while true {
             let old = state.withLock { $0.entries[key] }

@@ -1,11 +1,11 @@
-/// Which of a store's classes can be read and written now.
+/// Which accessibility classes of a store can be read and written now.
 public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
-    /// The store has no passcode. Everything is open but `whenPasscodeSetThisDeviceOnly`, which does not exist.
+    /// The store has no passcode. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
     case noPasscode
-    /// There is a passcode, and this process has not had it yet: only the `always` classes are open.
+    /// The store has a passcode and has not been unlocked yet. Only the `always` classes are open.
     case beforeFirstUnlock
-    /// Everything is open.
+    /// All classes are open.
     case unlocked
-    /// Locked after it was unlocked: the `always` and the `afterFirstUnlock` classes are open.
+    /// The store was locked again after an unlock. The `always` and `afterFirstUnlock` classes are open.
     case locked
 }

@@ -1,10 +1,10 @@
-/// A backend that can say which of its classes are open.
+/// A backend that can tell which accessibility classes are open.
 ///
-/// Who plans many writes, as a migration does, asks before the first of them. Of any other backend it is known when an
-/// item is written.
+/// A migration checks this before it writes anything. With any other backend, a locked class is noticed only
+/// when an item is written.
 public protocol LockableBackend: LockboxBackend {
-    /// Which classes are open now.
+    /// The classes that are open now.
     ///
-    /// - Throws: ``LockboxError`` if that cannot be found out.
+    /// - Throws: ``LockboxError`` if the state cannot be read.
     var lockState: LockState { get throws }
 }

@@ -1,7 +1,7 @@
 extension LockboxBackend {
-    /// Copies items into another backend, with their attributes and classes.
+    /// Copies items to another backend, with their attributes and accessibility classes.
     ///
-    /// `progress` runs on another thread.
+    /// `progress` is called on another thread.
     @discardableResult
     public func copyItems(
         to other: any LockboxBackend,
@@ -14,9 +14,10 @@ extension LockboxBackend {
         }
     }
 
-    /// Moves items into another backend, with their attributes and classes. At no instant is an item in neither.
+    /// Moves items to another backend, with their attributes and accessibility classes. An item is never absent
+    /// from both.
     ///
-    /// `progress` runs on another thread.
+    /// `progress` is called on another thread.
     @discardableResult
     public func moveItems(
         to other: any LockboxBackend,

@@ -1,16 +1,17 @@
 extension LockboxBackend {
-    /// Copies items into another backend, with their attributes and classes.
+    /// Copies items to another backend, with their attributes and accessibility classes.
     ///
-    /// Run again, it passes over what is there exactly as it is here.
+    /// The copy can be repeated: items that are already identical in the destination are not written again.
     ///
     /// - Parameters:
-    ///   - other: Where to.
-    ///   - prefix: Only this prefix's items; nil, all.
-    ///   - existing: What is done with items that are there, not expired, and are others.
-    ///   - progress: Is called after each item.
-    /// - Returns: What became of each item.
-    /// - Throws: ``LockboxError/duplicateItem(key:)`` with the policy `fail`: nothing was written then. Whatever makes the items
-    ///   impossible to list. What concerns one item only is in the report.
+    ///   - other: The destination.
+    ///   - prefix: The key prefix whose items are copied. If `nil`, all items are.
+    ///   - existing: How to treat a different, unexpired item under the same key in the destination.
+    ///   - progress: Called after each item.
+    /// - Returns: The outcome for each item. An error that concerns a single item is reported here and does not
+    ///   end the copy.
+    /// - Throws: With the policy ``ImportPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
+    ///   written. Any error that prevents the items from being listed.
     @discardableResult
     public func copyItems(
         to other: any LockboxBackend,
@@ -25,13 +26,21 @@ extension LockboxBackend {
         )
     }
 
-    /// Moves items into another backend, with their attributes and classes. Each is removed here when it has been read back
-    /// from there, and only if it has not changed meanwhile: at no instant is it in neither.
+    /// Moves items to another backend, with their attributes and accessibility classes.
     ///
-    /// Interrupted, it can be run again. The parameters, and what it throws, are those of
-    /// ``copyItems(to:prefix:existing:progress:)``.
+    /// An item is removed from this backend only after it has been read back from the destination, and only if
+    /// it has not changed meanwhile. An item is never absent from both backends. An interrupted move can be
+    /// repeated.
     ///
-    /// - Returns: What became of each item. What was not transferred was not removed.
+    /// - Parameters:
+    ///   - other: The destination.
+    ///   - prefix: The key prefix whose items are moved. If `nil`, all items are.
+    ///   - existing: How to treat a different, unexpired item under the same key in the destination.
+    ///   - progress: Called after each item.
+    /// - Returns: The outcome for each item. Items that were not transferred stay in this backend.
+    /// - Throws: With the policy ``ImportPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
+    ///   written. ``LockboxError/invalidKey(reason:)`` if both backends are the same store. Any error that
+    ///   prevents the items from being listed.
     @discardableResult
     public func moveItems(
         to other: any LockboxBackend,

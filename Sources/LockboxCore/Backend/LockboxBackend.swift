@@ -1,126 +1,148 @@
 public import LockboxPlatform
 
-/// Where items are kept: the seam between ``Lockbox`` and what stores for it.
+/// Stores the items of a ``Lockbox``.
 ///
-/// A backend must have five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``, ``update(_:now:_:)``
-/// and ``remove(_:)``. All others have a default that is made of these, and that a backend may replace by something quicker.
-/// What a backend can do besides is a protocol of its own: ``LockableBackend``, ``VerifiableBackend``.
+/// A backend implements five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``,
+/// ``update(_:now:_:)`` and ``remove(_:)``. The others have default implementations, which a backend can
+/// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend`` and
+/// ``VerifiableBackend``.
 ///
-/// Keys, values and attributes arrive checked: see ``ItemKey``, ``ArchivedValue`` and ``ItemAttributes``. What a
-/// backend must do with them:
+/// Keys, values and attributes are already validated when they reach a backend: see ``ItemKey``,
+/// ``ArchivedValue`` and ``ItemAttributes``. A backend must meet these requirements:
 ///
-/// 1. **Absent is `nil`, and `nil` is absent.** A backend that cannot read an item, for whatever reason, throws.
-/// 2. **A write is all or nothing.** Once it has returned, every later read, also by another process if the
-///    backend is shared by processes, sees the new item. If it throws, the old item is still
-///    there; or the new one, if it was only the proof of its durability that failed.
+/// 1. **`nil` means absent, and nothing else.** If an item cannot be read, for whatever reason, the backend
+///    throws.
+/// 2. **A write is all or nothing.** After it has returned, every later read sees the new item, also in another
+///    process if processes share the backend. If it throws, the old item is unchanged. The exception is an
+///    error that only concerns durability, after which the new item may be stored.
 /// 3. **A read changes nothing**, whether it succeeds or fails.
-/// 4. **An item that is expired at `now` is absent.** If `now` is nil, expired items are found, too. The policy of a write goes
-///    by the new item's ``ItemAttributes/modified``. An expired item's data goes when it is overwritten or removed, or with
-///    ``removeExpired(prefix:now:)``, never by itself.
-/// 5. **Keys are equal as ``ItemKey`` says**, and prefixes are independent of each other.
-/// 6. **A replace keeps the item's ``ItemAttributes/created``** date, unless the item it replaces is absent or
-///    cannot be read.
-/// 7. **Removing what is not there succeeds.** What is damaged or locked can be removed.
-/// 8. **Any thread may call** at any time, and each call is atomic with regard to the others on the same key.
-/// 9. **Errors are ``LockboxError``s** where one fits.
+/// 4. **An item that has expired at `now` is absent.** If `now` is `nil`, expired items are found too. For the
+///    policy of a write, the current time is the new item's ``ItemAttributes/modified``. An expired item's data
+///    stays until the item is overwritten, removed, or deleted by ``removeExpired(prefix:now:)``.
+/// 5. **Keys are compared as ``ItemKey`` values**, and prefixes are independent of each other.
+/// 6. **Replacing an item keeps its ``ItemAttributes/created`` date**, unless the old item is absent or cannot
+///    be read.
+/// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed.
+/// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other.
+/// 9. **Errors are ``LockboxError`` values** where a case fits.
 ///
-/// `LockboxTesting` has a conformance suite that holds a backend to this, in a few lines of its author's tests.
+/// `LockboxTesting` contains a conformance suite that tests a backend against these requirements in a few
+/// lines.
 public protocol LockboxBackend: Sendable {
     // MARK: Required
 
-    /// Returns the whole item, value and attributes of one and the same write; or nil if it is absent at `now`.
+    /// Returns the value and the attributes of an item, both from the same write, or `nil` if the item is
+    /// absent.
     ///
     /// - Parameters:
-    ///   - key: Which item.
-    ///   - now: An item that is expired then is absent; nil, none is.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
-    ///   read.
+    ///   - key: The item's key.
+    ///   - now: The current time. An item that has expired by then counts as absent. If `nil`, expired items
+    ///     are found too.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked, or another ``LockboxError``
+    ///   if it cannot be read.
     func item(for key: ItemKey, now: Date?) throws -> StoredItem?
 
-    /// Returns the attributes of every item of `prefix` that is there at `now`.
+    /// Returns the attributes of every item with a prefix.
     ///
     /// - Parameters:
-    ///   - prefix: Whose items.
-    ///   - now: Items that are expired then are absent; nil, none is.
-    /// - Throws: ``LockboxError`` if those of one item cannot be read.
+    ///   - prefix: The key prefix.
+    ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
+    ///     included.
+    /// - Throws: ``LockboxError`` if the attributes of any item cannot be read.
     func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes]
 
-    /// Returns every prefix that has items, expired ones included. Not those that begin with a NUL: they are Lockbox's own.
+    /// Returns every prefix that has items, expired ones included.
     ///
-    /// - Throws: ``LockboxError`` if they cannot be read.
+    /// Prefixes that begin with a NUL are left out: they are reserved for Lockbox's own records.
+    ///
+    /// - Throws: ``LockboxError`` if the prefixes cannot be read.
     func prefixes() throws -> Set<String>
 
-    /// Replaces, removes or makes an item in one step that no other call on the key can come between.
+    /// Atomically creates, replaces or removes an item.
     ///
     /// - Parameters:
-    ///   - key: Which item.
-    ///   - now: An item that is expired then is absent; nil, none is.
-    ///   - change: Gets the item, or nil if it is absent, and returns what is to be there instead, nil for nothing, with
-    ///     its dates as they are to be. **It may be called again**, if another writer has come between, with what is there
-    ///     then; only what the last call returns is stored. It may use the backend for items of other prefixes, but not of
-    ///     this one. What it throws is rethrown, and the item does not change.
+    ///   - key: The item's key.
+    ///   - now: The current time. An item that has expired by then counts as absent. If `nil`, expired items
+    ///     are found too.
+    ///   - change: Receives the current item, or `nil` if it is absent, and returns the item to store, or `nil`
+    ///     to remove it. The dates of the returned item are stored as they are. **It may be called more than
+    ///     once**: if another writer changes the item meanwhile, it is called again with the new state, and
+    ///     only the last result is stored. It may use the backend for items with other prefixes, but not with
+    ///     this one. Errors that it throws are rethrown, and the item does not change.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked.
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws
 
-    /// Removes an item, if it is there.
+    /// Removes an item. Does nothing if it is absent.
     ///
-    /// - Parameter key: Which item. It may be locked, expired or damaged.
-    /// - Throws: ``LockboxError`` if it cannot be removed.
+    /// - Parameter key: The item's key. The item may be locked, expired or damaged.
+    /// - Throws: ``LockboxError`` if the item cannot be removed.
     func remove(_ key: ItemKey) throws
 
-    // MARK: With a default
+    // MARK: With a default implementation
 
-    /// Stores `item`. By default with ``update(_:now:_:)``, which cannot replace an item that cannot be read.
+    /// Stores an item.
+    ///
+    /// The default implementation calls ``update(_:now:_:)``, and so cannot replace an item that cannot be
+    /// read.
     ///
     /// - Parameters:
-    ///   - item: Key, value and attributes. Its ``ItemAttributes/modified`` is the date of the write.
-    ///   - policy: What to do if the key is taken, or is not.
-    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)`` as `policy` says;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
+    ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
+    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on
+    ///   `policy`; ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
     func write(_ item: StoredItem, policy: WritePolicy) throws
 
-    /// Returns the value alone; or nil if the item is absent at `now`. By default ``item(for:now:)``'s.
+    /// Returns the value of an item, or `nil` if the item is absent.
+    ///
+    /// The default implementation calls ``item(for:now:)``.
     ///
     /// - Parameters:
-    ///   - key: Which item.
-    ///   - now: An item that is expired then is absent; nil, none is.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked; another ``LockboxError`` if it cannot be
-    ///   read.
+    ///   - key: The item's key.
+    ///   - now: The current time. An item that has expired by then counts as absent. If `nil`, expired items
+    ///     are found too.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked, or another ``LockboxError``
+    ///   if it cannot be read.
     func value(for key: ItemKey, now: Date?) throws -> ArchivedValue?
 
-    /// Returns the attributes alone, also of an item that is locked; or nil if the item is absent at `now`. By default those
-    /// of ``item(for:now:)``, which a locked item does not give.
+    /// Returns the attributes of an item, even if it is locked, or `nil` if the item is absent.
+    ///
+    /// The default implementation calls ``item(for:now:)``, and so throws for a locked item.
     ///
     /// - Parameters:
-    ///   - key: Which item.
-    ///   - now: An item that is expired then is absent; nil, none is.
-    /// - Throws: ``LockboxError`` if they cannot be read.
+    ///   - key: The item's key.
+    ///   - now: The current time. An item that has expired by then counts as absent. If `nil`, expired items
+    ///     are found too.
+    /// - Throws: ``LockboxError`` if the attributes cannot be read.
     func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes?
 
-    /// Calls `body` with the attributes of every item of `prefix` that is there at `now`. By default with those of
-    /// ``attributes(prefix:now:)``, which are all in memory meanwhile.
+    /// Calls a closure with the attributes of every item with a prefix, in no particular order.
+    ///
+    /// The default implementation calls ``attributes(prefix:now:)``, which loads all attributes into memory.
     ///
     /// - Parameters:
-    ///   - prefix: Whose items.
-    ///   - now: Items that are expired then are absent; nil, none is.
-    ///   - body: Is called with one item after the other, in no order. It may use the backend. What it throws is rethrown.
-    /// - Throws: ``LockboxError`` if those of one item cannot be read.
+    ///   - prefix: The key prefix.
+    ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
+    ///     included.
+    ///   - body: Called with one item at a time. It may use the backend. Errors that it throws are rethrown.
+    /// - Throws: ``LockboxError`` if the attributes of any item cannot be read.
     func forEachItem(prefix: String, now: Date?, _ body: (ItemKey, ItemAttributes) throws -> Void) throws
 
-    /// Removes every item of `prefix`, expired and damaged ones too. By default one after the other, as
-    /// ``attributes(prefix:now:)`` names them.
+    /// Removes every item with a prefix, expired and damaged ones included.
     ///
-    /// - Parameter prefix: Whose items.
-    /// - Throws: ``LockboxError`` if not all could be removed.
+    /// The default implementation removes the items that ``attributes(prefix:now:)`` returns, one at a time.
+    ///
+    /// - Parameter prefix: The key prefix.
+    /// - Throws: ``LockboxError`` if some items could not be removed.
     func removeAll(prefix: String) throws
 
-    /// Removes the items of `prefix` that are expired at `now`, and returns how many those were. By default one after the
-    /// other.
+    /// Removes the expired items with a prefix, and returns their number.
+    ///
+    /// The default implementation removes one item at a time.
     ///
     /// - Parameters:
-    ///   - prefix: Whose items.
-    ///   - now: The date to go by.
-    /// - Throws: ``LockboxError`` if not all could be removed.
+    ///   - prefix: The key prefix.
+    ///   - now: The current time.
+    /// - Throws: ``LockboxError`` if some items could not be removed.
     @discardableResult
     func removeExpired(prefix: String, now: Date) throws -> Int
 }

@@ -1,32 +1,32 @@
-/// Something in a store that is not as it should be.
+/// A problem found in a store.
 public struct StoreFinding: Sendable, Hashable, Codable {
-    /// What kind of thing a finding is about.
+    /// The kind of a problem.
     public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
-        /// An item, the keybag or the device key that cannot be read.
+        /// An item, the keybag or the device key cannot be read.
         case damaged
-        /// Something that is not the store's, or is another store's.
+        /// A file or folder does not belong to the store, or belongs to another store.
         case foreign
-        /// What a writer that was killed has left. It goes when the store is next opened.
+        /// A killed writer left this behind. It is removed when the store is next opened.
         case leftOver
-        /// What others can use or change, or what is no plain file or folder.
+        /// Others can read or change a file or folder, or it is not a regular file or folder.
         case unsafePermissions
     }
 
-    /// What kind of thing it is.
+    /// The kind of problem.
     public let kind: Kind
 
     /// The record, the file, or the key of the item.
     public let location: String
 
-    /// What is wrong with it. Shows no value.
+    /// A description of the problem. Never contains a value.
     public let reason: String
 
-    /// A finding.
+    /// Creates a finding.
     ///
     /// - Parameters:
-    ///   - kind: What kind of thing it is.
+    ///   - kind: The kind of problem.
     ///   - location: The record, the file, or the key of the item.
-    ///   - reason: What is wrong with it. Must not show a value.
+    ///   - reason: A description of the problem. Must not contain a value.
     public init(kind: Kind, location: String, reason: String) {
         self.kind = kind
         self.location = location
@@ -35,7 +35,7 @@ public struct StoreFinding: Sendable, Hashable, Codable {
 }
 
 extension StoreFinding {
-    /// What an error says of a record.
+    /// The finding for an error thrown while a record was read.
     package init(_ error: LockboxError, _ location: String) {
         switch error {
         case .unsafePermissions(let path, let reason):

@@ -1,14 +1,16 @@
-/// How far a long call has come.
+/// The progress of a long call.
 public struct StoreProgress: Sendable, Hashable {
-    /// The items that are done.
+    /// The number of items processed so far.
     public let completed: Int
 
-    /// All items, as far as is known.
+    /// The number of all items, as far as is known.
     public let total: Int
 
+    /// Creates a progress value.
+    ///
     /// - Parameters:
-    ///   - completed: The items that are done.
-    ///   - total: All items, as far as is known.
+    ///   - completed: The number of items processed so far.
+    ///   - total: The number of all items, as far as is known.
     public init(completed: Int, total: Int) {
         self.completed = completed
         self.total = total

@@ -1,9 +1,9 @@
-/// What a call that goes through many items did: how many it dealt with, and what it could not deal with.
+/// The result of a call that processes many items.
 public protocol StoreReport: Sendable {
-    /// What could not be read, written or removed, and why.
+    /// The items and files that could not be processed, and why.
     var findings: [StoreFinding] { get }
 
-    /// Whether everything was done that was asked for.
+    /// Whether everything that was requested has been done.
     var isComplete: Bool { get }
 }
 

@@ -1,14 +1,14 @@
 import LockboxPlatform
 
-/// Items on their way from one backend to another.
+/// A copy or move of items from one backend to another.
 struct Transfer {
     let source: any LockboxBackend
     let destination: any LockboxBackend
     let policy: ImportPolicy
 
-    /// Expired items go along: they are not ours to drop.
+    /// Expired items are transferred too: dropping them is up to the caller.
     private let now: Date? = nil
-    /// In the destination an expired item is in nobody's way.
+    /// In the destination, an expired item counts as absent.
     private let today = Date()
 
     func run(_ prefix: String?, removing: Bool, _ progress: (StoreProgress) -> Void) throws -> TransferReport
@@ -26,9 +26,9 @@ struct Transfer {
         return report
     }
 
-    /// A store that is moved into itself would be empty afterwards.
+    /// A store that is moved into itself would end up empty.
     private func checkIsAnotherStore() throws {
-        // A name of its own: another process may be looking at the same time.
+        // A random key, because another process may run the same check at the same time.
         let name = String(UInt64.random(in: .min ... .max), radix: 16)
         let key = try ItemKey(storedPrefix: "\0transfer", key: name)
         let value = try ArchivedValue(
@@ -40,7 +40,8 @@ struct Transfer {
             value: value,
             accessibility: .alwaysThisDeviceOnly,
             modified: today,
-            // One that a killed move leaves goes with the next, long after any that is still looked for.
+            // If the process is killed, the next transfer removes the probe. By then no check can still be
+            // looking for it.
             expires: today + 86_400
         )
         try destination.removeExpired(prefix: key.prefix, now: today)
@@ -56,7 +57,7 @@ struct Transfer {
     }
 
     private func transfer(_ key: ItemKey, _ removing: Bool, _ report: inout TransferReport) throws {
-        // Nil: it was removed since it was listed.
+        // Nil if the item was removed after it was listed.
         guard let item = try source.item(for: key, now: now) else { return }
         guard try destination.item(for: key, now: now) == item || put(item) else {
             report.kept.append(key)
@@ -65,7 +66,7 @@ struct Transfer {
         guard try destination.item(for: key, now: now) == item else {
             throw LockboxError.corrupt(
                 record: "the item for the key \(String(reflecting: key.key))",
-                reason: "the other backend does not give it back as it was written"
+                reason: "the other backend returned it changed"
             )
         }
         if removing {
@@ -73,7 +74,7 @@ struct Transfer {
                 if let current, current != item {
                     throw LockboxError.corrupt(
                         record: "the item for the key \(String(reflecting: key.key))",
-                        reason: "it was changed while it was moved, and is in both backends now"
+                        reason: "it was changed during the move and is now in both backends"
                     )
                 }
                 return nil
@@ -82,7 +83,7 @@ struct Transfer {
         report.transferred.append(key)
     }
 
-    /// False if the other backend has another item, and it is to be kept.
+    /// Returns false if the destination has a different item, which the policy keeps.
     private func put(_ item: StoredItem) throws -> Bool {
         var isKept = false
         try destination.update(item.key, now: today) { old in

@@ -1,13 +1,13 @@
-/// What ``LockboxBackend/copyItems(to:prefix:existing:progress:)`` or
-/// ``LockboxBackend/moveItems(to:prefix:existing:progress:)`` did.
+/// The result of ``LockboxBackend/copyItems(to:prefix:existing:progress:)`` or
+/// ``LockboxBackend/moveItems(to:prefix:existing:progress:)``.
 public struct TransferReport: StoreReport {
-    /// The items that are in the other backend now, because of this call or of an earlier one.
+    /// The items that are now in the destination, written by this call or an earlier one.
     public internal(set) var transferred: [ItemKey] = []
 
-    /// The items for which the other backend has another, which was kept. They are where they were.
+    /// The items that were not transferred, because the destination keeps a different item under the same key.
     public internal(set) var kept: [ItemKey] = []
 
-    /// The items that could not be read, written or removed, and why. They are where they were.
+    /// The items that could not be read, written or removed, and why. They stay in the source.
     public internal(set) var failed: [ItemKey: any Error] = [:]
 
     /// The items that could not be read, written or removed.
@@ -15,7 +15,7 @@ public struct TransferReport: StoreReport {
         failed.sorted { $0.key.key < $1.key.key }.map { key, error in
             let location = "the item for the key \(String(reflecting: key.key))"
             if let error = error as? LockboxError { return StoreFinding(error, location) }
-            // Of a backend of the app's own: its text may show a value.
+            // An error of the app's own backend may quote a value, so only its type is shown.
             return StoreFinding(kind: .damaged, location: location, reason: "\(type(of: error))")
         }
     }

@@ -1,9 +1,10 @@
-/// A backend that can state what is wrong with what it stores.
+/// A backend that can check its own contents.
 public protocol VerifiableBackend: LockboxBackend {
-    /// Looks at everything that is stored, and changes nothing.
+    /// Checks everything that is stored. Changes nothing.
     ///
-    /// - Parameter progress: Is called after each record.
-    /// - Returns: How many items are whole, and whatever is not as it should be.
-    /// - Throws: ``LockboxError`` if the store cannot be read at all. What is wrong with its contents is in the report.
+    /// - Parameter progress: Called after each record.
+    /// - Returns: The number of intact items, and all problems found.
+    /// - Throws: ``LockboxError`` if the store cannot be read at all. Problems with its contents are in the
+    ///   report.
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport
 }

@@ -1,20 +1,20 @@
-/// What ``VerifiableBackend/verify(progress:)`` found.
+/// The result of ``VerifiableBackend/verify(progress:)``.
 public struct VerifyReport: StoreReport, Hashable, Codable {
-    /// How many items are whole.
+    /// The number of intact items.
     public var intact: Int
 
-    /// How many of those are locked, so that only their names and attributes were looked at.
+    /// The number of intact items that are locked. Only their names and attributes were checked.
     public var locked: Int
 
-    /// Everything else.
+    /// All problems found.
     public var findings: [StoreFinding]
 
-    /// A report of a backend.
+    /// Creates a report.
     ///
     /// - Parameters:
-    ///   - intact: How many items are whole.
-    ///   - locked: How many of those are locked.
-    ///   - findings: Everything else.
+    ///   - intact: The number of intact items.
+    ///   - locked: The number of intact items that are locked.
+    ///   - findings: All problems found.
     public init(intact: Int = 0, locked: Int = 0, findings: [StoreFinding] = []) {
         self.intact = intact
         self.locked = locked

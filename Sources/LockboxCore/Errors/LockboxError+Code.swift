@@ -1,12 +1,12 @@
 extension LockboxError {
-    /// Which case of ``LockboxError`` an error is, without its payload.
+    /// The case of a ``LockboxError``, without its payload.
     ///
-    /// Not an enum, so that later versions can add codes.
+    /// This is a struct rather than an enum so that later versions can add codes.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         /// The name of the case.
         public let rawValue: String
 
-        /// A code with this name, known or not.
+        /// Creates a code from its name, known or not.
         ///
         /// - Parameter rawValue: The name of the case.
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -108,7 +108,7 @@ extension LockboxError {
         public static let notSupported = Code(rawValue: "notSupported")
     }
 
-    /// Which case this is.
+    /// The case of this error.
     public var code: Code {
         switch self {
         case .itemNotFound: .itemNotFound

@@ -1,7 +1,7 @@
 import LockboxPlatform
 
 extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What went wrong and what to do, in a sentence or two. Never contains a value.
+    /// Says what went wrong and what to do about it. Never contains a value.
     public var description: String {
         switch self {
         case .itemNotFound(let key):
@@ -84,7 +84,8 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
     private static let repair =
         "Restore it from a backup. If it is an item, you can also remove or overwrite it."
 
-    /// Same as ``description``, so that no way of printing an error shows what its `underlying` error may quote.
+    /// Same as ``description``, because the default would print the `underlying` error, which may quote a
+    /// value.
     public var debugDescription: String { description }
 
     /// Keeps `dump(_:)` from showing the `underlying` error.

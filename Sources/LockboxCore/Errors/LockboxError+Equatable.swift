@@ -1,5 +1,6 @@
 extension LockboxError: Equatable {
-    /// Whether both have the same code and the same payload. The `underlying` errors are not compared.
+    /// Returns whether two errors have the same code and the same payload. The `underlying` errors are not
+    /// compared.
     ///
     /// - Parameters:
     ///   - left: An error.
@@ -8,7 +9,7 @@ extension LockboxError: Equatable {
         left.code == right.code && left.payload == right.payload
     }
 
-    /// Everything but the `underlying` error, in order.
+    /// The associated values, in order, except for the `underlying` error.
     private var payload: [AnyHashable] {
         switch self {
         case .missingKeyPrefix, .passcodeNotSet, .passcodeAlreadySet, .wrongPasscode, .userCanceled: []

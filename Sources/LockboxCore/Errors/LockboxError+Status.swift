@@ -4,13 +4,14 @@ extension LockboxError: LocalizedError {
     /// Same as ``description``.
     public var errorDescription: String? { description }
 
-    /// The domain of the `NSError` this becomes. As `CustomNSError` would give it, which is in full Foundation only.
+    /// The domain of the `NSError` that this error is bridged to. Implemented directly, because `CustomNSError`
+    /// needs full Foundation.
     public var _domain: String { "LockboxError" }
 
-    /// The code of the `NSError` this becomes: ``osStatus``.
+    /// The code of the `NSError` that this error is bridged to: ``osStatus``.
     public var _code: Int { Int(osStatus) }
 
-    /// The nearest Keychain result code, for code that used to check those.
+    /// The closest Keychain result code, for code that compares `OSStatus` values.
     public var osStatus: Int32 {
         switch self {
         case .itemNotFound: -25300  // errSecItemNotFound

@@ -1,7 +1,7 @@
-/// Why a call failed.
+/// An error thrown by a store or a backend.
 ///
-/// A reading call returns `nil` if there is no such item, and for no other reason; every other reason is one of these
-/// errors. The store is then as it was before the call, unless the case says otherwise.
+/// A call that reads returns `nil` only if there is no such item. In every other case it throws one of these
+/// errors. Unless a case says otherwise, the store is unchanged.
 ///
 /// ```swift
 /// do {
@@ -14,8 +14,8 @@
 /// To compare errors without their payload, as in a test or a log, use ``code-swift.property``. Minor versions may add
 /// cases, so a `switch` over an error needs an `@unknown default`.
 ///
-/// Descriptions name keys, records and paths, and never contain a value. An `underlying` error comes from the encoder or
-/// decoder and may quote the value: match on it, but do not log it.
+/// Descriptions contain keys, records and paths, but never a value. An `underlying` error comes from the
+/// encoder or decoder and may quote the value: match on it, but do not log it.
 #if hasAttribute(nonexhaustive)
     @nonexhaustive
 #endif
@@ -28,7 +28,7 @@ public enum LockboxError: Error {
     /// A write with ``WritePolicy/addOnly`` found an item.
     case duplicateItem(key: String)
 
-    /// The item's class is locked. The item exists; unlock the store and try again.
+    /// The item exists, but its class is locked. Unlock the store and try again.
     case interactionNotAllowed(Accessibility)
 
     /// There is no bundle identifier, and no key prefix was configured.
@@ -40,7 +40,7 @@ public enum LockboxError: Error {
     /// A date or a text cannot be stored as an attribute.
     case invalidAttribute(name: String, reason: String)
 
-    /// The encoded value is larger than an item can be.
+    /// The encoded value is larger than the limit.
     case valueTooLarge(size: Int, limit: Int)
 
     /// The value's encoder threw an error, or produced something that cannot be decoded again.
@@ -49,18 +49,19 @@ public enum LockboxError: Error {
     /// The stored value is not of the requested type. The item is unchanged.
     case decodingFailed(key: String, type: String, underlying: any Error)
 
-    /// The stored value has another format than the requested type or the coder. The item is unchanged.
+    /// The stored value's format is not the one that the requested type or the coder uses. The item is
+    /// unchanged.
     case typeMismatch(key: String, stored: ValueFormat, type: String)
 
     // MARK: Passcodes and keys
 
-    /// The store has no passcode, which this class, or this call, needs.
+    /// The store has no passcode, but the accessibility class or the call needs one.
     case passcodeNotSet
 
     /// The store already has a passcode.
     case passcodeAlreadySet
 
-    /// The passcode is not the store's.
+    /// The passcode is wrong.
     case wrongPasscode
 
     /// The passcode's source failed or returned an invalid passcode.
@@ -77,7 +78,8 @@ public enum LockboxError: Error {
 
     // MARK: Records
 
-    /// The keybag or the device key of a store that has items is missing. The items cannot be read without it.
+    /// The keybag or the device key is missing from a store that has items. The items cannot be read without
+    /// it.
     case missing(record: String)
 
     /// A record is malformed: cut short, too long, or not a record at all.
@@ -90,7 +92,7 @@ public enum LockboxError: Error {
     /// format or the suite. This version of Lockbox never rewrites the record.
     case unsupportedVersion(record: String, version: Int)
 
-    /// A record is older than one that was seen before. An attacker, or a restored backup, has put back an old state
+    /// A record is older than one seen before. An attacker or a restored backup has brought back an old state
     /// of the store.
     case rolledBack(record: String, reason: String)
 
@@ -99,19 +101,19 @@ public enum LockboxError: Error {
 
     // MARK: Storage
 
-    /// Others could read or change a file or folder of the store, or it is not a regular file or folder.
+    /// Others could read or change a file or folder, or it is not a regular file or folder.
     case unsafePermissions(path: String, reason: String)
 
-    /// A system call failed. `errno` is its code.
+    /// A system call failed with the error code `errno`.
     ///
-    /// If the operation is `fsync` on a folder, the change was made but may not survive a power cut. If it is `unlink`,
-    /// some of several items may have been removed. Otherwise nothing changed.
+    /// If the operation is `fsync` on a folder, the change was made but may not survive a power cut. If it is
+    /// `unlink`, some of several items may have been removed. Otherwise nothing has changed.
     case storageFailure(operation: String, path: String, errno: Int32)
 
     /// The backend's server or service cannot be reached. Nothing changed.
     case notReachable(endpoint: String, reason: String)
 
-    /// The backend or its server denies this program or user the access. Nothing changed.
+    /// The backend or its server denied access to this program or user. Nothing changed.
     case accessDenied(endpoint: String, reason: String)
 
     /// The user dismissed the prompt that the backend showed. Nothing changed.
@@ -120,9 +122,9 @@ public enum LockboxError: Error {
     /// Another writer changed the record at the same time. This call changed nothing; read the item and try again.
     case conflict(record: String)
 
-    /// The connection failed while the change was made: it may or may not take effect, perhaps later.
+    /// The connection failed during the change. The change may or may not take effect, perhaps later.
     case outcomeUnknown(record: String, reason: String)
 
-    /// The backend cannot do this. Nothing changed.
+    /// The backend does not support the operation. Nothing changed.
     case notSupported(operation: String)
 }

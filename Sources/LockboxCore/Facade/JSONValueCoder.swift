@@ -1,21 +1,23 @@
 public import LockboxPlatform
 
-/// Foundation's JSON, set up so that what goes in comes out: dates exact to the last bit, NaN and infinities,
-/// single values at the top level.
+/// Encodes values with Foundation's JSON coders, without loss.
 ///
-/// The JSON decides which types can be read as which others: an `Int` reads as a `Double`, a `URL` as a
-/// `String`.
+/// Dates keep every bit, NaN and infinities are allowed, and so are single values at the top level.
+///
+/// JSON determines which types can be read as which others: an `Int` can be read as a `Double`, and a `URL` as
+/// a `String`.
 public struct JSONValueCoder: ValueCoder {
     /// ``ValueFormat/json``.
     public let format = ValueFormat.json
 
-    /// The coder that ``Lockbox`` uses by default.
+    /// Creates the coder that ``Lockbox`` uses by default.
     public init() {}
 
-    /// The value as JSON.
+    /// Returns a value encoded as JSON.
     ///
-    /// - Parameter value: Anything that JSON can hold; infinities and NaN become texts.
-    /// - Throws: `EncodingError`, also for 512 levels of nesting and more, which Foundation would not read again.
+    /// - Parameter value: The value to encode. NaN and infinities become strings.
+    /// - Throws: `EncodingError` if the value cannot be encoded, or is nested 512 levels deep or more, which
+    ///   Foundation cannot decode.
     public func encode<Value: Encodable>(_ value: Value) throws -> Data {
         let encoder = JSONEncoder()
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
@@ -26,10 +28,10 @@ public struct JSONValueCoder: ValueCoder {
         return try encoder.encode(value)
     }
 
-    /// The value of such JSON.
+    /// Returns the value decoded from JSON.
     ///
     /// - Parameters:
-    ///   - type: What the JSON is to be read as. Members that it does not know are ignored.
+    ///   - type: The type to decode. JSON members that it does not know are ignored.
     ///   - data: JSON in UTF-8.
     /// - Throws: `DecodingError`.
     public func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
@@ -42,7 +44,7 @@ public struct JSONValueCoder: ValueCoder {
         return try decoder.decode(type, from: data)
     }
 
-    // Long enough that no string is archived by chance that would read as a number.
+    // Long enough that no archived string is mistaken for a number.
     private static let infinity = "lockbox.float.+infinity"
     private static let negativeInfinity = "lockbox.float.-infinity"
     private static let nan = "lockbox.float.nan"

@@ -1,8 +1,8 @@
 public import LockboxPlatform
 
-// Values are encoded and decoded by the caller, so they need not be Sendable.
+// Values are encoded and decoded on the caller's thread, so they need not be Sendable.
 extension Lockbox {
-    /// Stores `value`, in place of what the key held before; `nil` removes the item.
+    /// Stores a value, replacing the key's previous one. `nil` removes the item.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -28,7 +28,7 @@ extension Lockbox {
         }
     }
 
-    /// Returns the value of `key`, or nil if there is no such item.
+    /// Returns the value for a key, or `nil` if there is no such item.
     public func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -37,49 +37,50 @@ extension Lockbox {
         return try archived.map { try unarchive(type, $0, key) }
     }
 
-    /// Removes the item, if there is one; also one that is locked or damaged.
+    /// Removes an item, even if it is locked or damaged. Does nothing if it does not exist.
     public func removeObject(forKey key: String) async throws {
         try await offPool { try removeObject(forKey: key) }
     }
 
-    /// Returns whether there is such an item, without opening its value.
+    /// Returns whether an item exists. Does not open its value.
     public func containsObject(forKey key: String) async throws -> Bool {
         try await offPool { try containsObject(forKey: key) }
     }
 
-    /// Returns what is known of the item besides its value, or nil if there is no such item.
+    /// Returns an item's attributes, or `nil` if there is no such item. Does not open its value.
     public func attributes(forKey key: String) async throws -> ItemAttributes? {
         try await offPool { try attributes(forKey: key) }
     }
 
-    /// Moves the item to another class. At no instant is it absent, or under both.
+    /// Moves an item to another accessibility class, atomically.
     public func setAccessibility(_ accessibility: Accessibility, forKey key: String) async throws {
         try await offPool { try setAccessibility(accessibility, forKey: key) }
     }
 
-    /// Returns the keys of this prefix, in no order.
+    /// Returns the keys of all items with this prefix, in no particular order.
     public func allKeys() async throws -> Set<String> {
         try await offPool { try allKeys() }
     }
 
-    /// Returns the attributes of every item of this prefix, by key.
+    /// Returns the attributes of all items with this prefix, by key.
     public func allAttributes() async throws -> [String: ItemAttributes] {
         try await offPool { try allAttributes() }
     }
 
-    /// Hands the key and the attributes of every item of this prefix to `body`, which runs on another thread.
+    /// Calls a closure, on another thread, with the key and the attributes of every item with this prefix.
     public func forEachItem(
         _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
     ) async throws {
         try await offPool { try forEachItem(body) }
     }
 
-    /// Removes every item of this prefix, and of no other; also those that are locked, damaged or expired.
+    /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not
+    /// affected.
     public func removeAllObjects() async throws {
         try await offPool { try removeAllObjects() }
     }
 
-    /// Removes the items of this prefix that have expired, and returns how many those were.
+    /// Removes the expired items with this prefix, and returns their number.
     @discardableResult
     public func removeExpired() async throws -> Int {
         try await offPool { try removeExpired() }

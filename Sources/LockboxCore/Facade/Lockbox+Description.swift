@@ -4,7 +4,7 @@ extension Lockbox: CustomStringConvertible, CustomReflectable {
         "Lockbox(keyPrefix: \(String(reflecting: keyPrefix)), backend: \(type(of: backend)))"
     }
 
-    /// Keeps `dump(_:)` from walking into the backend, the coder and the clock.
+    /// Keeps `dump(_:)` from showing the backend, the coder and the clock.
     public var customMirror: Mirror {
         Mirror(self, children: ["keyPrefix": keyPrefix, "backend": "\(type(of: backend))"])
     }

@@ -1,9 +1,9 @@
 extension Lockbox: Equatable {
-    /// Whether both give access to the same items: they have the same key prefix and the same backend. Coders and clocks
-    /// are not compared.
+    /// Returns whether two lockboxes give access to the same items: whether their key prefixes and backends are
+    /// equal. Coders and clocks are not compared.
     ///
-    /// Two backends are the same if they are the same instance of a class, or if they are equal values of an `Equatable`
-    /// type. On a backend of any other type only copies of one lockbox are equal.
+    /// Two backends are equal if they are the same instance of a class, or equal values of an `Equatable` type.
+    /// With a backend of any other type, only copies of the same lockbox are equal.
     ///
     /// - Parameters:
     ///   - left: A lockbox.
@@ -18,7 +18,7 @@ extension Lockbox: Equatable {
         return original === right.original || left.backend.isEqual(to: right.backend)
     }
 
-    /// Shared by the copies of one lockbox.
+    /// Identifies the copies of one lockbox.
     final class Original: Sendable {}
 }
 

@@ -1,6 +1,6 @@
 public import LockboxPlatform
 
-/// A keychain for every Swift program: archives Codable values under prefixed keys and gives them back.
+/// A keychain for every Swift program: archives Codable values under namespaced keys.
 ///
 /// ```swift
 /// let lockbox = try Lockbox(keyPrefix: "com.example.app")
@@ -8,41 +8,42 @@ public import LockboxPlatform
 /// let session = try lockbox.unarchiveObject(Session.self, forKey: "session")
 /// ```
 ///
-/// Every method exists as a static one too, on the process-wide ``default``. A `Lockbox` is a small value: make
-/// as many as there are prefixes, and share the backend.
+/// Every method also exists as a static method, which uses the process-wide ``default``. A `Lockbox` is a small
+/// value: create one for each prefix, and share the backend.
 ///
-/// Every method throws ``LockboxError``, and whatever else a backend of the app's own throws. These any call on the
-/// encrypted store can throw, and the methods below name only what comes on top:
+/// Every method throws ``LockboxError``, and any other error that an app's own backend throws. The methods list
+/// only their specific errors. On the encrypted store, every method can also throw:
 ///
-/// - ``LockboxError/invalidKey(reason:)`` for a key that ``ItemKey`` refuses;
-/// - ``LockboxError/storageFailure(operation:path:errno:)`` if a system call failed;
+/// - ``LockboxError/invalidKey(reason:)`` if the key is empty or too long;
+/// - ``LockboxError/storageFailure(operation:path:errno:)`` if a system call fails;
 /// - ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` or
-///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item that has to be read cannot be opened;
-/// - ``LockboxError/missing(record:)`` if the keybag or the device key is gone;
-/// - ``LockboxError/deviceKeyMismatch(path:)``, ``LockboxError/invalidDeviceKey(source:reason:)`` and
-///   ``LockboxError/unsafePermissions(path:reason:)``.
+///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item cannot be opened;
+/// - ``LockboxError/missing(record:)`` if the keybag or the device key is missing;
+/// - ``LockboxError/deviceKeyMismatch(path:)`` or ``LockboxError/invalidDeviceKey(source:reason:)`` if the
+///   device key cannot be used;
+/// - ``LockboxError/unsafePermissions(path:reason:)`` if others could read or change the store.
 public struct Lockbox: Sendable {
-    /// The namespace of this program's keys; by default its bundle identifier.
+    /// The namespace of this program's keys. By default, its bundle identifier.
     public let keyPrefix: String
 
-    /// Where the items are.
+    /// Stores the items.
     public let backend: any LockboxBackend
 
-    /// Tells lockboxes apart whose backend is neither an object nor `Equatable`.
+    /// Identifies copies of this lockbox if the backend is neither a class instance nor `Equatable`.
     let original: Original?
     let coder: any ValueCoder
     package let now: @Sendable () -> Date
 
-    /// A lockbox for one prefix. Nothing is read or written yet.
+    /// Creates a lockbox for a key prefix. Reads and writes nothing.
     ///
     /// - Parameters:
-    ///   - keyPrefix: If nil, the bundle identifier on Apple's systems, else the environment's
-    ///     `LOCKBOX_KEY_PREFIX`.
-    ///   - backend: Where the items are.
-    ///   - coder: How values other than `Data` become bytes.
-    ///   - now: The clock that expiry and dates go by.
-    /// - Throws: ``LockboxError/missingKeyPrefix``, or ``LockboxError/invalidKey(reason:)`` for a prefix that
-    ///   ``ItemKey`` refuses.
+    ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
+    ///     the environment variable `LOCKBOX_KEY_PREFIX`.
+    ///   - backend: Stores the items.
+    ///   - coder: Encodes and decodes all values except `Data`.
+    ///   - now: Returns the current time, for dates and expiry.
+    /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
+    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
     public init(
         keyPrefix: String? = nil,
         backend: any LockboxBackend,
@@ -58,23 +59,25 @@ public struct Lockbox: Sendable {
         self.now = now
     }
 
-    // MARK: The two verbs
+    // MARK: Storing and reading
 
-    /// Stores `value`, in place of what the key held before.
+    /// Stores a value, replacing the key's previous one.
+    ///
+    /// If the call throws one of the errors listed below, the previous item is unchanged.
     ///
     /// - Parameters:
-    ///   - value: `nil` removes the item, whatever the policy.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - value: The value to store. `nil` removes the item, whatever the policy.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - accessibility: When the value can be read.
-    ///   - expires: From then on the item reads as absent. `nil`: never.
+    ///   - expires: When the item expires. From then on it reads as absent. If `nil`, it never expires.
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
-    ///   - policy: What to do if the key is taken, or is not.
-    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, as the policy says;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if this class, or the class of the item that is there, is locked;
-    ///   ``LockboxError/passcodeNotSet`` if the class needs a passcode;
+    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the
+    ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is
+    ///   locked; ``LockboxError/passcodeNotSet`` if the class needs a passcode;
     ///   ``LockboxError/encodingFailed(key:underlying:)``; ``LockboxError/valueTooLarge(size:limit:)`` over
-    ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``. The item is then as it was before.
+    ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -97,15 +100,15 @@ public struct Lockbox: Sendable {
         try backend.write(item, policy: policy)
     }
 
-    /// The value of `key`, or nil if there is no such item.
+    /// Returns the value for a key.
     ///
     /// - Parameters:
-    ///   - type: The type that was archived; may be left out where it can be inferred.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    /// - Returns: The value; nil if there is no such item, or if it has expired.
+    ///   - type: The type that was archived. Can be omitted if it can be inferred.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    /// - Returns: The value, or `nil` if there is no such item or it has expired.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked;
-    ///   ``LockboxError/decodingFailed(key:type:underlying:)`` or ``LockboxError/typeMismatch(key:stored:type:)`` if the item
-    ///   holds another type. The item stays as it is.
+    ///   ``LockboxError/decodingFailed(key:type:underlying:)`` or
+    ///   ``LockboxError/typeMismatch(key:stored:type:)`` if the item holds another type. The item is unchanged.
     public func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -115,85 +118,91 @@ public struct Lockbox: Sendable {
 
     // MARK: One item
 
-    /// Removes the item, if there is one; also one that is locked or damaged.
+    /// Removes an item, even if it is locked or damaged. Does nothing if it does not exist.
     ///
-    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
-    /// - Throws: ``LockboxError``. The item may then be there still.
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    /// - Throws: ``LockboxError``. The item may still exist.
     public func removeObject(forKey key: String) throws {
         try backend.remove(itemKey(key))
     }
 
-    /// Whether there is such an item. Does not open its value.
+    /// Returns whether an item exists. Does not open its value.
     ///
-    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
-    /// - Returns: true also for an item that is locked; false for one that has expired.
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    /// - Returns: `true` if the item exists, even if it is locked; `false` if it does not exist or has expired.
     /// - Throws: ``LockboxError``, also if the item is damaged.
     public func containsObject(forKey key: String) throws -> Bool {
         try attributes(forKey: key) != nil
     }
 
-    /// What is known of the item besides its value, or nil if there is no such item.
+    /// Returns an item's attributes. Does not open its value.
     ///
-    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
-    /// - Returns: The attributes, also of an item that is locked; nil for one that has expired.
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    /// - Returns: The attributes, even if the item is locked, or `nil` if there is no such item or it has
+    ///   expired.
     /// - Throws: ``LockboxError``, also if the item is damaged.
     public func attributes(forKey key: String) throws -> ItemAttributes? {
         try backend.attributes(for: itemKey(key), now: now())
     }
 
-    /// Moves the item to another class. At no instant is it absent, or under both.
+    /// Moves an item to another accessibility class, atomically.
     ///
     /// - Parameters:
-    ///   - accessibility: The class that it is to have.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
+    ///   - accessibility: The new class.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if one of the two classes is locked; ``LockboxError/passcodeNotSet`` if the
-    ///   new one needs a passcode. The item stays as it is.
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the old or the new class is locked;
+    ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode. The item is unchanged.
     public func setAccessibility(_ accessibility: Accessibility, forKey key: String) throws {
         try backend.setAccessibility(accessibility, for: itemKey(key), now: now())
     }
 
-    // MARK: All items of this prefix
+    // MARK: All items with this prefix
 
-    /// The keys of this prefix, in no order.
+    /// Returns the keys of all items with this prefix, in no particular order.
     ///
-    /// - Returns: The keys of the items that have not expired, locked ones too.
-    /// - Throws: ``LockboxError``, also if one of the items is damaged.
+    /// - Returns: The keys of all items that have not expired, locked ones included.
+    /// - Throws: ``LockboxError``, also if an item is damaged.
     public func allKeys() throws -> Set<String> {
         Set(try backend.attributes(prefix: keyPrefix, now: now()).keys.map(\.key))
     }
 
-    /// The attributes of every item of this prefix, by key.
+    /// Returns the attributes of all items with this prefix, by key.
     ///
-    /// - Returns: Those of the items that have not expired, locked ones too.
-    /// - Throws: ``LockboxError``, also if one of the items is damaged.
+    /// - Returns: The attributes of all items that have not expired, locked ones included.
+    /// - Throws: ``LockboxError``, also if an item is damaged.
     public func allAttributes() throws -> [String: ItemAttributes] {
         let all = try backend.attributes(prefix: keyPrefix, now: now())
         return Dictionary(all.map { ($0.key.key, $0.value) }) { first, _ in first }
     }
 
-    /// Hands the key and the attributes of every item of this prefix to `body`. For prefixes with very many items: what
-    /// `allAttributes()` returns takes some 470 MB for a million of them, this some 120 MB while it runs.
+    /// Calls a closure with the key and the attributes of every item with this prefix.
     ///
-    /// - Parameter body: Is called with one item after the other, in no order: items that have not expired, locked ones too. It
-    ///   may use this instance. What it throws is thrown on, and ends the list.
-    /// - Throws: ``LockboxError``, also if one of the items is damaged.
+    /// Needs less memory than `allAttributes()`: for a million items some 120 MB while it runs, instead of some
+    /// 470 MB.
+    ///
+    /// - Parameter body: Called with one item at a time, in no particular order. Expired items are left out,
+    ///   locked ones included. It may use this lockbox. If it throws, the iteration ends and the error is
+    ///   rethrown.
+    /// - Throws: ``LockboxError``, also if an item is damaged.
     public func forEachItem(_ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void) throws {
         try backend.forEachItem(prefix: keyPrefix, now: now()) { try body($0.key, $1) }
     }
 
-    /// Removes every item of this prefix, and of no other; also those that are locked, damaged or expired.
+    /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not
+    /// affected.
     ///
-    /// - Throws: ``LockboxError``. Some of the items may then have been removed.
+    /// - Throws: ``LockboxError``. Some of the items may have been removed.
     public func removeAllObjects() throws {
         try backend.removeAll(prefix: keyPrefix)
     }
 
-    /// Removes the items of this prefix that have expired, which read as absent already. Damaged ones stay: when they
-    /// expire is not known.
+    /// Removes the expired items with this prefix, which already read as absent.
     ///
-    /// - Returns: How many those were.
-    /// - Throws: ``LockboxError``. Some of the items may then have been removed.
+    /// Damaged items are kept, because their expiry is not known.
+    ///
+    /// - Returns: The number of items removed.
+    /// - Throws: ``LockboxError``. Some of the items may have been removed.
     @discardableResult
     public func removeExpired() throws -> Int {
         try backend.removeExpired(prefix: keyPrefix, now: now())

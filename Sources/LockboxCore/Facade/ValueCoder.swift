@@ -1,24 +1,29 @@
 public import LockboxPlatform
 
-/// How values become bytes. ``JSONValueCoder`` unless the app gives ``Lockbox`` another.
+/// Encodes values as bytes and decodes them. ``Lockbox`` uses ``JSONValueCoder`` unless the app supplies
+/// another coder.
 ///
-/// A top-level `Data` never passes through a coder: it is stored as it is.
+/// A top-level `Data` value is stored as it is, without a coder.
 public protocol ValueCoder: Sendable {
-    /// What the coder writes: stored with every item, and compared before ``decode(_:from:)`` is called, so that
-    /// a coder never sees bytes that another one wrote. An app's own coder takes a number from 128 on.
+    /// The format that this coder writes.
+    ///
+    /// It is stored with every item and compared before ``decode(_:from:)`` is called, so a coder never sees
+    /// bytes that another coder wrote. An app's own coder uses a number from 128 to 255.
     var format: ValueFormat { get }
 
-    /// The bytes of a value.
+    /// Returns the encoded bytes of a value.
     ///
-    /// - Parameter value: What is to be archived.
-    /// - Throws: Any error. It becomes the `underlying` one of ``LockboxError/encodingFailed(key:underlying:)``.
+    /// - Parameter value: The value to encode.
+    /// - Throws: Any error. It becomes the `underlying` error of
+    ///   ``LockboxError/encodingFailed(key:underlying:)``.
     func encode<Value: Encodable>(_ value: Value) throws -> Data
 
-    /// The value of bytes that ``encode(_:)`` made.
+    /// Returns the value decoded from bytes that ``encode(_:)`` returned.
     ///
     /// - Parameters:
-    ///   - type: The type that is asked for, which need not be the one that was archived.
-    ///   - data: The bytes.
-    /// - Throws: Any error. It becomes the `underlying` one of ``LockboxError/decodingFailed(key:type:underlying:)``.
+    ///   - type: The requested type, which may differ from the archived one.
+    ///   - data: The encoded bytes.
+    /// - Throws: Any error. It becomes the `underlying` error of
+    ///   ``LockboxError/decodingFailed(key:type:underlying:)``.
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value
 }

@@ -1,24 +1,24 @@
 public import LockboxPlatform
 
-/// A value's bytes and how they are to be read.
+/// An encoded value and its format.
 ///
-/// Its description never shows the bytes.
+/// Descriptions never show the bytes.
 public struct ArchivedValue: Sendable, Hashable {
-    /// The largest value: 16 MiB.
+    /// The maximum size of a value: 16 MiB.
     public static let maximumSize = 16 * 1024 * 1024
 
     /// The encoded value.
     public let data: Data
 
-    /// What ``data`` is an encoding of.
+    /// The format of ``data``.
     public let format: ValueFormat
 
-    /// A value for a backend to store.
+    /// Creates a value for a backend to store.
     ///
     /// - Parameters:
     ///   - data: The encoded value.
-    ///   - format: What `data` is an encoding of.
-    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` over ``maximumSize``.
+    ///   - format: The format of `data`.
+    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if `data` is larger than ``maximumSize``.
     public init(data: Data, format: ValueFormat) throws(LockboxError) {
         guard data.count <= Self.maximumSize else {
             throw LockboxError.valueTooLarge(size: data.count, limit: Self.maximumSize)
@@ -32,7 +32,7 @@ extension ArchivedValue: CustomStringConvertible, CustomDebugStringConvertible, 
     /// The size and the format, not the bytes.
     public var description: String { "ArchivedValue(\(data.count) bytes, \(format))" }
 
-    /// As ``description``.
+    /// Same as ``description``.
     public var debugDescription: String { description }
 
     /// Keeps `dump(_:)` from showing the bytes.

@@ -1,47 +1,49 @@
 public import LockboxPlatform
 
-/// What is known of an item without opening its value.
+/// An item's metadata, which can be read without opening its value.
 public struct ItemAttributes: Sendable, Hashable {
-    /// The longest label, and the longest comment, in bytes of UTF-8.
+    /// The maximum length of a label, and of a comment, in bytes of UTF-8.
     public static let maximumTextLength = 4096
 
     /// When the value can be read.
     public let accessibility: Accessibility
 
-    /// When the item was first archived. A replace keeps it.
+    /// When the item was first archived. Replacing the value keeps this date.
     public let created: Date
 
     /// When the item was last archived or changed.
     public let modified: Date
 
-    /// From this instant on the item reads as absent. `nil`: never.
+    /// When the item expires. From this instant on it reads as absent. If `nil`, it never expires.
     public let expires: Date?
 
-    /// A short text for people, as Keychain's label. Sealed with the device key only, so not for secrets.
+    /// A short text for people, like a label in the Keychain. Not for secrets: it is encrypted with the device
+    /// key only.
     public let label: String?
 
-    /// A longer text for people, as Keychain's comment. Sealed with the device key only, so not for secrets.
+    /// A longer text for people, like a comment in the Keychain. Not for secrets: it is encrypted with the
+    /// device key only.
     public let comment: String?
 
-    /// The length of the archived value in bytes, before sealing and padding.
+    /// The length of the archived value in bytes, before encryption and padding.
     public let size: Int
 
-    /// How the value's bytes are to be read.
+    /// The format of the archived value.
     public let format: ValueFormat
 
-    /// Attributes of an item.
+    /// Creates the attributes of an item.
     ///
     /// - Parameters:
     ///   - accessibility: When the value can be read.
     ///   - created: When the item was first archived.
-    ///   - modified: When it was last archived or changed.
-    ///   - expires: From then on it reads as absent. `nil`: never.
-    ///   - label: At most ``maximumTextLength`` bytes of UTF-8.
-    ///   - comment: At most ``maximumTextLength`` bytes of UTF-8.
+    ///   - modified: When the item was last archived or changed.
+    ///   - expires: When the item expires. If `nil`, it never expires.
+    ///   - label: A short text for people, at most ``maximumTextLength`` bytes of UTF-8.
+    ///   - comment: A longer text for people, at most ``maximumTextLength`` bytes of UTF-8.
     ///   - size: The length of the archived value in bytes.
-    ///   - format: How the value's bytes are to be read.
-    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` for a text over ``maximumTextLength`` or a
-    ///   date that is not a finite number of seconds.
+    ///   - format: The format of the archived value.
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a text is longer than
+    ///   ``maximumTextLength``, or a date is not finite.
     public init(
         accessibility: Accessibility,
         created: Date,
@@ -74,15 +76,15 @@ public struct ItemAttributes: Sendable, Hashable {
         self.format = format
     }
 
-    /// Whether the item reads as absent at `now`: from ``expires`` on, that instant included.
+    /// Returns whether the item has expired: whether ``expires`` is at or before `now`.
     ///
-    /// - Parameter now: The date to go by. Nil: never expired.
+    /// - Parameter now: The current time. If `nil`, the result is `false`.
     public func isExpired(at now: Date?) -> Bool {
         guard let now, let expires else { return false }
         return expires <= now
     }
 
-    /// The same attributes but for those given.
+    /// Returns the attributes with the given ones replaced.
     package func changing(accessibility: Accessibility? = nil, created: Date? = nil, modified: Date? = nil)
         throws(LockboxError)
         -> Self

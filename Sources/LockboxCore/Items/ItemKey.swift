@@ -1,24 +1,25 @@
-/// The identity of an item: a key prefix and a key, kept apart.
+/// Identifies an item by a key prefix and a key.
 ///
-/// The two are never joined, so prefix `a.b` with key `c` is not prefix `a` with key `b.c`. Both are compared
-/// as Swift compares strings: canonically equivalent Unicode is one key.
+/// The two parts are never joined: prefix `a.b` with key `c` differs from prefix `a` with key `b.c`. Both are
+/// compared like Swift strings, so canonically equivalent Unicode strings are equal.
 public struct ItemKey: Sendable, Hashable {
-    /// The longest prefix, and the longest key, in bytes of UTF-8 after canonical composition.
+    /// The maximum length of a prefix, and of a key, in bytes of UTF-8, before and after normalization to form
+    /// C.
     public static let maximumLength = 4096
 
-    /// The app's part: its bundle identifier, or a name that several programs share on purpose.
+    /// The namespace: an app's bundle identifier, or a name that several programs share.
     public let prefix: String
 
-    /// The item's name below the prefix.
+    /// The item's name within the prefix.
     public let key: String
 
-    /// Both parts, checked.
+    /// Creates an item key.
     ///
     /// - Parameters:
-    ///   - prefix: The app's part.
-    ///   - key: The item's name below the prefix.
-    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than
-    ///   ``maximumLength``, or if the prefix begins with a NUL: such prefixes are for Lockbox's own records.
+    ///   - prefix: The namespace.
+    ///   - key: The item's name within the prefix.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than ``maximumLength``,
+    ///   or if the prefix begins with a NUL. Such prefixes are reserved for Lockbox's own records.
     public init(prefix: String, key: String) throws(LockboxError) {
         try Self.checkPrefix(prefix)
         try Self.check(key, "key")
@@ -26,7 +27,7 @@ public struct ItemKey: Sendable, Hashable {
         self.key = key
     }
 
-    /// Of a record that is there, whoever wrote it.
+    /// Creates the key of a stored record, which may have a reserved prefix.
     package init(storedPrefix prefix: String, key: String) throws(LockboxError) {
         try Self.check(prefix, "key prefix")
         try Self.check(key, "key")
@@ -55,11 +56,11 @@ public struct ItemKey: Sendable, Hashable {
 }
 
 extension ItemKey: Codable {
-    /// Decodes a prefix and a key, and checks them as ``init(prefix:key:)`` does.
+    /// Decodes a prefix and a key, and validates them like ``init(prefix:key:)``.
     ///
-    /// - Parameter decoder: Where they come from.
-    /// - Throws: `DecodingError.dataCorrupted`, with the ``LockboxError`` as its underlying error, for a prefix or key that is
-    ///   not valid.
+    /// - Parameter decoder: The decoder to read from.
+    /// - Throws: `DecodingError.dataCorrupted` if the prefix or the key is invalid, with the ``LockboxError``
+    ///   as its underlying error.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let prefix = try container.decode(String.self, forKey: .prefix)
@@ -73,7 +74,7 @@ extension ItemKey: Codable {
 }
 
 extension String {
-    /// Unicode normalization form C: the one spelling of all strings that Swift holds equal.
+    /// The string in Unicode normalization form C, in which canonically equivalent strings have the same bytes.
     package var canonical: String {
         isASCII ? self : String(decoding: _nfcCodeUnits, as: UTF8.self)
     }

@@ -1,25 +1,27 @@
 public import LockboxPlatform
 
-/// An item as a backend receives it and gives it back whole: key, value and attributes.
+/// A complete item: key, value and attributes.
 public struct StoredItem: Sendable, Hashable {
-    /// Prefix and key.
+    /// The prefix and the key.
     public let key: ItemKey
 
-    /// The value's bytes and format.
+    /// The encoded value and its format.
     public let value: ArchivedValue
 
-    /// Everything else. Its size and format are the value's.
+    /// The metadata. ``ItemAttributes/size`` and ``ItemAttributes/format`` are those of ``value``.
     public let attributes: ItemAttributes
 
-    /// An item to be written.
+    /// Creates an item to store.
     ///
     /// - Parameters:
-    ///   - key: Prefix and key.
-    ///   - value: The value's bytes and format.
+    ///   - key: The prefix and the key.
+    ///   - value: The encoded value and its format.
     ///   - accessibility: When the value can be read.
-    ///   - created: `modified` if nil. A backend keeps the older `created` of an item that it replaces.
-    ///   - modified: The date of the write, which its policy goes by too.
-    ///   - expires: From then on the item reads as absent. `nil`: never.
+    ///   - created: When the item was first archived. If `nil`, `modified`. When a backend replaces an item, it
+    ///     keeps the old item's date.
+    ///   - modified: The date of the write. The write's policy uses it to decide whether an existing item has
+    ///     expired.
+    ///   - expires: When the item expires. If `nil`, it never expires.
     ///   - label: A short text for people.
     ///   - comment: A longer text for people.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; see ``ItemAttributes``.
@@ -49,7 +51,7 @@ public struct StoredItem: Sendable, Hashable {
         )
     }
 
-    /// For attributes that belong to `value` already.
+    /// Creates an item from attributes that already match `value`.
     package init(key: ItemKey, value: ArchivedValue, checked attributes: ItemAttributes) {
         self.key = key
         self.value = value

@@ -1,25 +1,25 @@
-/// How an archived value's bytes are to be read. Stored, sealed, with every item.
+/// The format of an archived value. Stored, encrypted, with every item.
 ///
-/// Lockbox keeps the numbers 0 to 127 for itself; an app's own ``ValueCoder`` takes one from 128 on.
+/// The numbers 0 to 127 are reserved for Lockbox. An app's own ``ValueCoder`` uses a number from 128 to 255.
 public struct ValueFormat: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    /// The number that is stored.
+    /// The stored number.
     public let rawValue: UInt8
 
-    /// Any format, known or not.
+    /// Creates a format from its number, known or not.
     ///
-    /// - Parameter rawValue: 0 to 127 are Lockbox's; an app's own are from 128 on.
+    /// - Parameter rawValue: 0 to 127 are reserved for Lockbox; 128 to 255 are for apps.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The bytes themselves: a top-level `Data`.
+    /// The value's bytes as they are, for a top-level `Data`.
     public static let data = ValueFormat(rawValue: 1)
 
-    /// JSON, as ``JSONValueCoder`` writes it.
+    /// JSON, as written by ``JSONValueCoder``.
     public static let json = ValueFormat(rawValue: 2)
 
-    /// What Lockbox 2 wrote: text, whose type only the reader knows.
+    /// Text written by Lockbox 2. It does not say which type it encodes; the reader must know.
     public static let lockbox2 = ValueFormat(rawValue: 3)
 
-    /// The format's name, or its number.
+    /// The format's name, or its number if it is unknown.
     public var description: String {
         switch self {
         case .data: "data"

@@ -1,21 +1,21 @@
-/// What a write does when its key is taken, or is not.
+/// Whether a write may overwrite an existing item or create a new one.
 ///
 /// An expired item counts as absent.
 public enum WritePolicy: String, Sendable, Hashable, Codable, CaseIterable {
-    /// Store the value either way. The default.
+    /// Stores the value in either case. The default.
     case replace
 
-    /// Store only if there is no such item; otherwise ``LockboxError/duplicateItem(key:)``. This is
-    /// `SecItemAdd`.
+    /// Stores the value only if the item does not exist, like `SecItemAdd`. Otherwise throws
+    /// ``LockboxError/duplicateItem(key:)``.
     case addOnly
 
-    /// Store only over an item that exists; otherwise ``LockboxError/itemNotFound(key:)``. This is
-    /// `SecItemUpdate`.
+    /// Stores the value only if the item exists, like `SecItemUpdate`. Otherwise throws
+    /// ``LockboxError/itemNotFound(key:)``.
     case updateOnly
 }
 
 extension WritePolicy {
-    /// Throws if a write under this policy must not go on.
+    /// Throws if the policy forbids the write.
     package func check(key: String, exists: Bool) throws(LockboxError) {
         switch (self, exists) {
         case (.addOnly, true): throw LockboxError.duplicateItem(key: key)

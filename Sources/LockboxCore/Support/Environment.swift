@@ -1,6 +1,6 @@
 import LockboxPlatform
 
-/// The process's environment variables. An empty one counts as unset.
+/// The process's environment variables. Empty variables count as unset.
 package enum Environment {
     package static subscript(name: String) -> String? {
         getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }

@@ -1,11 +1,11 @@
 import LockboxPlatform
 
-/// A mutex of POSIX. Foundation's locks are not in FoundationEssentials.
+/// A POSIX mutex. FoundationEssentials has no locks.
 package final class Lock: @unchecked Sendable {
-    // Unchecked, as the pointer is never changed, and what it points to is made to be used by many threads.
+    // Unchecked: the pointer never changes, and a mutex is made to be shared by threads.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
-    /// - Parameter isRecursive: Whether the thread that has it may take it again.
+    /// - Parameter isRecursive: Whether the thread that holds the lock may take it again.
     package init(isRecursive: Bool = false) {
         var attributes = pthread_mutexattr_t()
         pthread_mutexattr_init(&attributes)

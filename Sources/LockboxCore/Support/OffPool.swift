@@ -1,7 +1,7 @@
 import Dispatch
 
-/// Runs `work`, which may wait for a disk, a network or Argon2id, on a thread of its own instead of one of the cooperative
-/// pool, and returns what it returns. It is not cancelled with the task.
+/// Runs blocking `work` (disk, network, Argon2id) on a thread outside the cooperative pool, and returns its
+/// result. Cancelling the task does not stop it.
 package func offPool<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result
 {
     try await withCheckedThrowingContinuation { continuation in

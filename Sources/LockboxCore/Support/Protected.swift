@@ -1,9 +1,9 @@
-/// A value behind a lock.
+/// A value protected by a lock.
 ///
-/// Not `Synchronization.Mutex`: on Linux ThreadSanitizer does not see that one, and would report races in every app
-/// that uses Lockbox.
+/// Not `Synchronization.Mutex`, because ThreadSanitizer on Linux does not recognize it and would report races
+/// in every app that uses Lockbox.
 package final class Protected<Value: Sendable>: @unchecked Sendable {
-    // Unchecked, as the value is touched under the lock only.
+    // Unchecked: the value is accessed only while the lock is held.
     private let lock = Lock()
     private var value: Value
 

@@ -1,8 +1,9 @@
 import LockboxPlatform
 
-/// Runs `body` on a thread of its own, which may wait as long as it takes.
+/// Runs `body` on a thread of its own, which may block.
 ///
-/// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the process may have no more threads.
+/// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the process cannot create another
+///   thread.
 package func detachThread(_ body: @escaping @Sendable () -> Void) throws(LockboxError) {
     final class Body: Sendable {
         let run: @Sendable () -> Void
