@@ -4,15 +4,16 @@ public import LockboxPlatform
 import LockboxSealed
 
 extension Lockbox {
-    /// A lockbox for one prefix, in this user's store, ``SealedBackend/default``. Nothing is read or written yet.
+    /// Creates a lockbox for a key prefix in the user's store, ``SealedBackend/default``. Reads and writes
+    /// nothing.
     ///
     /// - Parameters:
-    ///   - keyPrefix: If nil, the bundle identifier on Apple's systems, else the environment's
-    ///     `LOCKBOX_KEY_PREFIX`.
-    ///   - coder: How values other than `Data` become bytes.
-    ///   - now: The clock that expiry and dates go by.
-    /// - Throws: ``LockboxError/missingKeyPrefix``, or ``LockboxError/invalidKey(reason:)`` for a prefix that
-    ///   ``ItemKey`` refuses.
+    ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
+    ///     the environment variable `LOCKBOX_KEY_PREFIX`.
+    ///   - coder: Encodes and decodes all values except `Data`.
+    ///   - now: Returns the current time, for dates and expiry.
+    /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
+    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
     public init(
         keyPrefix: String? = nil,
         coder: any ValueCoder = JSONValueCoder(),
@@ -23,8 +24,8 @@ extension Lockbox {
 
     private static let configured = Protected<Lockbox?>(nil)
 
-    /// The lockbox that the static methods use: the one given to ``configure(keyPrefix:backend:coder:now:)``, or
-    /// else `Lockbox()`.
+    /// The lockbox that the static methods use: the one set with ``configure(keyPrefix:backend:coder:now:)``,
+    /// otherwise `Lockbox()`.
     ///
     /// - Throws: ``LockboxError/missingKeyPrefix`` if it was not configured and there is neither a bundle
     ///   identifier nor `LOCKBOX_KEY_PREFIX`.
@@ -39,15 +40,16 @@ extension Lockbox {
         }
     }
 
-    /// Sets the ``default``. To be called at the start of the program, before any static method; the last call
-    /// counts.
+    /// Sets the ``default`` lockbox. Call it at the start of the program, before any static method. If it is
+    /// called again, the last call counts.
     ///
     /// - Parameters:
-    ///   - keyPrefix: If nil, the bundle identifier on Apple's systems, else the environment's `LOCKBOX_KEY_PREFIX`.
-    ///   - backend: If nil, this user's store, ``SealedBackend/default``.
-    ///   - coder: How values other than `Data` become bytes.
-    ///   - now: The clock that expiry and dates go by.
-    /// - Throws: As ``init(keyPrefix:backend:coder:now:)``. The ``default`` is then as it was.
+    ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
+    ///     the environment variable `LOCKBOX_KEY_PREFIX`.
+    ///   - backend: Stores the items. If `nil`, the user's store, ``SealedBackend/default``.
+    ///   - coder: Encodes and decodes all values except `Data`.
+    ///   - now: Returns the current time, for dates and expiry.
+    /// - Throws: The errors of ``init(keyPrefix:backend:coder:now:)``. The ``default`` is then unchanged.
     public static func configure(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
@@ -63,9 +65,11 @@ extension Lockbox {
         configured.withLock { $0 = lockbox }
     }
 
-    /// ``archiveObject(_:forKey:accessibility:expires:label:comment:policy:)-(Value?,_,_,_,_,_,_)`` on the ``default``.
+    /// Stores a value in the ``default`` lockbox, replacing the key's previous one. `nil` removes the item.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// See ``archiveObject(_:forKey:accessibility:expires:label:comment:policy:)-(Value?,_,_,_,_,_,_)``.
+    ///
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -86,9 +90,9 @@ extension Lockbox {
         )
     }
 
-    /// The value of `key` in the ``default``, or nil if there is no such item.
+    /// Returns the value for a key in the ``default`` lockbox, or `nil` if there is no such item.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -96,67 +100,67 @@ extension Lockbox {
         try `default`.unarchiveObject(type, forKey: key)
     }
 
-    /// Removes an item of the ``default``, if there is one.
+    /// Removes an item of the ``default`` lockbox. Does nothing if it does not exist.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func removeObject(forKey key: String) throws {
         try `default`.removeObject(forKey: key)
     }
 
-    /// Whether the ``default`` has such an item.
+    /// Returns whether an item exists in the ``default`` lockbox. Does not open its value.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func containsObject(forKey key: String) throws -> Bool {
         try `default`.containsObject(forKey: key)
     }
 
-    /// What is known of an item of the ``default`` besides its value, or nil if there is no such item.
+    /// Returns the attributes of an item of the ``default`` lockbox, or `nil` if there is no such item.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func attributes(forKey key: String) throws -> ItemAttributes? {
         try `default`.attributes(forKey: key)
     }
 
-    /// Moves an item of the ``default`` to another class.
+    /// Moves an item of the ``default`` lockbox to another accessibility class, atomically.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func setAccessibility(_ accessibility: Accessibility, forKey key: String) throws {
         try `default`.setAccessibility(accessibility, forKey: key)
     }
 
-    /// The keys of the ``default``, in no order.
+    /// Returns the keys of all items of the ``default`` lockbox, in no particular order.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func allKeys() throws -> Set<String> {
         try `default`.allKeys()
     }
 
-    /// The attributes of every item of the ``default``, by key.
+    /// Returns the attributes of all items of the ``default`` lockbox, by key.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func allAttributes() throws -> [String: ItemAttributes] {
         try `default`.allAttributes()
     }
 
-    /// Hands the key and the attributes of every item of the ``default`` to `body`.
+    /// Calls a closure with the key and the attributes of every item of the ``default`` lockbox.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func forEachItem(_ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void)
         throws
     {
         try `default`.forEachItem(body)
     }
 
-    /// Removes every item of the ``default``'s prefix, and of no other.
+    /// Removes all items with the prefix of the ``default`` lockbox. Other prefixes are not affected.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     public static func removeAllObjects() throws {
         try `default`.removeAllObjects()
     }
 
-    /// Removes the items of the ``default`` that have expired, and returns how many those were.
+    /// Removes the expired items of the ``default`` lockbox, and returns their number.
     ///
-    /// - Throws: As the instance method, and as ``default``.
+    /// - Throws: The errors of the instance method and of ``default``.
     @discardableResult
     public static func removeExpired() throws -> Int {
         try `default`.removeExpired()

@@ -2,9 +2,10 @@ public import LockboxCore
 import LockboxMigration
 public import LockboxPlatform
 
-// The same on the `default`.
+// Lockbox 2's methods on the `default` lockbox.
 extension Lockbox {
-    /// Stores Lockbox 2's form of `value` in the ``default``; nil removes the item. False if that failed.
+    /// Stores a string in the ``default`` lockbox in Lockbox 2's format. `nil` removes the item. Returns
+    /// whether it succeeded.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public static func setString(
@@ -15,11 +16,12 @@ extension Lockbox {
         (try? `default`)?.setString(value, forKey: key, accessibility: accessibility) ?? false
     }
 
-    /// The text of a key of the ``default``. Nil if it is absent, locked, or anything else.
+    /// Returns a string from the ``default`` lockbox, or `nil` if it is absent, locked or unreadable.
     @available(*, deprecated, message: "Use unarchiveObject(String.self, forKey:), and migrate(_:) once.")
     public static func string(forKey key: String) -> String? { (try? `default`)?.string(forKey: key) }
 
-    /// Stores Lockbox 2's form of `value` in the ``default``; nil and an empty array remove the item. False if that failed.
+    /// Stores an array in the ``default`` lockbox in Lockbox 2's format. `nil` or an empty array removes the
+    /// item. Returns whether it succeeded.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public static func setArray(
@@ -30,11 +32,13 @@ extension Lockbox {
         (try? `default`)?.setArray(value, forKey: key, accessibility: accessibility) ?? false
     }
 
-    /// The texts of a key of the ``default``. Nil if it is absent, locked, or anything else.
+    /// Returns an array of strings from the ``default`` lockbox, or `nil` if it is absent, locked or
+    /// unreadable.
     @available(*, deprecated, message: "Use unarchiveObject([String].self, forKey:), and migrate(_:) once.")
     public static func array(forKey key: String) -> [String]? { (try? `default`)?.array(forKey: key) }
 
-    /// Stores Lockbox 2's form of `value` in the ``default``; nil and an empty set remove the item. False if that failed.
+    /// Stores a set in the ``default`` lockbox in Lockbox 2's format. `nil` or an empty set removes the item.
+    /// Returns whether it succeeded.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public static func setSet(
@@ -45,7 +49,7 @@ extension Lockbox {
         (try? `default`)?.setSet(value, forKey: key, accessibility: accessibility) ?? false
     }
 
-    /// The texts of a key of the ``default``. Nil if it is absent, locked, or anything else.
+    /// Returns a set of strings from the ``default`` lockbox, or `nil` if it is absent, locked or unreadable.
     @available(
         *,
         deprecated,
@@ -53,8 +57,8 @@ extension Lockbox {
     )
     public static func set(forKey key: String) -> Set<String>? { (try? `default`)?.set(forKey: key) }
 
-    /// Stores Lockbox 2's form of `value` in the ``default``; nil and an empty dictionary remove the item. False if that
-    /// failed.
+    /// Stores a dictionary in the ``default`` lockbox in Lockbox 2's format. `nil` or an empty dictionary
+    /// removes the item. Returns whether it succeeded.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public static func setDictionary(
@@ -65,7 +69,7 @@ extension Lockbox {
         (try? `default`)?.setDictionary(value, forKey: key, accessibility: accessibility) ?? false
     }
 
-    /// The texts of a key of the ``default``. Nil if it is absent, locked, or anything else.
+    /// Returns a dictionary from the ``default`` lockbox, or `nil` if it is absent, locked or unreadable.
     @available(
         *,
         deprecated,
@@ -75,7 +79,8 @@ extension Lockbox {
         (try? `default`)?.dictionary(forKey: key)
     }
 
-    /// Stores Lockbox 2's form of `value` in the ``default``; nil removes the item. False if that failed.
+    /// Stores a date in the ``default`` lockbox in Lockbox 2's format. `nil` removes the item. Returns whether
+    /// it succeeded.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public static func setDate(
@@ -86,7 +91,7 @@ extension Lockbox {
         (try? `default`)?.setDate(value, forKey: key, accessibility: accessibility) ?? false
     }
 
-    /// The date of a key of the ``default``. Nil if it is absent, locked, or anything else.
+    /// Returns a date from the ``default`` lockbox, or `nil` if it is absent, locked or unreadable.
     @available(*, deprecated, message: "Use unarchiveObject(Date.self, forKey:), and migrate(_:) once.")
     public static func date(forKey key: String) -> Date? { (try? `default`)?.date(forKey: key) }
 }

@@ -2,7 +2,8 @@ import LockboxCore
 import LockboxMigration
 
 extension Lockbox {
-    /// ``migrate(_:dryRun:progress:)-method`` on the ``default``.
+    /// Migrates items from an older version of the app, or from another library, into the ``default`` lockbox.
+    /// See ``migrate(_:dryRun:progress:)-method``.
     @discardableResult
     public static func migrate(
         _ migration: Migration,
@@ -12,9 +13,9 @@ extension Lockbox {
         try `default`.migrate(migration, dryRun: dryRun, progress: progress)
     }
 
-    /// Brings what an older version of the app, or another library, has stored into the ``default``, once.
+    /// Migrates items from an older version of the app, or from another library, into the ``default`` lockbox.
     ///
-    /// `progress` runs on another thread.
+    /// `progress` is called on another thread.
     @discardableResult
     public static func migrate(
         _ migration: Migration,
