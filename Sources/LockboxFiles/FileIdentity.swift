@@ -11,7 +11,7 @@ package struct FileIdentity: Equatable {
         inode = Int64(truncatingIfNeeded: status.st_ino)
     }
 
-    package static let plainFile = "a plain file"
+    package static let plainFile = "a regular file"
 
     /// Nil if there is nothing of that name.
     package static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String? {

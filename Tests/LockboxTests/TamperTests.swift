@@ -200,7 +200,7 @@ import Lockbox
                 }
                 let expected: RecordError? =
                     switch index {
-                    case 0..<4: .malformed("it does not begin as such a record does")
+                    case 0..<4: .malformed("it does not begin with the expected bytes")
                     case 4: .unsupportedVersion(Int(bytes[4]))
                     case 5: .unsupportedVersion(Int(bytes[5]))
                     case 6, 7: .malformed("its header is not well-formed")

@@ -81,10 +81,10 @@ struct FileItems: SourceItems {
     private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws {
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
-                "it is \(FileIdentity.kind(status)), not a plain file"
+                "it is \(FileIdentity.kind(status)), not a regular file"
             } else if status.st_nlink > 1 {
                 // Under its other names, what is to be moved would stay.
-                "it has \(status.st_nlink) names; remove the others"
+                "it has \(status.st_nlink) hard links; remove the others"
             } else if has_access_control_list(file) != 0 {
                 // Without it others might read the new file.
                 "it has an access control list, which its replacement would not have; remove it"
@@ -106,7 +106,7 @@ struct FileItems: SourceItems {
         -> [UInt8]
     {
         guard size <= ArchivedValue.maximumSize else {
-            throw LockboxError.corrupt(record: path, reason: "it is larger than such a file can be")
+            throw LockboxError.corrupt(record: path, reason: "it is too large")
         }
         return try [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
             let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<size]))

@@ -1,28 +1,28 @@
 public import LockboxCore
 
-/// What ``SealedBackend/exportBackup(to:passphrase:prefix:strength:progress:)`` wrote.
+/// The result of ``SealedBackend/exportBackup(to:passphrase:prefix:strength:progress:)``.
 public struct ExportReport: StoreReport, Equatable, Codable {
-    /// How many items are in the backup.
+    /// The number of items in the backup.
     public internal(set) var exported = 0
 
-    /// The items of the `ThisDeviceOnly` classes, which are not.
+    /// The items that were left out because their class is a `ThisDeviceOnly` class.
     public internal(set) var leftOut: [ItemKey] = []
 
-    /// None: an item that cannot be read ends the export.
+    /// Always empty: an item that cannot be read ends the export with an error.
     public var findings: [StoreFinding] { [] }
 }
 
-/// What ``SealedBackend/importBackup(from:passphrase:existing:progress:)`` did.
+/// The result of ``SealedBackend/importBackup(from:passphrase:existing:progress:)``.
 public struct ImportReport: StoreReport, Equatable, Codable {
-    /// How many items were written.
+    /// The number of items written.
     public internal(set) var imported = 0
 
-    /// How many were there already, exactly as they are in the backup.
+    /// The number of items that were already identical in the store.
     public internal(set) var unchanged = 0
 
-    /// The items of the store that were kept against the backup's.
+    /// The items for which the store keeps a different item than the backup's.
     public internal(set) var kept: [ItemKey] = []
 
-    /// None: nothing is imported unless everything can be.
+    /// Always empty: nothing is imported unless the whole backup can be.
     public var findings: [StoreFinding] { [] }
 }

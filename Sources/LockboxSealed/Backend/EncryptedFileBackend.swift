@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// The default backend: every item sealed with libsodium, in a flat file of its own.
+/// The default backend: stores each item in a file of its own, encrypted with libsodium.
 ///
 /// ```swift
 /// let backend = EncryptedFileBackend(directory: "/var/lib/example/secrets")
@@ -9,21 +9,24 @@ import LockboxCore
 public typealias EncryptedFileBackend = SealedBackend<FileStorage>
 
 extension SealedBackend where Storage == FileStorage {
-    /// The store in a folder. Nothing is read or written yet; the first write makes the folder (0700) and its
-    /// keys, if there is none.
+    /// Creates a backend for the store in a folder. Reads and writes nothing.
+    ///
+    /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path, or one from the current directory.
-    ///   - deviceKey: Where the device key comes from; always the same for one store. By default it is in the folder.
+    ///   - directory: An absolute path, or a path relative to the current directory.
+    ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
+    ///     key is stored in the folder.
     public convenience init(directory: String, deviceKey: DeviceKeySource = .stored) {
         self.init(storage: FileStorage(directory: directory), deviceKey: deviceKey)
     }
 
-    /// This user's store, one for all programs, as a login keychain is.
+    /// The user's store, shared by all programs like a login keychain.
     ///
-    /// It is the folder `LOCKBOX_DIRECTORY`; else `lockbox` in the first folder of `STATE_DIRECTORY`, which
-    /// systemd sets for a service; else `lockbox` in `XDG_DATA_HOME`; else `~/.local/share/lockbox`. On Apple's
-    /// systems the last two are `~/Library/Application Support/lockbox`. The environment is read once.
+    /// Its folder is `LOCKBOX_DIRECTORY`; otherwise `lockbox` in the first folder of `STATE_DIRECTORY`, which
+    /// systemd sets for services; otherwise `lockbox` in `XDG_DATA_HOME`; otherwise `~/.local/share/lockbox`.
+    /// On Apple's systems, `~/Library/Application Support/lockbox` replaces the last two. The environment is
+    /// read once.
     public static var `default`: EncryptedFileBackend { defaultBackend }
 }
 

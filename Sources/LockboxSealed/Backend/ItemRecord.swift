@@ -1,14 +1,14 @@
 import LockboxCore
 
-// Not nested in the generic class: their metadata would have to be looked up at every access.
+// Not nested in the generic class, whose metadata would have to be looked up at every access.
 
-/// Where an item's record is: its name, and the id that the name stands for.
+/// The name of an item's record, and the ID that the name encodes.
 struct ItemRecord: Sendable {
     let name: RecordName
     let id: RecordID
 }
 
-/// A namespace's items, in little memory: there may be a million.
+/// A namespace's items. Compact, because there may be a million.
 struct ItemRecords: RandomAccessCollection {
     let namespace: String
     var ids: [RecordID] = []

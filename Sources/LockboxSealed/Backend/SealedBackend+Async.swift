@@ -1,21 +1,21 @@
 public import LockboxCore
 
-// Closures that report progress run on another thread.
+// Progress closures are called on another thread.
 extension SealedBackend {
     // MARK: Passcode
 
-    /// Returns which classes are open now.
+    /// Returns which accessibility classes are open now.
     public func lockState() async throws -> LockState {
         try await offPool { try self.lockState }
     }
 
-    /// Returns for whom the store is unlocked; nil while it is locked, and if it has no passcode.
+    /// Returns whom the store is unlocked for, or `nil` if it is locked or has no passcode.
     public func unlockScope() async throws -> UnlockScope? {
         try await offPool { try self.unlockScope }
     }
 
-    /// Opens every class: for this backend in this process, or for every process of the user. Returns for whom the store is
-    /// unlocked.
+    /// Unlocks the store: for this backend only, or for every process of the user. Returns whom it is unlocked
+    /// for.
     @discardableResult
     public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
         async throws -> UnlockScope
@@ -23,33 +23,33 @@ extension SealedBackend {
         try await offPool { try self.unlock(passcode, scope: scope, timeout: timeout) }
     }
 
-    /// Wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly` from memory, and from the kernel's;
-    /// on request those of the `afterFirstUnlock` classes, too.
+    /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
+    /// from this process's and the kernel's memory, and optionally those of the `afterFirstUnlock` classes.
     public func lock(includingAfterFirstUnlock: Bool = false) async throws {
         try await offPool { try self.lock(includingAfterFirstUnlock: includingAfterFirstUnlock) }
     }
 
-    /// Gives a passcode to a store that has none. The store is unlocked then.
+    /// Sets the passcode of a store that has none. The store is then unlocked.
     public func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) async throws {
         try await offPool { try self.setPasscode(passcode, strength: strength) }
     }
 
-    /// Replaces the passcode of an unlocked store.
+    /// Changes the passcode of an unlocked store.
     public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate)
         async throws
     {
         try await offPool { try self.changePasscode(to: passcode, strength: strength) }
     }
 
-    /// Takes the passcode from an unlocked store, which is open from then on, and removes the items of
-    /// `whenPasscodeSetThisDeviceOnly`.
+    /// Removes the passcode of an unlocked store, and all items of `whenPasscodeSetThisDeviceOnly`. The store
+    /// is then always open.
     public func removePasscode() async throws {
         try await offPool { try self.removePasscode() }
     }
 
     // MARK: The whole store
 
-    /// Writes every item that may leave this device into one file, sealed with a passphrase.
+    /// Writes all items that may leave this device to a backup file, encrypted with a passphrase.
     @discardableResult
     public func exportBackup(
         to path: String,
@@ -69,7 +69,7 @@ extension SealedBackend {
         }
     }
 
-    /// Reads a backup into this store.
+    /// Imports a backup into this store.
     @discardableResult
     public func importBackup(
         from path: String,
@@ -82,7 +82,7 @@ extension SealedBackend {
         }
     }
 
-    /// Gives every class a new key, seals every item anew, and drops the old keys.
+    /// Creates new keys for every class, reseals every item with them, and removes the old keys.
     @discardableResult
     public func rotateKeys(
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
@@ -90,7 +90,7 @@ extension SealedBackend {
         try await offPool { try self.rotateKeys(progress: progress) }
     }
 
-    /// Looks at everything in the store, and changes nothing.
+    /// Checks everything in the store. Changes nothing.
     public func verify(
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> VerifyReport {

@@ -3,22 +3,25 @@ import LockboxFiles
 import LockboxPlatform
 
 extension SealedBackend {
-    /// Writes every item that may leave this device into one file, sealed with a passphrase, and with nothing else of this
-    /// store: it can be read into any other.
+    /// Writes all items that may leave this device to a backup file, encrypted with a passphrase.
     ///
-    /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out, and named in the
-    /// report. Expired items are in. The file (0600) is there when it is whole, in place of an earlier backup of that name.
+    /// The backup can be imported into any store: it contains and needs none of this store's keys.
+    ///
+    /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
+    /// the report. Expired items are included. The file (mode 0600) appears only when it is complete, and
+    /// replaces an earlier backup of that name.
     ///
     /// - Parameters:
-    ///   - path: The file to write. An earlier backup or an empty file may be there, and nothing else.
-    ///   - passphrase: What the backup is opened with, 1 to 1,024 bytes. Who has the file can guess at it for ever.
-    ///   - prefix: Only this prefix's items; nil, all.
-    ///   - strength: What each guess at the passphrase costs.
-    ///   - progress: Is called after each item.
-    /// - Returns: How many items are in the backup, and which are not.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one cannot be read;
-    ///   ``LockboxError/notABackup(path:)`` if another file is at that path; ``LockboxError/unsafePermissions(path:reason:)``
-    ///   if it is no file, or a backup, and there is no item for the new one. Then nothing was written.
+    ///   - path: The file to write. An existing file is replaced only if it is a backup or empty.
+    ///   - passphrase: Opens the backup: 1 to 1,024 bytes. Whoever has the file can keep guessing it.
+    ///   - prefix: The key prefix whose items are exported. If `nil`, all items are.
+    ///   - strength: The cost of each guess at the passphrase.
+    ///   - progress: Called after each item.
+    /// - Returns: The number of exported items, and the items that were left out.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one
+    ///   cannot be read; ``LockboxError/notABackup(path:)`` if there is another file at the path;
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file,
+    ///   or a backup that would be replaced by an empty one. Nothing is then written.
     @discardableResult
     public func exportBackup(
         to path: String,
@@ -57,7 +60,7 @@ extension SealedBackend {
         if isReplacing, count == 0 {
             throw LockboxError.unsafePermissions(
                 path: path,
-                reason: "it is a backup, and there is nothing to replace it by"
+                reason: "it is a backup, and there are no items to replace it with"
             )
         }
         try writer.finish()
@@ -82,27 +85,28 @@ extension SealedBackend {
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
         if metadata.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(metadata.key) }
         guard let item = try item(for: metadata.key, now: nil) else { return }
-        // It may have been moved to another class meanwhile.
+        // The item may have been moved to another class meanwhile.
         if item.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(item.key) }
         try write(item, UInt64(report.exported))
         report.exported += 1
     }
 
-    /// Reads a backup into this store. Before anything is written, all of the file has been authenticated, and every class
-    /// in it is open.
+    /// Imports a backup into this store.
     ///
-    /// An import that was interrupted can be run again, under any policy: items that are there exactly as they are in the
-    /// backup do not count as existing, nor do expired ones.
+    /// Before it writes anything, it authenticates the whole file and checks that every class in it is open. An
+    /// interrupted import can be repeated with any policy: items that are identical in the store and the backup
+    /// do not count as existing, and neither do expired ones.
     ///
     /// - Parameters:
-    ///   - path: The file.
-    ///   - passphrase: The one that it was written with.
-    ///   - existing: What is to be done with items that are there, and are others.
-    ///   - progress: Is called after each item.
-    /// - Returns: How many items were written, and which were kept.
-    /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)``,
-    ///   ``LockboxError/authenticationFailed(record:)``, ``LockboxError/interactionNotAllowed(_:)``,
-    ///   ``LockboxError/duplicateItem(key:)``: nothing has changed then.
+    ///   - path: The backup file.
+    ///   - passphrase: The passphrase that the backup was written with.
+    ///   - existing: How to treat a different, unexpired item under the same key in the store.
+    ///   - progress: Called after each item.
+    /// - Returns: The number of items written, and the items that were kept.
+    /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
+    ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
+    ///   ``LockboxError/interactionNotAllowed(_:)`` or ``LockboxError/duplicateItem(key:)``. Nothing has then
+    ///   changed.
     @discardableResult
     public func importBackup(
         from path: String,
@@ -122,7 +126,7 @@ extension SealedBackend {
             if let keyring, !keyring.isOpen(accessibility) {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
-            // Of any policy: what cannot be read is found out before anything is written.
+            // Under every policy, so that an unreadable item is found before anything is written.
             let old = try inStore(item, today)
             if existing == .fail, old == .other {
                 throw LockboxError.duplicateItem(key: item.key.key)
@@ -138,12 +142,12 @@ extension SealedBackend {
         return report
     }
 
-    /// What a store has under the key of a backup's item.
+    /// What the store holds under the key of a backup's item.
     private enum InStore {
-        /// Nothing, or an expired item, which is in nobody's way.
+        /// No item, or an expired one, which may be overwritten.
         case absent
         case same
-        /// Another item, or a damaged one.
+        /// A different or damaged item.
         case other
     }
 
@@ -157,7 +161,7 @@ extension SealedBackend {
         } catch LockboxError.corrupt, LockboxError.authenticationFailed {
             return .other
         } catch LockboxError.interactionNotAllowed(let accessibility) {
-            // Its expiry can be read all the same.
+            // Attributes can be read even if the item is locked.
             if try attributes(for: item.key, now: today) == nil { return .absent }
             throw LockboxError.interactionNotAllowed(accessibility)
         }
@@ -180,7 +184,7 @@ extension SealedBackend {
             if try add(item, now: today) {
                 report.imported += 1
             } else {
-                // What another process has written since then is there already, too.
+                // Another process has written the item since.
                 try restore(item, policy, today, &report)
             }
         }
@@ -188,7 +192,7 @@ extension SealedBackend {
 }
 
 extension Accessibility {
-    /// Whether items of the class stay out of backups.
+    /// Whether the class is left out of backups.
     var isThisDeviceOnly: Bool {
         switch self {
         case .whenUnlocked, .afterFirstUnlock, .always: false

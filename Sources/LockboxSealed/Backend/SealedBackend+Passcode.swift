@@ -1,33 +1,36 @@
 public import LockboxCore
 
 extension SealedBackend {
-    /// Which classes are open now.
+    /// The accessibility classes that are open now.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var lockState: LockState {
         get throws { try keys.lockState }
     }
 
-    /// Whether the system keeps the keys that are open now out of swap space. Where it does not, as `ulimit -l` says how
-    /// much may be locked into RAM, they are still in guarded memory and left out of core dumps.
+    /// Whether the system keeps all open keys out of swap space.
+    ///
+    /// The system limits how much memory can be locked into RAM (`ulimit -l`). Keys beyond that limit are still
+    /// in guarded memory and left out of core dumps.
     public var isLockedIntoMemory: Bool { keys.isLockedIntoMemory }
 
-    /// For whom the store is unlocked; nil while it is locked, and if it has no passcode.
+    /// Whom the store is unlocked for, or `nil` if it is locked or has no passcode.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var unlockScope: UnlockScope? {
         get throws { try keys.unlockScope }
     }
 
-    /// Opens every class: for this backend in this process, or for every process of the user.
+    /// Unlocks the store: for this backend only, or for every process of the user.
     ///
-    /// Takes one run of Argon2id, of the strength that the passcode was set with; nothing after it takes another. A
-    /// wrong passcode costs as much. There is no lock-out after too many: whoever has the files and the device key
-    /// guesses on a copy of them, where nobody counts, and only the owner would be locked out.
+    /// An unlock runs Argon2id once, with the strength that the passcode was set with. No other operation runs
+    /// it again. A wrong passcode costs as much. There is no lockout after wrong attempts: an attacker with the
+    /// files and the device key guesses on a copy, where attempts are not counted, so a lockout would only
+    /// affect the owner.
     ///
-    /// With the scope ``UnlockScope/user`` the keys are in the Linux kernel's keyring of the user, and every backend on
-    /// this store in a process of the user finds them there. Where the kernel refuses, as in many containers, the store
-    /// is unlocked for this backend only, and the result says so.
+    /// With the scope ``UnlockScope/user``, the keys are kept in the user's keyring in the Linux kernel, where
+    /// every backend on this store in any of the user's processes finds them. If the kernel refuses, as in many
+    /// containers, the store is unlocked for this backend only, and the result is ``UnlockScope/process``.
     ///
     /// ```swift
     /// import Lockbox
@@ -38,17 +41,18 @@ extension SealedBackend {
     /// }
     /// ```
     ///
-    /// A store without a passcode is open: nothing happens.
+    /// A store without a passcode is always open; the call then does nothing.
     ///
     /// - Parameters:
-    ///   - passcode: Where it comes from.
-    ///   - scope: For whom.
-    ///   - timeout: With the scope ``UnlockScope/user``: after how long the kernel drops the keys of all but the
-    ///     `afterFirstUnlock` classes, in whole seconds, and at least one. Nil: not before a lock or the next start of the
-    ///     machine. There is none where the kernel refuses: then this backend is unlocked until ``lock(includingAfterFirstUnlock:)``.
-    /// - Returns: For whom the store is unlocked.
-    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/invalidPasscode(reason:)`` if the source has none;
-    ///   ``LockboxError/notEnoughMemory(bytes:)``.
+    ///   - passcode: The source of the passcode.
+    ///   - scope: Whom to unlock the store for.
+    ///   - timeout: With the scope ``UnlockScope/user``, the time after which the kernel drops all keys except
+    ///     those of the `afterFirstUnlock` classes, in whole seconds and at least one. If `nil`, they stay
+    ///     until a lock or a restart of the machine. If the kernel refuses the keys, the timeout has no effect,
+    ///     and this backend stays unlocked until ``lock(includingAfterFirstUnlock:)``.
+    /// - Returns: Whom the store is unlocked for.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/invalidPasscode(reason:)`` if the source
+    ///   returns no valid passcode; ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
     public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
         throws
@@ -57,56 +61,63 @@ extension SealedBackend {
         try keys.unlock(passcode, scope: scope, timeout: timeout)
     }
 
-    /// Wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly` from memory, and from the
-    /// kernel's, so that the user's other processes have them no longer, unless they have unlocked for themselves. The
+    /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
+    /// from this process's and the kernel's memory.
+    ///
+    /// The user's other processes lose these keys too, unless they have unlocked the store themselves. The
     /// `always` classes stay open.
     ///
-    /// Without a passcode there is nothing to unlock with: nothing happens. A call that is under way on another
-    /// thread is completed.
+    /// Without a passcode, the call does nothing. Calls in progress on other threads are completed.
     ///
-    /// - Parameter includingAfterFirstUnlock: Whether the keys of the `afterFirstUnlock` classes go, too, as when the
-    ///   machine starts anew. Otherwise they stay until the process ends; in the kernel until the next start.
-    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel does not give its keys up, or if it
-    ///   cannot be waited for a process that may be putting them back. Those of this process are wiped then, too.
+    /// - Parameter includingAfterFirstUnlock: Whether to wipe the keys of the `afterFirstUnlock` classes too,
+    ///   as a restart of the machine does. Otherwise they stay in this process until it ends, and in the kernel
+    ///   until the next restart.
+    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed,
+    ///   or if another process that is changing the keybag, and may put them back, takes too long. The keys of
+    ///   this process are wiped in any case.
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
         try keys.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
     }
 
-    /// Gives a passcode to a store that has none. The store is unlocked then.
+    /// Sets the passcode of a store that has none. The store is then unlocked.
     ///
-    /// Only the keybag is rewritten, whatever the number of items. Copies of the old one still open without a
-    /// passcode.
+    /// Only the keybag is rewritten, however many items there are. Copies of the old keybag still open without
+    /// a passcode.
     ///
     /// - Parameters:
-    ///   - passcode: 1 to 1,024 bytes.
-    ///   - strength: What each unlock, and each guess, costs.
+    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess.
     /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     public func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
         try keys.setPasscode(passcode, strength: strength)
     }
 
-    /// Replaces the passcode of an unlocked store. Only the keybag is rewritten; copies of the old one still open with
-    /// the old passcode.
+    /// Changes the passcode of an unlocked store.
     ///
-    /// The old passcode is not asked for: whoever has unlocked the store has every key, and so everything that the
-    /// passcode protects.
+    /// Only the keybag is rewritten. Copies of the old keybag still open with the old passcode.
+    ///
+    /// The old passcode is not required: an unlocked store's keys are in memory, and they open everything that
+    /// the passcode protects.
     ///
     /// - Parameters:
-    ///   - passcode: 1 to 1,024 bytes.
-    ///   - strength: What each unlock, and each guess, costs.
-    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is
+    ///   locked.
     public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
         try keys.changePasscode(to: passcode, strength: strength)
     }
 
-    /// Takes the passcode from an unlocked store, which is open from then on.
+    /// Removes the passcode of an unlocked store. The store is then always open.
     ///
-    /// The key of `whenPasscodeSetThisDeviceOnly` is destroyed first, then the items of that class are removed: no copy
-    /// of their files opens with the new keybag. If it is interrupted in between, such files are left; reading one
-    /// throws ``LockboxError/corrupt(record:reason:)``, and the next call removes them, also where it finds no passcode.
+    /// Destroys the key of `whenPasscodeSetThisDeviceOnly` first, so that no copy of that class's items opens
+    /// with the new keybag, and then removes the items. If the call is interrupted in between, reading one of
+    /// these items throws ``LockboxError/corrupt(record:reason:)``. The next call removes them, even though it
+    /// throws ``LockboxError/passcodeNotSet``.
     ///
-    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is
+    ///   locked.
     public func removePasscode() throws {
         do { try keys.removePasscode() } catch LockboxError.passcodeNotSet {
             try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)

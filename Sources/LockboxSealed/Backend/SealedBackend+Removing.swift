@@ -8,7 +8,7 @@ extension SealedBackend {
         let record = itemRecord(of: key, keyring).name
         let revision = try? storage.revision(of: record, maximum: .max)
         try commit([.remove(record)])
-        // Not there, then; unless the whole store has gone.
+        // An absent record means an absent item, unless the whole store is gone.
         if revision == .absent { try keys.checkIsThere() }
     }
 
@@ -30,29 +30,29 @@ extension SealedBackend {
     public func removeExpired(prefix: String, now: Date) throws -> Int {
         guard let keyring = try keys.keyring(creating: false) else { return 0 }
         return try removeItems(in: namespace(of: prefix, keyring)) { item in
-            // What cannot be read is not known to be expired.
+            // An unreadable item is not known to have expired.
             let old = try existing(item, keyring, at: now)
             return old.state == .expired ? .removeIfUnchanged(old.revision) : .keep
         }
     }
 
-    /// Removes every item of a class that was sealed with a key that the store has no more, of whatever prefix.
+    /// Removes every item of a class, with any prefix, whose key is no longer in the keybag.
     func removeUnopenableItems(of accessibility: Accessibility) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            // One may just be being written, under the keys of before.
+            // A commit in progress may still use the old keys.
             try removeItems(in: namespace, waitingForCommits: true) { item in
                 guard let seal = try? seal(of: item), seal.accessibility == accessibility else {
                     return .keep
                 }
-                // Another process may have made a key again, and used it.
+                // Another process may have created a key of this class again, and used it.
                 let isOpenable = try keys.currentKeyring().holds(.classKey(accessibility), epoch: seal.epoch)
                 return isOpenable ? .keep : .removeIfUnchanged(seal.revision)
             }
         }
     }
 
-    /// Others take turns with this: no commit has more than so many changes.
+    /// Removes in batches, so that other writers get a turn in between.
     private static var removalBatch: Int { 250 }
 
     @discardableResult
@@ -74,7 +74,7 @@ extension SealedBackend {
         return count
     }
 
-    /// Chooses again when one of the items has been changed meanwhile.
+    /// Chooses again if one of the items has been changed meanwhile.
     private func remove(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice) throws
         -> Int
     {
@@ -101,7 +101,7 @@ extension SealedBackend {
     }
 }
 
-/// What is to become of an item that was looked at.
+/// What to do with an item.
 private enum RemovalChoice {
     case keep, remove
     case removeIfUnchanged(RecordRevision)

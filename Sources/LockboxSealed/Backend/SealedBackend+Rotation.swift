@@ -1,17 +1,18 @@
 public import LockboxCore
 
 extension SealedBackend {
-    /// Gives every class a new key, seals every item anew, and drops the old keys: after a passcode or a device key may
-    /// have become known.
+    /// Creates new keys for every class, reseals every item with them, and removes the old keys. Use it when a
+    /// passcode or a device key may have leaked.
     ///
-    /// Other processes may go on reading and writing. An interrupted rotation is carried on by the next call; until then
-    /// every item is readable, under its old key or its new one. File names stay as they are, and with them the key that
-    /// they are made with.
+    /// Other processes can keep reading and writing. The next call resumes an interrupted rotation. Until then
+    /// every item can be read, with its old key or its new one. File names, and the key they are derived with,
+    /// do not change.
     ///
-    /// - Parameter progress: Is called after each item.
-    /// - Returns: What was done. An item that cannot be read keeps the old keys alive.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, also if another process has changed the
-    ///   passcode since it was unlocked. Whatever stops it half way, it can be called again.
+    /// - Parameter progress: Called after each item.
+    /// - Returns: The number of resealed items, and the items that could not be read. While there are any, the
+    ///   old keys are kept.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
+    ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
     @discardableResult
     public func rotateKeys(progress: (StoreProgress) -> Void = { _ in }) throws -> RotationReport {
         guard try keys.keyring(creating: false) != nil else { return RotationReport() }
@@ -29,26 +30,26 @@ extension SealedBackend {
             }
             progress(StoreProgress(completed: index + 1, total: total))
         }
-        // Looked at once more: a key that is dropped too early is the loss of an item.
+        // Checks all items again, because removing a key too early loses its items.
         for item in try allItems(keyring).joined() {
             let location = storage.location(of: item.name)
             do {
-                // None: it was removed since it was listed.
+                // Nil if the item was removed after it was listed.
                 guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { continue }
-                left[location] = .corrupt(record: location, reason: "it is not under the new keys")
+                left[location] = .corrupt(record: location, reason: "it is not sealed with the new keys")
             } catch let error as LockboxError {
                 left[location] = error
             }
         }
-        // Otherwise another process has finished this rotation, and begun the next.
+        // Otherwise another process has finished this rotation and started another.
         guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
         report.unreadable.merge(left) { first, _ in first }
         if report.isComplete { try keys.finishRotation(of: keyring.epoch) }
         return report
     }
 
-    /// Every item of the store. A commit that found the keybag as it was before the rotation is waited for; one that begins
-    /// later has the new keys. So no item under old keys is missing here.
+    /// Returns every item of the store. Waits for commits that may use the keybag from before the rotation;
+    /// later ones use the new keys. So the list contains every item that is sealed with old keys.
     private func allItems(_ keyring: Keyring) throws -> [ItemRecords] {
         try storage.namespaces().filter(keyring.owns).map { try items(in: $0, waitingForCommits: true) }
     }

@@ -2,13 +2,14 @@ public import LockboxCore
 import LockboxFiles
 
 extension SealedBackend: VerifiableBackend {
-    /// Looks at everything in the store, and changes nothing.
+    /// Checks everything in the store. Changes nothing.
     ///
-    /// The values of classes that are locked are not opened; their number is in the report.
+    /// The values of locked classes are not opened; the report contains their number.
     ///
-    /// - Parameter progress: Is called after each record.
-    /// - Returns: How many items are whole, and whatever is not as it should be.
-    /// - Throws: ``LockboxError`` if the storage cannot be read at all. What is wrong with its contents is in the report.
+    /// - Parameter progress: Called after each record.
+    /// - Returns: The number of intact items, and all problems found.
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all. Problems with its contents are in the
+    ///   report.
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
         report.findings = try (storage as? any InspectableStorage)?.findings() ?? []
@@ -27,12 +28,12 @@ extension SealedBackend: VerifiableBackend {
         return report
     }
 
-    /// Every item of the store. What else there is, is reported.
+    /// Returns every item of the store, and reports everything else.
     private func namespaces(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
         var found: [ItemRecords] = []
         for namespace in try storage.namespaces() {
             guard keyring.owns(namespace: namespace) else {
-                report.add(.foreign, namespace, "it is no folder of this store")
+                report.add(.foreign, namespace, "the folder does not belong to this store")
                 continue
             }
             do { found.append(try items(in: namespace, reporting: &report)) } catch let error as LockboxError
@@ -48,7 +49,7 @@ extension SealedBackend: VerifiableBackend {
         try storage.forEachName(in: namespace, waitingForCommits: false) { name in
             if let id = RecordID(name: name) { return items.ids.append(id) }
             let record = RecordName(namespace: namespace, name: name)
-            report.add(.foreign, storage.location(of: record), "it is no item")
+            report.add(.foreign, storage.location(of: record), "it is not an item")
         }
         return items
     }
@@ -57,7 +58,7 @@ extension SealedBackend: VerifiableBackend {
         do { try check(record, keyring, &report) } catch let error as LockboxError {
             let location = storage.location(of: record.name)
             if try isOfAnotherStore(record.name, keyring) {
-                report.add(.foreign, location, "it is damaged, or another store's")
+                report.add(.foreign, location, "it is damaged, or belongs to another store")
             } else {
                 report.add(error, location)
             }
@@ -81,7 +82,7 @@ extension SealedBackend: VerifiableBackend {
         report.intact += 1
     }
 
-    /// By what its header says, which nothing proves.
+    /// Judges by the store ID in the record's header, which is not authenticated.
     private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
         var other = false
         do {

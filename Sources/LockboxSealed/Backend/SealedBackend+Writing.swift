@@ -9,7 +9,7 @@ extension SealedBackend {
             try policy.check(key: item.key.key, exists: old.state.exists)
             var item = item
             if case .present(let created, let accessibility) = old.state {
-                // As in Keychain: what is locked is not overwritten either.
+                // As in the Keychain, a locked item cannot be overwritten.
                 if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
                 let attributes = try item.attributes.changing(created: created)
                 item = StoredItem(key: item.key, value: item.value, checked: attributes)
@@ -18,7 +18,7 @@ extension SealedBackend {
         }
     }
 
-    /// Stores the item as it is, dates included, in place of whatever is there, unless that is locked.
+    /// Stores the item unchanged, dates included. Replaces an existing item unless that is locked.
     func overwrite(_ item: StoredItem) throws {
         try change(item.key, creating: true) { record, keyring in
             let old = try existing(record, keyring, at: nil)
@@ -29,8 +29,8 @@ extension SealedBackend {
         }
     }
 
-    /// Stores the item as it is, dates included, where there is none, or one that has expired by `now`, be it locked. False
-    /// if there is another.
+    /// Stores the item unchanged, dates included, if there is none or it has expired by `now`, even a locked
+    /// one. Returns false if there is another item.
     func add(_ item: StoredItem, now: Date) throws -> Bool {
         var isFree = false
         try change(item.key, creating: true) { record, keyring in
@@ -43,7 +43,7 @@ extension SealedBackend {
 
     /// See ``LockboxBackend/update(_:now:_:)``.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        // Without a store there is no item, and a store is made only for something to be in it.
+        // Without a store there is no item. The store is created only if there is something to store.
         if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
         try self.change(key, creating: true) { record, keyring in
             var old: StoredItem?
@@ -56,10 +56,11 @@ extension SealedBackend {
         }
     }
 
-    /// What is to be in a record's place, nil for nothing, and the revision of what that was decided by.
+    /// The item to store, or nil to remove it, and the revision that the decision is based on.
     private typealias Change = (item: StoredItem?, expected: RecordRevision)
 
-    /// Commits what `decide` says, and asks it again whenever another writer has come between. Nil: nothing is to be changed.
+    /// Commits the change that `decide` returns. Calls it again whenever another writer has changed the record.
+    /// If it returns nil, nothing is changed.
     private func change(
         _ key: ItemKey,
         creating: Bool,
@@ -104,7 +105,7 @@ extension SealedBackend {
         }
     }
 
-    /// Seals an item anew if it is not under the keys of now. False if there is nothing to be done.
+    /// Reseals an item unless it already uses the current keys. Returns whether it was resealed.
     func reseal(_ record: ItemRecord) throws -> Bool {
         var isResealed = false
         try change(record, keys.currentKeyring()) { record, keyring in
@@ -119,7 +120,7 @@ extension SealedBackend {
                     now: nil
                 )
             }
-            // Not before it has been opened: a damaged header can name any keys.
+            // Checked only after the item has been opened, because a damaged header can name any epoch.
             if epoch == keyring.epoch { isResealed = false }
             return isResealed ? item.map { ($0, revision) } : nil
         }
@@ -143,7 +144,7 @@ extension SealedBackend {
     }
 }
 
-/// What is in an item's place.
+/// The state of a record before a write.
 struct ExistingItem {
     enum State: Equatable {
         case absent
@@ -165,7 +166,7 @@ struct ExistingItem {
 }
 
 extension LockboxError {
-    /// Whether it would be another one with other keys.
+    /// Whether the operation could succeed with other keys.
     fileprivate var dependsOnKeys: Bool {
         switch self {
         case .interactionNotAllowed, .passcodeNotSet: true

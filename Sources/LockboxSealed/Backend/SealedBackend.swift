@@ -2,25 +2,26 @@ public import LockboxCore
 import LockboxFiles
 public import LockboxPlatform
 
-/// Seals items and keeps them in a ``RecordStorage``.
+/// Seals items and stores them in a ``RecordStorage``.
 ///
-/// The keys stand in the store's keybag, wrapped by the device key, and are unwrapped once, at the first use; no
-/// operation derives or parses them again. What is stored, byte for byte: <doc:OnDiskFormat>.
+/// The keys are kept in the store's keybag, wrapped with the device key. They are unwrapped once, at the first
+/// use, and then stay in memory. For the format of the records, see <doc:OnDiskFormat>.
 ///
-/// Names and attributes are sealed with a key that the device key alone unwraps, so that items can be listed
-/// and removed whatever is locked.
+/// Names and attributes are sealed with a key that needs only the device key, so items can be listed and
+/// removed while they are locked.
 public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
-    /// Where the records are.
+    /// Stores the records.
     public let storage: Storage
 
     let keys: KeyStore<Storage>
     private let namespaces = Protected<[String: String]>([:])
 
-    /// Nothing is opened yet.
+    /// Creates a backend. Reads and writes nothing.
     ///
     /// - Parameters:
-    ///   - storage: Where the records are.
-    ///   - deviceKey: What wraps the keybag. Always the same for one store.
+    ///   - storage: Stores the records.
+    ///   - deviceKey: The source of the device key, which wraps the keybag. It must always be the same for one
+    ///     store.
     public convenience init(storage: Storage, deviceKey: DeviceKeySource = .stored) {
         self.init(storage: storage, deviceKey: deviceKey, kernel: KernelKeyring())
     }
@@ -62,7 +63,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         return found
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. A million items take some 120 MB of memory meanwhile.
+    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. Needs some 120 MB of memory for a million items.
     public func forEachItem(prefix: String, now: Date?, _ body: (ItemKey, ItemAttributes) throws -> Void)
         throws
     {
@@ -70,7 +71,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         let items = try items(in: namespace(of: prefix, keyring))
         if items.isEmpty { try keys.checkIsThere() }
         for item in items {
-            // None: it was removed since the names were read.
+            // Nil if the item was removed after the names were read.
             guard let metadata = try metadata(item, keyring) else { continue }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
@@ -100,12 +101,12 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     ) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         guard try !read(itemRecord(of: key, keyring), keyring, upTo: limit, open) else { return }
-        // Not there, then; unless the whole store has gone.
+        // An absent record means an absent item, unless the whole store is gone.
         try keys.checkIsThere()
     }
 
-    /// Opens a record with `open`; once more under the keybag as it is now, if the keyring in hand does not hold the key
-    /// that the record names, or holds it locked. False if there is no such record.
+    /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked,
+    /// tries again with the current keybag. Returns false if there is no such record.
     func read(
         _ record: ItemRecord,
         _ keyring: Keyring,
@@ -141,7 +142,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         }
     }
 
-    /// Nil if there is no such item.
+    /// Returns nil if there is no such item.
     func metadata(_ record: ItemRecord, _ keyring: Keyring) throws -> ItemMetadata? {
         var revision = RecordRevision.absent
         return try metadata(record, keyring, &revision)
@@ -155,14 +156,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
             revision = $0.revision
             metadata = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
         }
-        // The record is bound to its name, but not to the folder that it lies in.
+        // The record is bound to its name, but not to its folder.
         if let metadata, namespace(of: metadata.key.prefix, keyring) != record.name.namespace {
             throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
         }
         return metadata
     }
 
-    /// The class and the epoch that an item's header names; nil if it has none.
+    /// The class and the epoch in an item's header, or nil if the header is malformed or the item absent.
     func seal(of record: ItemRecord) throws -> (
         accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
     )? {
@@ -174,7 +175,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         return seal
     }
 
-    /// Where an item's record is, or would be. Makes the store if there is none.
+    /// Returns the name of an item's record, existing or not. Creates the store if there is none.
     func record(of key: ItemKey) throws -> RecordName {
         itemRecord(of: key, try keys.currentKeyring(creating: true)).name
     }
@@ -201,7 +202,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         )
     }
 
-    /// The namespace's items; damaged ones too, but not files that are none of ours.
+    /// Returns the namespace's items, damaged ones included. Files that are not items are left out.
     func items(in namespace: String, waitingForCommits: Bool = false) throws -> ItemRecords {
         var items = ItemRecords(namespace: namespace)
         try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits) { name in

@@ -100,7 +100,7 @@ final class Directory: Sendable {
         defer { calls.close(file) }
         let size = Int(try checkedStatus(of: file, name).st_size)
         guard size <= maximum else {
-            throw LockboxError.corrupt(record: filePath(name), reason: "it is larger than such a file can be")
+            throw LockboxError.corrupt(record: filePath(name), reason: "it is too large")
         }
         let count = min(size, max(limit, RecordRevision.prefixLength))
         try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
@@ -159,7 +159,7 @@ final class Directory: Sendable {
         if let kind = FileIdentity.kind(of: name, at: descriptor, calls), kind != FileIdentity.plainFile {
             throw LockboxError.unsafePermissions(
                 path: filePath(name),
-                reason: "it is \(kind), not a plain file"
+                reason: "it is \(kind), not a regular file"
             )
         }
         let result = calls.unlink(name, at: descriptor)
@@ -192,13 +192,13 @@ final class Directory: Sendable {
         try check(calls.fstat(file, &status), "fstat", filePath(name))
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
-                "it is \(FileIdentity.kind(status)), not a plain file"
+                "it is \(FileIdentity.kind(status)), not a regular file"
             } else if status.st_uid != owner {
                 "it belongs to user \(status.st_uid), and this process runs as \(owner)"
             } else if status.st_mode & 0o077 != 0 {
                 "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
             } else if status.st_nlink > 1 {
-                "it has \(status.st_nlink) names; remove the others"
+                "it has \(status.st_nlink) hard links; remove the others"
             } else {
                 nil
             }
@@ -212,7 +212,7 @@ final class Directory: Sendable {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
             throw LockboxError.unsafePermissions(
                 path: filePath(name),
-                reason: "it is \(kind), not a plain file"
+                reason: "it is \(kind), not a regular file"
             )
         }
         return try check(result, "open", filePath(name))

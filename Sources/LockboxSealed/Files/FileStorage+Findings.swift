@@ -7,12 +7,12 @@ extension FileStorage: InspectableStorage {
         guard let root = try folders.rootAsItIs() else { return [] }
         var report = VerifyReport()
         for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
-            report.add(.foreign, root.filePath(name), "it is none of the store's files")
+            report.add(.foreign, root.filePath(name), "it does not belong to the store")
         }
         do {
             if let temporary = try root.directory("tmp", creating: false) {
                 for name in try temporary.names() {
-                    report.add(.leftOver, temporary.filePath(name), "a writer was killed, or is at work")
+                    report.add(.leftOver, temporary.filePath(name), "its writer was killed or is still running")
                 }
             }
         } catch let error as LockboxError {

@@ -99,7 +99,7 @@ extension BackupRecord {
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
                 path: path,
-                reason: "it is \(kind), which no backup replaces"
+                reason: "it is \(kind), which a backup cannot replace"
             )
         }
         let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)

@@ -189,7 +189,7 @@ extension Keybag {
     private func wrap(_ key: SecretKey, for slot: Keyring.Slot, _ wrapping: WrappingKeys) -> Entry {
         guard let wrappingKey = wrappingKey(for: slot.role, wrapping) else {
             // Every caller has made sure of it. A keybag written without the key would lose the others, or leave them open.
-            preconditionFailure("a keybag with a passcode is only written by who has it")
+            preconditionFailure("a keybag with a passcode cannot be written without the passcode's key")
         }
         var entry = Entry(slot: slot, box: [UInt8](repeating: 0, count: Entry.boxLength))
         let data = additionalData(for: entry)
@@ -302,11 +302,11 @@ extension Keybag {
         let passcode = try PasscodeBlock.read(&reader)
         guard let epoch = reader.read(UInt32.self), let count = reader.read(UInt32.self),
             reader.remaining == Int(count) * Entry.length + Self.macLength
-        else { throw .malformed("its length does not fit its number of keys") }
+        else { throw .malformed("its length does not match its number of keys") }
         self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
         for _ in 0..<count { entries.append(try readEntry(&reader)) }
         guard Set(entries.map(\.slot)).count == entries.count else {
-            throw .malformed("it holds two keys for one purpose")
+            throw .malformed("it contains the same key twice")
         }
     }
 

@@ -8,7 +8,7 @@ extension RecordError {
         case .notAuthentic: .authenticationFailed(record: record)
         case .wrongDeviceKey: .deviceKeyMismatch(path: record)
         case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
-        case .unknownKey: .corrupt(record: record, reason: "the keybag does not hold the key that seals it")
+        case .unknownKey: .corrupt(record: record, reason: "the keybag does not contain its key")
         case .locked(let accessibility): .interactionNotAllowed(accessibility)
         }
     }

@@ -44,7 +44,7 @@ enum RecordKind: UInt32 {
         guard let magic = reader.read(UInt32.self), let version = reader.read(UInt8.self),
             let suite = reader.read(UInt8.self)
         else { throw .malformed("it is cut short") }
-        guard magic == rawValue else { throw .malformed("it does not begin as such a record does") }
+        guard magic == rawValue else { throw .malformed("it does not begin with the expected bytes") }
         guard version == Self.version else { throw .unsupportedVersion(Int(version)) }
         guard suite == Self.suite else { throw .unsupportedVersion(Int(suite)) }
     }

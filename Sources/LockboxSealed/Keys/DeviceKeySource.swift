@@ -2,12 +2,12 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// Where a store's device key comes from.
+/// The source of a store's device key.
 ///
-/// Whatever it is, a key that does not fit is ``LockboxError/deviceKeyMismatch(path:)``, and nothing is changed or
-/// removed for it. It is never made from a machine's id, host name or hardware, which may change and lock the owner out.
+/// If the key is not the store's, calls throw ``LockboxError/deviceKeyMismatch(path:)`` and change nothing. The
+/// key is never derived from a machine ID, host name or hardware, which may change and lock the owner out.
 public struct DeviceKeySource: Sendable {
-    /// The shortest device key that can be given, in bytes.
+    /// The minimum length of a device key, in bytes.
     public static let minimumLength = 32
 
     enum Source: Sendable {
@@ -17,27 +17,28 @@ public struct DeviceKeySource: Sendable {
 
     let source: Source
 
-    /// 32 random bytes in the file `device-key` of the store, made with the store. Beside the data it protects no better
-    /// than the permissions of the files.
+    /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
+    /// stored next to the data, it protects no better than file permissions do.
     public static let stored = DeviceKeySource(source: .stored)
 
-    /// Given by the app: at least 32 secret bytes that are hard to guess, as from a random generator; not a passcode.
+    /// Uses bytes supplied by the app.
     ///
-    /// - Parameter bytes: The key. The caller's own copy is not wiped.
+    /// - Parameter bytes: At least 32 secret bytes that cannot be guessed, such as random ones, not a passcode.
+    ///   The caller's own copy is not wiped.
     public static func bytes(_ bytes: [UInt8]) -> DeviceKeySource {
         DeviceKeySource(source: .given(name: "given by the app") { bytes })
     }
 
-    /// The contents, every byte of them, of a file elsewhere: on another disk, or in memory. At least 32 and at most
-    /// 4,096 bytes.
+    /// Reads the key from a file outside the store, such as on another disk or in memory. All of its 32 to
+    /// 4,096 bytes are the key.
     ///
-    /// - Parameter path: The file, which is read whenever the keybag is. Symbolic links are followed.
+    /// - Parameter path: The file, which is read every time the keybag is. Symbolic links are followed.
     public static func file(_ path: String) -> DeviceKeySource {
         DeviceKeySource(source: .given(name: path) { try SecretReader.file(path, maximum: 4096) })
     }
 
-    /// The file of that name in `$CREDENTIALS_DIRECTORY`, where systemd puts a service's credentials, perhaps unsealed by
-    /// the machine's TPM. At least 32 and at most 4,096 bytes.
+    /// Reads the key from a systemd credential: the file with the given name in `$CREDENTIALS_DIRECTORY`, 32 to
+    /// 4,096 bytes long. systemd can seal credentials with the machine's TPM.
     ///
     /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-device-key") -> DeviceKeySource {
@@ -54,7 +55,7 @@ public struct DeviceKeySource: Sendable {
         )
     }
 
-    /// The 32 bytes of a given key: the BLAKE2b-256 of it, so that all of a longer one counts.
+    /// Returns the BLAKE2b-256 hash of a given key, so that every byte of a longer key counts.
     static func key(_ name: String, _ read: () throws -> [UInt8]) throws -> SecretKey {
         var bytes: [UInt8]
         do { bytes = try read() } catch LockboxError.invalidPasscode(let reason) {
@@ -64,7 +65,7 @@ public struct DeviceKeySource: Sendable {
         guard bytes.count >= minimumLength else {
             throw LockboxError.invalidDeviceKey(
                 source: name,
-                reason: "it has \(bytes.count) bytes, and must have at least \(minimumLength)"
+                reason: "it has \(bytes.count) bytes; at least \(minimumLength) are required"
             )
         }
         return try SecretKey { output in
@@ -74,9 +75,9 @@ public struct DeviceKeySource: Sendable {
 }
 
 extension DeviceKeySource: CustomStringConvertible, CustomReflectable {
-    /// Nothing of the key.
+    /// A fixed text. Does not show the key.
     public var description: String { "DeviceKey" }
 
-    /// Nothing of the key.
+    /// Keeps `dump(_:)` from showing the key.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

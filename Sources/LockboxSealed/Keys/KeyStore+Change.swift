@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxFiles
 import LockboxSodium
 
-/// Another passcode, and new keys: what rewrites the keybag.
+/// Operations that rewrite the keybag: passcode changes and key rotation.
 extension KeyStore {
     func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws {
         _ = try keyring(creating: true)
@@ -16,7 +16,7 @@ extension KeyStore {
         }
     }
 
-    /// Only what is unlocked can be wrapped anew: who can do this has every key already.
+    /// Needs no old passcode: an unlocked store's keys are all in memory.
     func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength) throws {
         try checkIsUnlocked()
         let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
@@ -47,12 +47,13 @@ extension KeyStore {
 
     // MARK: Rotation
 
-    /// Adds new keys for every class, under which items are sealed from now on; unless a rotation is under way, which
-    /// is to be carried on.
+    /// Adds new keys for every class, which seal items from now on. Does nothing if a rotation is in progress:
+    /// that one is resumed.
     func beginRotation() throws {
         try rewrite { opened, device in
             let hasPasscode = opened.keybag.passcode != nil
-            // Without it the store is locked, or another process has changed the passcode since this one unlocked it.
+            // Without the key, the store is locked, or another process has changed the passcode since the
+            // unlock.
             if hasPasscode, opened.passcodeKey == nil {
                 throw LockboxError.interactionNotAllowed(.whenUnlocked)
             }
@@ -71,7 +72,7 @@ extension KeyStore {
         }
     }
 
-    /// Drops the keys that no item is sealed under any more; unless another process has begun the next rotation since, which
+    /// Removes the keys that no item uses any more, unless another process has started the next rotation, which
     /// may need them.
     func finishRotation(of epoch: UInt32) throws {
         try rewrite { opened, _ in
@@ -85,7 +86,8 @@ extension KeyStore {
 
     // MARK: The keybag
 
-    /// Replaces the keybag by what `change` makes of it, once more if another process has replaced it meanwhile.
+    /// Replaces the keybag with the one that `change` returns. Tries again if another process has replaced it
+    /// meanwhile.
     private func rewrite(_ change: (OpenedKeybag, _ device: SecretKey) throws -> NextKeybag?) throws {
         try changes.withLock {
             let turn = try storage.takeTurn(in: nil)
@@ -99,9 +101,9 @@ extension KeyStore {
         }
     }
 
-    /// Puts a keybag in the place of another. For the user's other processes the store stays as open as it was.
+    /// Replaces a keybag with another. An unlock for the user's other processes stays in effect.
     ///
-    /// - Returns: false if there is another one by now.
+    /// - Returns: false if another process has replaced the keybag meanwhile.
     private func replace(
         _ opened: OpenedKeybag,
         by next: NextKeybag,
@@ -110,7 +112,7 @@ extension KeyStore {
     ) throws -> Bool {
         let (keybag, passcodeKey) = (next.keybag, next.passcodeKey)
         let records = try userUnlock.records(of: opened.keybag, device: device)
-        // Who has the keys from the kernel goes on having them from there.
+        // Keys that came from the kernel continue to come from there.
         let isOwn = try own().keyring.isComplete
         if keybag.passcode != nil, let passcodeKey {
             userUnlock.announce(records, for: keybag, next.keys, passcodeKey: passcodeKey, device: device)
@@ -123,7 +125,7 @@ extension KeyStore {
         case .unknown(let error): throw error
         }
         _ = try load(passcodeKey: isOwn ? passcodeKey : nil)
-        // Without the passcode's key what is in the kernel cannot be made anew, and is still right.
+        // Without the passcode's key, the kernel's records cannot be recreated. They are still valid.
         if keybag.passcode != nil, passcodeKey == nil { return true }
         try userUnlock.republish(
             records,
@@ -136,7 +138,7 @@ extension KeyStore {
     }
 }
 
-/// A keybag that is to take another's place, with its keys.
+/// A keybag to be written, with its unwrapped keys.
 private struct NextKeybag {
     let keybag: Keybag
     let keys: [Keyring.Entry]
@@ -144,7 +146,7 @@ private struct NextKeybag {
 }
 
 extension NextKeybag {
-    /// The keybag with another passcode: one record, whatever the number of items.
+    /// Creates a keybag with another passcode. Its keys stay the same, so no item has to be resealed.
     init(
         _ old: Keybag,
         _ block: PasscodeBlock?,

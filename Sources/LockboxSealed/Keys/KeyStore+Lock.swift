@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// Passcode, lock and unlock: which keys are open, and for whom.
+/// Passcode, lock and unlock: which keys are open, and for which processes.
 extension KeyStore {
     var lockState: LockState {
         get throws {
@@ -14,7 +14,7 @@ extension KeyStore {
         }
     }
 
-    /// Nil while the store is locked, and if it has no passcode.
+    /// Nil if the store is locked or has no passcode.
     var unlockScope: UnlockScope? {
         get throws {
             guard try keyring(creating: false) != nil else { return nil }
@@ -25,7 +25,7 @@ extension KeyStore {
         }
     }
 
-    /// One run of Argon2id, outside every lock.
+    /// Runs Argon2id once, without holding a lock.
     func unlock(_ passcode: PasscodeSource, scope: UnlockScope, timeout: Duration?) throws -> UnlockScope {
         while true {
             guard try keyring(creating: false) != nil else { return scope }
@@ -43,24 +43,24 @@ extension KeyStore {
         }
     }
 
-    /// Leaves the keys to the kernel alone, so that a lock by another process reaches this one. False if it refuses, or if
-    /// the passcode is another one by now.
+    /// Puts the keys into the kernel only, so that a lock by another process takes effect in this one. Returns
+    /// false if the kernel refuses, or if the passcode has changed meanwhile.
     ///
-    /// In turn with who rewrites the keybag, and replaces what it has found in the kernel.
+    /// Takes a turn to commit, because a process that rewrites the keybag also replaces the kernel's records.
     private func unlockForUser(_ key: SecretKey, of block: PasscodeBlock, _ timeout: Duration?) throws -> Bool
     {
         let turn = try takeTurnIfAllowed()
         defer { turn?.release() }
         let own = try own()
         guard own.keybag.passcode == block else { return false }
-        // What throws half way has unlocked nothing.
+        // If it fails half way, nothing is unlocked.
         do { return try publish(own, key, timeout) } catch {
             _ = try? userUnlock.remove(own.keybag.storeID)
             throw error
         }
     }
 
-    /// Nil also where this process may not write.
+    /// Returns nil, too, if this process has no permission to write.
     private func takeTurnIfAllowed() throws -> (any CommitTurn)? {
         do { return try storage.takeTurn(in: nil) } catch let error as LockboxError where error.isRefusal {
             return nil
@@ -82,29 +82,31 @@ extension KeyStore {
         guard isPublished else { return false }
         let kept = try forget(\.isWipedByLock) ?? own
         if try withUserUnlock(kept).keyring.isComplete { return true }
-        // A kernel that takes a key and does not give it back is of no use.
+        // The kernel took the keys but does not return them, so they are useless.
         try userUnlock.remove(own.keybag.storeID)
         return false
     }
 
-    /// Forgets, and wipes, what only an unlock gives back; here first, then for the user's other processes.
+    /// Wipes the keys that only an unlock brings back, first in this process, then for the user's other
+    /// processes.
     func lock(includingAfterFirstUnlock: Bool) throws {
         try changes.withLock {
             let forgotten = try forget { includingAfterFirstUnlock ? $0.isGuarded : $0.isWipedByLock }
             guard let store = forgotten?.keybag.storeID else { return }
             let levels = includingAfterFirstUnlock ? SharedUnlock.Level.allCases : [.unlocked]
             guard try userUnlock.remove(store, levels) else { return }
-            // Who rewrites the keybag at this moment puts back what it has found: once more when it is done.
+            // A process that is rewriting the keybag puts back the records that it found. Remove them again
+            // when it is done.
             let turn = try takeTurnIfAllowed()
             defer { turn?.release() }
             _ = try userUnlock.remove(store, levels)
         }
     }
 
-    /// Reads nothing if there is something to wipe, so that nothing keeps it from being wiped.
+    /// Reads nothing if there are keys to wipe, so that no read error can prevent it.
     private func forget(_ isForgotten: (KeyRole) -> Bool) throws -> OpenedKeybag? {
         forgetUserKeys()
-        // Another process may have set a passcode since.
+        // Another process may have set a passcode meanwhile.
         if opened.withLock({ $0?.keybag.passcode }) == nil { _ = try load() }
         guard let opened = opened.withLock({ $0 }), opened.keybag.passcode != nil else {
             return opened.withLock { $0 }

@@ -1,15 +1,15 @@
 import LockboxCore
 
-/// What the records in the kernel were worth for a keyring. As long as they are the same, so is that.
+/// Caches what the kernel's records open with a given keyring, because the kernel is asked at every access.
 struct UserRecords {
     let own: Keyring
-    /// Nil for a record that opens nothing: of another passcode, or damaged.
+    /// `opened` is nil for a record that opens nothing: it belongs to another passcode or is damaged.
     var outcomes: [(record: UserUnlock.Found, opened: OpenedKeybag?)] = []
 }
 
-/// With the keys that the user has unlocked for every process.
+/// Uses the keys that the user has unlocked for every process.
 extension KeyStore {
-    /// The keybag with those keys, if not all are open anyway. Waits for nobody.
+    /// Returns the keybag with those keys, unless all keys are open anyway. Waits for no other process.
     func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
         if own.keyring.isComplete { return own }
         var seen: [UserUnlock.Found] = []
@@ -20,7 +20,8 @@ extension KeyStore {
                 opened = try open(record, own)
                 if opened != nil { break }
             }
-            // Who rewrites the keybag puts other records there: what opens most may have been missed while they changed.
+            // While another process rewrites the keybag, it replaces the records too, and the best one may have
+            // been missed.
             if let opened, found.count == 1 || opened.keyring.isComplete { return opened }
             if found == seen {
                 if opened == nil { forgetUserKeys() }
@@ -30,10 +31,10 @@ extension KeyStore {
         }
     }
 
-    /// Nil if the record opens nothing.
+    /// Returns nil if the record opens nothing.
     private func open(_ record: UserUnlock.Found, _ own: OpenedKeybag) throws -> OpenedKeybag? {
         if let known = known(record, own.keyring) { return known.opened }
-        // What is new in the kernel may go with a new keybag.
+        // A new record may belong to a new keybag.
         let own = try self.own()
         switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, record, device: device.read()) })
         {
@@ -57,7 +58,7 @@ extension KeyStore {
     private func remember(_ record: UserUnlock.Found, _ opened: OpenedKeybag?, _ own: Keyring) {
         userRecords.withLock { records in
             var new = records.flatMap { $0.own === own ? $0 : nil } ?? UserRecords(own: own)
-            // The keys of a record that is not used any more are to be wiped.
+            // Wipes the keys of the record used before.
             if opened != nil { new.outcomes.removeAll { $0.opened != nil } }
             new.outcomes.append((record, opened))
             records = new

@@ -2,24 +2,25 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// A store's keys. What of them is open is decided here, and nowhere else:
+/// A store's keys. Decides which of them are open. There are three states:
 ///
 /// 1. nothing has been read yet (``opened`` is nil);
-/// 2. the keybag has been read, with the keys that this process has opened itself (``opened``);
-/// 3. besides, the keys that the user has unlocked for every process, which are in the kernel (``userRecords``).
+/// 2. the keybag has been read, with the keys that this process has unlocked itself (``opened``);
+/// 3. in addition, the keys that the user has unlocked for every process, which are in the kernel
+///    (``userRecords``).
 ///
-/// A keybag that another process has replaced is read again when an item needs it, when the store is not what was expected
-/// in a commit, and when the keys themselves are changed.
+/// If another process replaces the keybag, it is read again when an item needs it, when a commit finds another
+/// revision than expected, and when the keys are changed.
 final class KeyStore<Storage: RecordStorage>: Sendable {
     let storage: Storage
     let device: StoredDeviceKey<Storage>
     let userUnlock: UserUnlock
     let opened = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
-    /// Held while ``opened`` is replaced, so that a keybag being read does not undo a `lock()`. Taken before a turn to commit
-    /// the keybag, and after the turn of a namespace.
+    /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
+    /// after a namespace's turn, before the keybag's turn.
     let changes = Lock(isRecursive: true)
-    /// How often Argon2id has run for this store, for tests.
+    /// Counts the runs of Argon2id, for tests.
     let derivations = Protected(0)
 
     init(storage: Storage, deviceKey: DeviceKeySource, kernel: KernelKeyring) {
@@ -30,21 +31,21 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     // MARK: The keys
 
-    /// The store's keys; nil if there is no store and none is to be made.
+    /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
         if let opened = opened.withLock({ $0 }) { return try withUserUnlock(opened).keyring }
         if let opened = try load() { return try withUserUnlock(opened).keyring }
         if try hasItems() {
-            // The keybag comes before the first item: another process may just have made both.
+            // The keybag is written before the first item: another process may have just created both.
             if let opened = try load() { return try withUserUnlock(opened).keyring }
             throw keybagIsMissing
         }
         return creating ? try create().keyring : nil
     }
 
-    /// The keys as they are in the store now.
+    /// Returns the store's keys according to its current keybag.
     ///
-    /// - Parameter creating: whether a store is to be made if there is none; otherwise that is an error.
+    /// - Parameter creating: Whether to create a store if there is none. If false, that is an error.
     func currentKeyring(creating: Bool = false) throws -> Keyring {
         if creating { _ = try keyring(creating: true) }
         return try current().keyring
@@ -52,17 +53,17 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     func current() throws -> OpenedKeybag { try withUserUnlock(own()) }
 
-    /// As ``keyring(creating:)``, with keybag and device key read and checked anew, whatever is open already.
+    /// Like ``keyring(creating:)``, but always reads and checks the keybag and the device key again.
     func checkedKeyring() throws -> Keyring? {
         guard try keyring(creating: false) != nil else { return nil }
         guard let opened = try load() else { throw keybagIsMissing }
         return try withUserUnlock(opened).keyring
     }
 
-    /// Throws if the store has gone, or another one is in its place.
+    /// Throws if the store is gone or has been replaced by another one.
     func checkIsThere() throws { _ = try own() }
 
-    /// What of the keybag, as it is in the store now, this process has opened itself.
+    /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
         let revision = try keybagRevision()
         if let opened = opened.withLock({ $0 }), opened.keyring.revision == revision { return opened }
@@ -77,7 +78,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
     }
 
-    /// Every run of Argon2id goes through here.
+    /// Runs Argon2id. Every run goes through here.
     func derive<Result>(
         _ passcode: PasscodeSource,
         _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -94,10 +95,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         try storage.revision(of: Self.keybagRecord, maximum: Keybag.maximumLength)
     }
 
-    /// Reads the keybag. What this process had open stays open, also if the passcode has changed; what it could not
-    /// open then, it opens if `passcodeKey`, or the one it has, fits.
+    /// Reads the keybag. Keys that are open in this process stay open, even if the passcode has changed. Locked
+    /// ones are opened if `passcodeKey`, or the one already in memory, fits.
     ///
-    /// - Parameter block: Whose the key is, where another process may have changed the passcode meanwhile.
+    /// - Parameter block: The passcode that `passcodeKey` belongs to, if another process may have changed it
+    ///   meanwhile.
     func load(passcodeKey: SecretKey? = nil, of block: PasscodeBlock? = nil) throws -> OpenedKeybag? {
         try changes.withLock {
             guard let (keybag, revision, device) = try readKeybag() else { return nil }
@@ -134,7 +136,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return found
     }
 
-    /// Makes a new store's keys, unless another process has made them meanwhile.
+    /// Creates a new store's keys, unless another process creates them first.
     private func create() throws -> OpenedKeybag {
         try changes.withLock {
             let turn = try storage.takeTurn(in: nil)
@@ -151,14 +153,14 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    // MARK: What must not be taken for a new store
+    // MARK: Damaged and replaced stores
 
-    /// A store with items whose keybag is lost is no new one, nor are its items absent.
+    /// A store with items but without a keybag is damaged, not new.
     private func hasItems() throws -> Bool {
         try storage.namespaces().contains(where: Keyring.isNamespaceOfAnyStore)
     }
 
-    /// Under another store's keybag, put there with its device key, every item would seem to be absent.
+    /// If the keybag and the device key were replaced by another store's, every item would seem to be absent.
     private func checkItems(belongTo keyring: Keyring) throws {
         let namespaces = try storage.namespaces().filter(Keyring.isNamespaceOfAnyStore)
         if !namespaces.isEmpty, !namespaces.contains(where: keyring.owns) {
@@ -184,6 +186,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 }
 
 extension KeyRole {
-    /// The key of `whenPasscodeSetThisDeviceOnly` is another one for each passcode that is set after none.
+    /// Whether the key stays the same when the passcode changes. The key of `whenPasscodeSetThisDeviceOnly`
+    /// does not outlive its passcode: setting one where there is none creates a new key.
     fileprivate var survivesChangeOfPasscode: Bool { self != .classKey(.whenPasscodeSetThisDeviceOnly) }
 }

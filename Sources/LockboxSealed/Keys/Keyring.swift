@@ -1,30 +1,31 @@
 import LockboxCore
 import LockboxSodium
 
-/// A keybag's keys, unwrapped. Immutable: a changed keybag makes a new one.
+/// The unwrapped keys of a keybag. Immutable: a changed keybag gets a new instance.
 final class Keyring: Sendable {
     let storeID: StoreID
     let generation: UInt64
-    /// The epoch that new items are sealed under.
+    /// The epoch of the keys that seal new items.
     let epoch: UInt32
-    /// Of the keybag.
+    /// The keybag's revision.
     let revision: RecordRevision
 
-    /// The first eight characters of the store id in base32. It begins the name of every namespace, and so shows
-    /// whether a store's items and its keybag belong together.
+    /// The first eight characters of the store ID in base32. The names of the store's namespaces begin with it,
+    /// which shows whether items and keybag belong together.
     let storeTag: String
 
-    /// The kernel's names for what the user has unlocked; made once, as they are asked for at every access.
+    /// The names of the kernel's records of a user unlock. Computed once, because they are used at every
+    /// access.
     let unlockNames: [(place: SharedUnlock.Place, name: String)]
     private let names: SecretKey
-    /// Few: looking through them costs less than a hash.
+    /// An array, because there are few: searching it costs less than hashing.
     private let keys: [Entry]
-    /// Those of the keybag's that are not among ``keys``.
+    /// The keys of the keybag that are not open.
     private let locked: [Slot]
 
     typealias Entry = (slot: Slot, key: SecretKey)
 
-    /// What a key is for: one number, as it is compared at every access.
+    /// The purpose and the epoch of a key, packed into one number because it is compared at every access.
     struct Slot: Hashable, Sendable {
         private let number: UInt64
 
@@ -34,10 +35,10 @@ final class Keyring: Sendable {
         var epoch: UInt32 { UInt32(truncatingIfNeeded: number >> 8) }
     }
 
-    /// The given keys of a keybag; the others are locked.
+    /// Creates a keyring with the given keys of a keybag. The others are locked.
     init(keybag: Keybag, keys: [Entry], revision: RecordRevision = .absent) throws(RecordError) {
         guard let names = keys.first(where: { $0.slot.role == .names })?.key else {
-            throw .malformed("it holds no key for names")
+            throw .malformed("it contains no key for file names")
         }
         self.storeID = keybag.storeID
         self.generation = keybag.generation
@@ -52,7 +53,8 @@ final class Keyring: Sendable {
         self.locked = keybag.entries.map(\.slot).filter { slot in !keys.contains { $0.slot == slot } }
     }
 
-    /// - Throws: ``RecordError/unknownKey`` if the keybag has no such key; ``RecordError/locked(_:)`` if it has.
+    /// - Throws: ``RecordError/locked(_:)`` if the key is locked; ``RecordError/unknownKey`` if the keybag does
+    ///   not contain it.
     func key(_ role: KeyRole, epoch: UInt32) throws(RecordError) -> SecretKey {
         let slot = Slot(role, epoch)
         if let found = keys.first(where: { $0.slot == slot }) { return found.key }
@@ -60,13 +62,13 @@ final class Keyring: Sendable {
         throw .unknownKey
     }
 
-    /// Whether the keybag has such a key, open or locked.
+    /// Returns whether the keybag contains the key, open or locked.
     func holds(_ role: KeyRole, epoch: UInt32) -> Bool {
         let slot = Slot(role, epoch)
         return keys.contains { $0.slot == slot } || locked.contains(slot)
     }
 
-    /// The keys that are open, but for those whose role is not wanted.
+    /// Returns the open keys with the wanted roles.
     func keys(where isWanted: (KeyRole) -> Bool) -> [Entry] { keys.filter { isWanted($0.slot.role) } }
 
     /// Whether all open keys are locked into RAM.
@@ -75,17 +77,17 @@ final class Keyring: Sendable {
     /// Whether every key of the keybag is open.
     var isComplete: Bool { locked.isEmpty }
 
-    /// Whether items of the class can be read and written.
+    /// Returns whether items of the class can be read and written.
     func isOpen(_ accessibility: Accessibility) -> Bool {
         (try? key(.classKey(accessibility), epoch: epoch)) != nil
     }
 
-    /// The name of the namespace that holds a prefix's items.
+    /// Returns the name of the namespace that holds a prefix's items.
     func namespace(ofPrefix prefix: String) -> String {
         "\(storeTag)-\(id(personal: .scope, [prefix.canonical]).name)"
     }
 
-    /// Whether the namespace is one of this store's.
+    /// Returns whether the namespace belongs to this store.
     func owns(namespace name: String) -> Bool {
         name.hasPrefix("\(storeTag)-") && Self.isNamespaceOfAnyStore(name)
     }
@@ -95,12 +97,12 @@ final class Keyring: Sendable {
         return parts.count == 2 && parts[0].utf8.count == 8 && RecordID(name: String(parts[1])) != nil
     }
 
-    /// The id of an item's file.
+    /// Returns the ID of an item's record.
     func itemID(_ key: ItemKey) -> RecordID {
         id(personal: .name, [key.prefix.canonical, key.key.canonical])
     }
 
-    /// Hashes each text behind its length, so that no two lists of texts are one.
+    /// Hashes the texts, each preceded by its length, so that different lists never have the same input.
     private func id(personal: Personal, _ texts: [String]) -> RecordID {
         let length = texts.reduce(0) { $0 + 4 + $1.utf8.count }
         return withUnsafeTemporaryAllocation(byteCount: length, alignment: 4) { input in

@@ -1,11 +1,11 @@
 import LockboxCore
 import LockboxSodium
 
-/// The keybag, as it was read, and what of it is open.
+/// A keybag that has been read, and its open keys.
 struct OpenedKeybag {
     let keybag: Keybag
     let keyring: Keyring
-    /// While unlocked: opens the keys that a rotation by another process adds.
+    /// Held while unlocked. Opens the keys that another process adds when it rotates.
     let passcodeKey: SecretKey?
 
     init(
@@ -19,7 +19,7 @@ struct OpenedKeybag {
         keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
     }
 
-    /// The same keybag with other keys open.
+    /// Returns the same keybag with other keys open.
     func with(_ keys: [Keyring.Entry], passcodeKey: SecretKey?) throws(RecordError) -> OpenedKeybag {
         try OpenedKeybag(keybag, keys, passcodeKey: passcodeKey, revision: keyring.revision)
     }

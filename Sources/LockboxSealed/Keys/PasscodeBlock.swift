@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxSodium
 
-/// What the keybag says of the passcode: how it becomes a key, and a check value. 64 bytes.
+/// The keybag's passcode parameters: Argon2id cost, salt and check value. 64 bytes.
 struct PasscodeBlock: Sendable, Equatable {
     static let length = 64
 
@@ -10,12 +10,12 @@ struct PasscodeBlock: Sendable, Equatable {
     private let salt: SIMD16<UInt8>
     private let check: SIMD32<UInt8>
 
-    /// Argon2id 1.3. libsodium's name for its default has changed once, so it is asked for by number.
+    /// The stored number of Argon2id 1.3. Not left to libsodium's default, which has changed before.
     private static let argon2id13: UInt8 = 1
     private static let operationsLimits = Argon2id.interactive.operations...10
     private static let memoryLimits = Argon2id.interactive.memory...(1 << 30)
 
-    /// A new block, with a salt of its own, and the key.
+    /// Creates a block with a random salt, and the passcode's key.
     static func make(
         _ passcode: UnsafeRawBufferPointer,
         strength: PasscodeStrength
@@ -27,7 +27,7 @@ struct PasscodeBlock: Sendable, Equatable {
         return (PasscodeBlock(operations: operations, memory: memory, salt: salt, check: check), key)
     }
 
-    /// The key, if the passcode is right.
+    /// Returns the passcode's key, or throws if the passcode is wrong.
     func key(_ passcode: UnsafeRawBufferPointer) throws -> SecretKey {
         let (key, check) = try Self.derive(passcode, salt: salt, operations: operations, memory: memory)
         let isRight = withUnsafeBytes(of: check) { a in
@@ -37,7 +37,7 @@ struct PasscodeBlock: Sendable, Equatable {
         return key
     }
 
-    /// One run of Argon2id: 64 bytes, of which the first half is the key and the second shows whether it is right.
+    /// Runs Argon2id once for 64 bytes: the first half is the key, the second half the check value.
     private static func derive(
         _ passcode: UnsafeRawBufferPointer,
         salt: SIMD16<UInt8>,
@@ -65,7 +65,7 @@ struct PasscodeBlock: Sendable, Equatable {
         withUnsafeBytes(of: check) { writer.write($0) }
     }
 
-    /// Nil if there is no passcode. The parameters are checked here, and so before they can cost anything.
+    /// Returns nil if there is no passcode. Checks the parameters before a run of Argon2id uses them.
     static func read(_ reader: inout ByteReader) throws(RecordError) -> PasscodeBlock? {
         guard let bytes = reader.readBytes(length) else { throw .malformed("it is cut short") }
         var reader = ByteReader(bytes)
@@ -74,15 +74,15 @@ struct PasscodeBlock: Sendable, Equatable {
             let operations = reader.read(UInt32.self), let memory = reader.read(UInt64.self),
             let salt = reader.readBytes(16)?.loadUnaligned(as: SIMD16<UInt8>.self),
             let check = reader.readBytes(32)?.loadUnaligned(as: SIMD32<UInt8>.self)
-        else { throw .malformed("its passcode is of an unknown kind") }
+        else { throw .malformed("its passcode uses an unknown algorithm") }
         guard operationsLimits.contains(operations) else {
             throw .malformed(
-                "its passcode would take \(operations) passes, and must take \(operationsLimits)"
+                "its passcode needs \(operations) passes; the limits are \(operationsLimits)"
             )
         }
         guard memoryLimits.contains(memory) else {
             throw .malformed(
-                "its passcode would take \(memory) bytes of memory, and must take \(memoryLimits)"
+                "its passcode needs \(memory) bytes of memory; the limits are \(memoryLimits)"
             )
         }
         return PasscodeBlock(operations: operations, memory: memory, salt: salt, check: check)

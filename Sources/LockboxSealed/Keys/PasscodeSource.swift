@@ -2,51 +2,51 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// Where a passcode comes from. It is read when it is needed, and wiped after use.
+/// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
-/// No source waits for somebody to answer: what is not there at once, or within ``timeout``, is an error.
+/// No source waits for user input: if the passcode is not available within ``timeout``, the call throws.
 ///
-/// Wherever it comes from, one newline at the end (`\n` or `\r\n`) does not belong to the passcode, and text is
-/// brought into Unicode normalization form C, so that it is the same passcode whatever keyboard or editor it came
-/// from. A passcode has 1 to 1,024 bytes.
+/// For all sources, one trailing newline (`\n` or `\r\n`) is removed, and text is converted to Unicode
+/// normalization form C, so that the passcode is the same whatever keyboard or editor produced it. A passcode
+/// has 1 to 1,024 bytes.
 public struct PasscodeSource: Sendable {
-    /// The longest passcode, in bytes.
+    /// The maximum length of a passcode, in bytes.
     public static let maximumLength = 1024
 
-    /// How long a pipe may take to give the passcode.
+    /// The time limit for reading the passcode from a pipe.
     public static let timeout: Duration = .seconds(10)
 
     private let source: @Sendable () throws -> [UInt8]
 
     init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
 
-    /// The passcode itself.
+    /// Uses the passcode itself.
     ///
     /// - Parameter passcode: 1 to 1,024 bytes of UTF-8. The caller's own string cannot be wiped.
     public static func value(_ passcode: String) -> PasscodeSource {
         PasscodeSource { Array(passcode.utf8) }
     }
 
-    /// What a closure returns; for programs that have their own way to ask.
+    /// Uses the result of a closure, for programs with their own prompt.
     ///
-    /// - Parameter passcode: Is called whenever the passcode is needed. What it throws is thrown on.
+    /// - Parameter passcode: Called every time the passcode is needed. Errors that it throws are rethrown.
     public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> PasscodeSource {
         PasscodeSource { Array(try passcode().utf8) }
     }
 
-    /// The contents of a file. Symbolic links are followed, as Kubernetes mounts secrets through them; who may read
-    /// the file is up to its owner.
+    /// Reads the passcode from a file. Symbolic links are followed, because Kubernetes mounts secrets through
+    /// them. The file's permissions are not checked.
     ///
-    /// - Parameter path: The file. Where it cannot be opened, the call that needs the passcode throws
+    /// - Parameter path: The file. If it cannot be opened, the call that needs the passcode throws
     ///   ``LockboxError/storageFailure(operation:path:errno:)``.
     public static func file(_ path: String) -> PasscodeSource {
         PasscodeSource { try SecretReader.file(path, maximum: maximumLength + 2) }
     }
 
-    /// What can be read from an open descriptor, up to its end: a pipe or a file, not a terminal. The descriptor
-    /// stays open.
+    /// Reads the passcode from an open file descriptor, up to the end of file: a pipe or a file, but not a
+    /// terminal. The descriptor stays open.
     ///
-    /// - Parameter descriptor: Its number. What has been read from a pipe is gone: for one use only.
+    /// - Parameter descriptor: The file descriptor. A pipe can be read only once.
     public static func fileDescriptor(_ descriptor: Int32) -> PasscodeSource {
         PasscodeSource {
             try SecretReader.descriptor(
@@ -57,7 +57,7 @@ public struct PasscodeSource: Sendable {
         }
     }
 
-    /// The file of that name in `$CREDENTIALS_DIRECTORY`, where systemd puts a service's credentials
+    /// Reads the passcode from a systemd credential: the file with the given name in `$CREDENTIALS_DIRECTORY`
     /// (`LoadCredential=`, `LoadCredentialEncrypted=`).
     ///
     /// - Parameter name: The credential's name in the unit.
@@ -70,10 +70,10 @@ public struct PasscodeSource: Sendable {
         }
     }
 
-    /// An environment variable: a last resort. Other processes of the user can read it in `/proc`, children inherit
-    /// it, and it may end up in logs.
+    /// Reads the passcode from an environment variable. Use this only as a last resort: other processes of the
+    /// user can read it in `/proc`, child processes inherit it, and it may end up in logs.
     ///
-    /// - Parameter name: The variable. An empty one counts as not set.
+    /// - Parameter name: The variable. An empty one counts as unset.
     public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> PasscodeSource {
         PasscodeSource {
             guard let value = Environment[name] else {
@@ -83,8 +83,8 @@ public struct PasscodeSource: Sendable {
         }
     }
 
-    /// The first of these that there is: the file named by `LOCKBOX_PASSCODE_FILE`; the credential
-    /// `lockbox-passcode`; the variable `LOCKBOX_PASSCODE`.
+    /// The first available of: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
+    /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`.
     public static let standard = PasscodeSource {
         if let path = Environment["LOCKBOX_PASSCODE_FILE"] {
             return try SecretReader.file(path, maximum: maximumLength + 2)
@@ -97,7 +97,7 @@ public struct PasscodeSource: Sendable {
         return try environment().source()
     }
 
-    /// Hands the passcode to `body`, and wipes it.
+    /// Calls `body` with the passcode, and wipes it afterwards.
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
         var bytes = try source()
         defer { Sodium.wipe(&bytes) }
@@ -114,15 +114,15 @@ public struct PasscodeSource: Sendable {
     }
 }
 
-/// Puts text into Unicode normalization form C, in which a passcode is one however it was typed; leaves bytes that are no text.
-/// Whatever it copies, it wipes.
+/// Converts text to Unicode normalization form C. Leaves bytes that are not UTF-8 unchanged. Wipes its copies.
 private func canonicalize(_ bytes: inout [UInt8]) {
     if bytes.allSatisfy({ $0 < 0x80 }) { return }
     guard var text = String(validating: bytes, as: UTF8.self) else { return }
     var canonical: [UInt8] = []
-    // What this form takes at most: never grown, which would leave copies.
+    // The maximum length in form C: growing the array would leave copies.
     canonical.reserveCapacity(3 * bytes.count)
-    // One character after the other, as composition goes no further: Foundation keeps copies, but only of a few bytes each.
+    // One character at a time, since composition never crosses characters: any copies that Foundation leaves
+    // are only a few bytes long.
     for character in text { canonical += String(character).canonical.utf8 }
     text.withUTF8 { Sodium.wipe(UnsafeMutableRawBufferPointer(mutating: UnsafeRawBufferPointer($0))) }
     Sodium.wipe(&bytes)
@@ -130,9 +130,9 @@ private func canonicalize(_ bytes: inout [UInt8]) {
 }
 
 extension PasscodeSource: CustomStringConvertible, CustomReflectable {
-    /// Nothing of the passcode.
+    /// A fixed text. Does not show the passcode.
     public var description: String { "Passcode" }
 
-    /// Nothing of the passcode.
+    /// Keeps `dump(_:)` from showing the passcode.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

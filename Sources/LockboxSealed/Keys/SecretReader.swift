@@ -2,10 +2,10 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// Reads a secret from where it may be slow or endless.
+/// Reads a secret from a source that may block or never end.
 enum SecretReader {
     static func file(_ path: String, maximum: Int) throws -> [UInt8] {
-        // Without waiting for the other end of a FIFO.
+        // O_NONBLOCK: does not wait for a FIFO's writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw LockboxError.storageFailure(operation: "open", path: path, errno: errno)
@@ -14,24 +14,24 @@ enum SecretReader {
         return try self.descriptor(descriptor, path: path, maximum: maximum)
     }
 
-    /// Everything up to the end, if that comes in time.
+    /// Reads up to the end of file, or throws when the time is up.
     static func descriptor(
         _ descriptor: CInt,
         path: String,
         maximum: Int,
         timeout: Duration = PasscodeSource.timeout
     ) throws -> [UInt8] {
-        // poll(2) would wait for a descriptor that is not open.
+        // poll(2) would wait for a closed descriptor.
         guard fcntl(descriptor, F_GETFD) >= 0 else {
             throw LockboxError.storageFailure(operation: "read", path: path, errno: errno)
         }
         if isatty(descriptor) == 1 {
             throw LockboxError.invalidPasscode(
-                reason: "\(path) is a terminal, which would have to be waited for"
+                reason: "\(path) is a terminal; use a file or a pipe"
             )
         }
         let deadline = ContinuousClock.now + timeout
-        // One byte more than it may have, by which it is refused; never grown, which would leave copies.
+        // One byte more than allowed, to detect excess. Never grown, which would leave copies.
         var buffer = [UInt8](repeating: 0, count: maximum + 1)
         var count = 0
         while count < buffer.count {
@@ -67,7 +67,7 @@ enum SecretReader {
             let result = poll(&request, 1, milliseconds)
             if result > 0 { return }
             if result == 0 {
-                throw LockboxError.invalidPasscode(reason: "\(path) gave none in time")
+                throw LockboxError.invalidPasscode(reason: "reading \(path) timed out")
             }
             if errno != EINTR {
                 throw LockboxError.storageFailure(operation: "poll", path: path, errno: errno)

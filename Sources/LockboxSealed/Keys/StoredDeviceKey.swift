@@ -1,14 +1,14 @@
 import LockboxCore
 import LockboxSodium
 
-/// A store's device key: read from its source, or kept as a record of the store.
+/// A store's device key, read from its source or from a record of the store.
 struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
     let storage: Storage
     let source: DeviceKeySource.Source
 
     private var record: RecordName { RecordName(name: "device-key") }
 
-    /// What to call the key in an error.
+    /// The key's name in error messages.
     var location: String {
         if case .given(let name, _) = source { return name }
         return storage.location(of: record)
@@ -19,18 +19,18 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         throw LockboxError.missing(record: location)
     }
 
-    /// The key, which is made if it is to be in the store and is not.
+    /// Returns the key. Creates it if it belongs in the store and is missing.
     func readOrCreate(_ turn: (any CommitTurn)?) throws -> SecretKey {
         if let key = try readIfPresent() { return key }
         var bytes = DeviceKeyRecord.encoded(try .random())
         defer { Sodium.wipe(&bytes) }
         let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], turn: turn)
         if case .unknown(let error) = outcome { throw error }
-        // Another process may have been faster: its key counts.
+        // If another process has created a key first, that one is used.
         return try read()
     }
 
-    /// Nil if it is to be in the store, and is not.
+    /// Returns nil if the key belongs in the store and is missing.
     private func readIfPresent() throws -> SecretKey? {
         if case .given(let name, let read) = source { return try DeviceKeySource.key(name, read) }
         var key: SecretKey?

@@ -2,20 +2,21 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// The unlock of a store for every process of the user, in the kernel's keyring.
+/// Keeps an unlock for every process of the user in the kernel's keyring.
 ///
-/// Two records: one opens everything, and goes with the lock; the other keeps the `afterFirstUnlock` classes open.
+/// There are two records: one opens all classes and is removed by a lock; the other keeps the
+/// `afterFirstUnlock` classes open.
 struct UserUnlock: Sendable {
     let kernel: KernelKeyring
 
-    /// A record that is there. As long as it is the same, so is what it opens.
+    /// A record in the kernel. What a given serial opens never changes.
     struct Found: Equatable {
         let place: SharedUnlock.Place
         let key: KernelKeyring.Serial
     }
 
-    /// Those that can add to the keys that are open already, the one that opens most first. One or two calls of the
-    /// kernel, as it is asked at every access.
+    /// Finds the records that can open more keys, the one that opens most first. Makes one or two system calls,
+    /// because it runs at every access.
     func find(for keyring: Keyring) -> some Sequence<Found> {
         keyring.unlockNames.lazy
             .filter { $0.place.level == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
@@ -24,13 +25,13 @@ struct UserUnlock: Sendable {
             }
     }
 
-    /// What came of a record.
+    /// The result of opening a record.
     enum Outcome {
-        /// The keybag, with the keys that the record opens besides those that are open already.
+        /// The keybag, with the keys that the record opens in addition to the open ones.
         case opened(OpenedKeybag)
-        /// It goes with another passcode, or is damaged.
+        /// The record belongs to another passcode, or is damaged.
         case invalid
-        /// The kernel did not give it out.
+        /// The kernel did not return the record.
         case unread
     }
 
@@ -62,12 +63,12 @@ struct UserUnlock: Sendable {
         }
     }
 
-    /// Puts the records of an unlocked keybag into the kernel, in place of older ones.
+    /// Adds the records of an unlocked keybag to the kernel, replacing older ones.
     ///
     /// - Parameters:
     ///   - keys: All keys of the keybag.
-    ///   - deadline: As in ``SharedUnlock``.
-    /// - Returns: false if the kernel refuses; then it holds none.
+    ///   - deadline: See ``SharedUnlock/deadline``.
+    /// - Returns: false if the kernel refuses. No record is then left in the kernel.
     func publish(
         _ keybag: Keybag,
         _ keys: [Keyring.Entry],
@@ -83,7 +84,8 @@ struct UserUnlock: Sendable {
         return true
     }
 
-    /// What is in the kernel for a keybag as it is now, for ``republish(_:_:_:passcodeKey:device:)`` once it is another.
+    /// Returns the kernel's records for the current keybag. They are passed to
+    /// ``republish(_:for:_:passcodeKey:device:)`` after the keybag has been replaced.
     func records(of keybag: Keybag, device: SecretKey) throws -> [SharedUnlock] {
         guard keybag.passcode != nil else { return [] }
         return try SharedUnlock.Level.allCases.compactMap { level in
@@ -94,8 +96,8 @@ struct UserUnlock: Sendable {
         }
     }
 
-    /// Adds what is to replace the records of a keybag, before the keybag itself is replaced: so that at every instant there
-    /// is a record that goes with it.
+    /// Adds the next keybag's records before the keybag is replaced, so that a matching record exists at every
+    /// instant.
     func announce(
         _ old: [SharedUnlock],
         for keybag: Keybag,
@@ -109,8 +111,8 @@ struct UserUnlock: Sendable {
         }
     }
 
-    /// Replaces the records of a keybag that has been rewritten, each up to the time that it had before; wipes what is
-    /// none of them.
+    /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all other
+    /// records.
     func republish(
         _ old: [SharedUnlock],
         for keybag: Keybag,
@@ -124,7 +126,8 @@ struct UserUnlock: Sendable {
             {
                 continue
             }
-            // Also if the kernel refuses now: then this is locked for who has not unlocked it for itself.
+            // Also if the kernel refuses the new record. Processes that have not unlocked the store themselves
+            // then find it locked.
             try remove(keybag.storeID, [level])
         }
         for level in SharedUnlock.Level.allCases {
@@ -146,9 +149,9 @@ struct UserUnlock: Sendable {
         }
     }
 
-    /// Wipes records; if one of them stays, the others all the same.
+    /// Removes records. If one cannot be removed, removes the others nevertheless.
     ///
-    /// - Returns: whether there were any.
+    /// - Returns: Whether there were any.
     @discardableResult
     func remove(_ store: StoreID, _ levels: [SharedUnlock.Level] = SharedUnlock.Level.allCases) throws
         -> Bool
@@ -158,7 +161,7 @@ struct UserUnlock: Sendable {
         return try results.map { try $0.get() }.contains(true)
     }
 
-    /// In seconds since 1970, as the kernel itself counts.
+    /// In seconds since 1970, like ``SharedUnlock/deadline``.
     static func deadline(after timeout: Duration?) -> UInt64 {
         timeout.map { now + UInt64(max(1, $0.components.seconds)) } ?? 0
     }
