@@ -50,6 +50,30 @@ import Lockbox
         #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
     }
 
+    @Test func aClosureIsAskedWheneverTheKeybagIsRead() throws {
+        struct Unreachable: Error {}
+        let answers = Protected<[UInt8]?>(key)
+        let count = Protected(0)
+        let source = DeviceKeySource.closure(name: "the module") {
+            count.withLock { $0 += 1 }
+            guard let key = answers.withLock({ $0 }) else { throw Unreachable() }
+            return key
+        }
+        try lockbox(source).archiveObject("secret", forKey: "key")
+        #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
+        let asked = count.withLock { $0 }
+        #expect(try lockbox(source).unarchiveObject(forKey: "key") == "secret")
+        #expect(count.withLock { $0 } > asked)
+        answers.withLock { $0 = nil }
+        #expect(throws: Unreachable.self) { try lockbox(source).unarchiveObject(String.self, forKey: "key") }
+        answers.withLock { $0 = [1] }
+        #expect(throws: LockboxError.self) { try lockbox(source).unarchiveObject(String.self, forKey: "key") }
+        answers.withLock { $0 = key.reversed() }
+        #expect(throws: LockboxError.deviceKeyMismatch(path: "the module")) {
+            try lockbox(source).unarchiveObject(String.self, forKey: "key")
+        }
+    }
+
     @Test func aStoredKeyIsNotReplacedByAGivenOne() throws {
         try lockbox(.stored).archiveObject("secret", forKey: "key")
         let before = try store.snapshot()

@@ -109,7 +109,8 @@ import Lockbox
 
     private static let storage: [Row] = [
         (
-            .unsafePermissions(path: "/s", reason: "it is a FIFO, not a regular file"), .unsafePermissions, -61,
+            .unsafePermissions(path: "/s", reason: "it is a FIFO, not a regular file"), .unsafePermissions,
+            -61,
             "/s is not safe to use: it is a FIFO, not a regular file."
         ),
         (

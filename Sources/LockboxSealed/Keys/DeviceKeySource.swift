@@ -29,6 +29,19 @@ public struct DeviceKeySource: Sendable {
         DeviceKeySource(source: .given(name: "given by the app") { bytes })
     }
 
+    /// Asks the app for the key, such as one kept in a hardware module or fetched at start.
+    ///
+    /// - Parameters:
+    ///   - name: What to call the source in errors. Not a secret.
+    ///   - read: Returns at least ``minimumLength`` secret bytes, the same ones for the same store. It is called every
+    ///     time the keybag is read, on the thread that needs it. The errors it throws are rethrown.
+    public static func closure(
+        name: String = "given by the app",
+        _ read: @escaping @Sendable () throws -> [UInt8]
+    ) -> DeviceKeySource {
+        DeviceKeySource(source: .given(name: name, read))
+    }
+
     /// Reads the key from a file outside the store, such as on another disk or in memory. All of its 32 to
     /// 4,096 bytes are the key.
     ///
