@@ -87,7 +87,7 @@ struct GitCredentialCommand: ParsableCommand {
 
     /// Removes what matches; with a password, only what has that one: a newer one may have been stored since.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
-        let always = nil
+        let always: Date? = nil
         for key in try matching(context, store, at: always) {
             guard let password = request["password"] else {
                 try store.backend.remove(key)
