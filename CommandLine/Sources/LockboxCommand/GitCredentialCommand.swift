@@ -87,8 +87,7 @@ struct GitCredentialCommand: ParsableCommand {
 
     /// Removes what matches; with a password, only what has that one: a newer one may have been stored since.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
-        let always: Date? = nil
-        for key in try matching(context, store, at: always) {
+        for key in try matching(context, store, at: nil) {
             guard let password = request["password"] else {
                 try store.backend.remove(key)
                 continue
@@ -104,7 +103,7 @@ struct GitCredentialCommand: ParsableCommand {
         }
     }
 
-    private static func matching(_ context: GitContext, _ store: Store, at now: Date) throws -> [ItemKey] {
+    private static func matching(_ context: GitContext, _ store: Store, at now: Date?) throws -> [ItemKey] {
         try store.backend.attributes(prefix: store.prefix, now: now)
             .filter { GitContext(key: $0.key.key).map(context.matches) ?? false }
             .sorted { ($1.value.modified, $0.key.key) < ($0.value.modified, $1.key.key) }

@@ -2,16 +2,17 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// An open folder of the store, checked: a real directory, ours, that nobody else can write to.
+/// An open and checked folder of the store: a real directory that belongs to this user and that nobody else can
+/// write to.
 ///
-/// Everything in it is reached through the descriptor, so that no path is resolved a second time.
+/// All files in it are opened relative to its descriptor, so its path is never resolved a second time.
 final class Directory: Sendable {
     let path: String
     let descriptor: CInt
     let calls: SystemCalls
     let identity: FileIdentity
     let queue = LockQueue()
-    /// This process's user, as it was when the folder was opened. Not asked for again with every file.
+    /// This process's user when the folder was opened, kept to avoid a system call for every file.
     private let owner: uid_t
     private let pathOfFiles: String
 
@@ -26,7 +27,8 @@ final class Directory: Sendable {
 
     deinit { calls.close(descriptor) }
 
-    /// Opens a folder, and makes it (0700) first if asked to. Nil if it is not there.
+    /// Opens a folder, and creates it first (mode 0700) if `creating` is true. Returns nil if it does not
+    /// exist.
     static func open(
         _ name: String,
         at parent: CInt,
@@ -58,7 +60,7 @@ final class Directory: Sendable {
         }
     }
 
-    /// The folder of that name in this one.
+    /// Opens a subfolder.
     func directory(_ name: String, creating: Bool) throws -> Directory? {
         try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
     }
@@ -69,7 +71,7 @@ final class Directory: Sendable {
             try check(result, "mkdir", path)
             try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
         }
-        // So that the new folder survives a power cut; also if another process has just made it.
+        // Makes the new folder survive a power cut, also if another process has just created it.
         try calls.synchronizeParent(of: path, at: parent)
     }
 
@@ -87,7 +89,8 @@ final class Directory: Sendable {
 
     // MARK: Files
 
-    /// Hands `limit` bytes of a file, checked, to `body`, and as many as its revision is made of. False if it is not there.
+    /// Calls `body` with at least `limit` bytes of a checked file, or all of them if there are fewer, and
+    /// always enough to compute the revision. Returns false if the file does not exist.
     func readRecord(
         _ name: String,
         upTo limit: Int,
@@ -113,7 +116,7 @@ final class Directory: Sendable {
         return true
     }
 
-    /// Whether there is something of that name, whatever it is.
+    /// Returns whether an entry of that name exists, whatever its type.
     func holds(_ name: String) throws -> Bool {
         var status = stat()
         let result = calls.stat(name, at: descriptor, &status)
@@ -122,7 +125,7 @@ final class Directory: Sendable {
         return true
     }
 
-    /// Throws if there is such a file, and it is not safe to use.
+    /// Throws if the file exists and is not safe to use.
     func checkFile(_ name: String) throws {
         let result = calls.open(name, at: descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return }
@@ -131,7 +134,7 @@ final class Directory: Sendable {
         _ = try checkedStatus(of: file, name)
     }
 
-    /// Makes a new file (0600) with `bytes`, all of them on the disk when this returns; or nothing.
+    /// Creates a file (mode 0600) and synchronizes it to disk. On an error, no file is left.
     func writeFile(_ name: String, _ bytes: [UInt8]) throws {
         let flags = O_WRONLY | O_CREAT | O_EXCL
         let file = CInt(
@@ -141,7 +144,7 @@ final class Directory: Sendable {
             do {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
                 try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
-                // Never asked twice: the second answer may hide the first one's failure.
+                // Called only once: a second fsync may not report the first one's failure.
                 try check(calls.fsync(file), "fsync", filePath(name))
             } catch {
                 calls.close(file)
@@ -154,7 +157,7 @@ final class Directory: Sendable {
         }
     }
 
-    /// Removes a plain file, if it is there.
+    /// Removes a regular file. Does nothing if it does not exist.
     func removeFile(_ name: String) throws {
         if let kind = FileIdentity.kind(of: name, at: descriptor, calls), kind != FileIdentity.plainFile {
             throw LockboxError.unsafePermissions(
@@ -166,17 +169,17 @@ final class Directory: Sendable {
         if result != -Int(ENOENT) { try check(result, "unlink", filePath(name)) }
     }
 
-    /// Removes a temporary file, if that can be done.
+    /// Removes a temporary file, ignoring errors.
     func remove(_ name: String) { _ = calls.unlink(name, at: descriptor) }
 
-    /// Makes what was created, renamed or removed in this folder survive a power cut.
+    /// Makes creations, renames and removals in this folder survive a power cut.
     func synchronize() throws {
         try check(calls.fsync(descriptor), "fsync", path)
     }
 
-    /// The names of everything in the folder. Empty if the folder has been removed.
+    /// Returns the names of all entries. Empty if the folder has been removed.
     ///
-    /// btrfs leaves out a file that is replaced after the folder was opened for this.
+    /// On btrfs, a file that is replaced while the folder is being read may be missing.
     func names() throws -> NameList {
         var names = NameList()
         let own = calls.open(".", at: descriptor, O_RDONLY | O_DIRECTORY)
@@ -186,7 +189,8 @@ final class Directory: Sendable {
         return names
     }
 
-    /// The status of a file that must be plain, ours, and closed to others.
+    /// Returns the status of a file. Throws unless it is a regular file that belongs to this user and that
+    /// others cannot access.
     func checkedStatus(of file: CInt, _ name: String) throws -> stat {
         var status = stat()
         try check(calls.fstat(file, &status), "fstat", filePath(name))
@@ -206,7 +210,7 @@ final class Directory: Sendable {
         return status
     }
 
-    /// The descriptor of a file just opened.
+    /// Returns the descriptor of a file that was just opened, or throws the error.
     func checkOpened(_ result: Int, _ name: String) throws -> Int {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"

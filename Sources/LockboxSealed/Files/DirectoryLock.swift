@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// The exclusive lock of a folder, held.
+/// A folder's exclusive lock, while it is held.
 final class DirectoryLock: Sendable {
     private let file: LockFile
     private let queue: LockQueue?
@@ -8,20 +8,20 @@ final class DirectoryLock: Sendable {
 
     private struct State {
         var isHeld = true
-        /// Nil before it has been read.
+        /// Nil until it has been read.
         var count: UInt64?
         var hasRenamed = false
     }
 
     /// - Parameters:
-    ///   - file: Locked.
-    ///   - queue: Told when the lock is let go of.
+    ///   - file: The lock file, already locked.
+    ///   - queue: Notified when the lock is released.
     init(_ file: LockFile, _ queue: LockQueue?) {
         self.file = file
         self.queue = queue
     }
 
-    /// The lock, or nil if another holds it. Does not wait.
+    /// Takes the lock without waiting. Returns nil if another process holds it.
     static func attempt(_ directory: Directory) throws -> DirectoryLock? {
         let file = try LockFile(directory)
         guard try file.lock(), file.isInPlace else { return nil }
@@ -30,24 +30,25 @@ final class DirectoryLock: Sendable {
 
     deinit { release() }
 
-    /// Lets go of it.
+    /// Releases the lock.
     func release() {
         let state = state.withLock { state in
             defer { state.isHeld = false }
             return state
         }
         guard state.isHeld else { return }
-        // So that those who wait see that there is another holder. If it fails, they may give up too early, no more.
+        // Shows waiting processes that the holder has changed. If this fails, they may only time out too early.
         if !state.hasRenamed { try? advanceCount { ($0 | 1) &+ 1 } }
         let isWaitedFor = file.isWaitedFor
         file.unlock()
         queue?.leave(givingWayAfter: isWaitedFor ? self.state.withLock(\.count) : nil)
     }
 
-    /// Runs `body`, which renames one file into the folder. Some file systems hide a file's name while it is replaced: btrfs
-    /// from who is reading the folder, FUSE also from who looks it up.
+    /// Runs `body`, which renames one file into the folder. The change count is odd meanwhile, because some
+    /// file systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from
+    /// lookups.
     func renaming<Result>(_ body: () throws -> Result) throws -> Result {
-        // It is odd already if a holder was killed in between.
+        // The count is already odd if a previous holder was killed during a rename.
         try advanceCount { $0.isMultiple(of: 2) ? $0 &+ 1 : $0 &+ 2 }
         state.withLock { $0.hasRenamed = true }
         defer { try? advanceCount { $0 &+ 1 } }

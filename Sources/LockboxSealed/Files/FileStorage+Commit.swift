@@ -19,7 +19,7 @@ extension FileStorage {
         return try apply(changes, turn)
     }
 
-    /// Nothing has to be locked, nor a folder made for a lock, to remove what is not there.
+    /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
     private func confirmRemoval(_ changes: [RecordChange]) throws -> CommitOutcome? {
         for change in changes {
             guard case .remove(let record) = change, try !exists(record) else { return nil }
@@ -28,7 +28,8 @@ extension FileStorage {
         return .committed
     }
 
-    /// See ``RecordStorage/synchronize(_:)``. Who removed or renamed a file may have been killed before it did this.
+    /// See ``RecordStorage/synchronize(_:)``. The process that renamed or removed a file may have been killed
+    /// before its own fsync.
     public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
 
     private func synchronize(_ place: StoreFolders.Place) throws {
@@ -37,7 +38,7 @@ extension FileStorage {
 
     // MARK: The turn
 
-    /// See ``RecordStorage/takeTurn(in:)``. The exclusive lock of the folder.
+    /// See ``RecordStorage/takeTurn(in:)``. A turn is the exclusive lock of the namespace's folder.
     public func takeTurn(in namespace: String?) throws -> (any CommitTurn)? {
         try FileTurn([acquireLock(.init(namespace: namespace))])
     }
@@ -46,12 +47,12 @@ extension FileStorage {
         if changes.count == 1 {
             return try FileTurn([acquireLock(.init(namespace: changes[0].record.namespace))])
         }
-        // Always in one order, so that no two commits wait for each other.
+        // Always in the same order, to avoid deadlocks.
         let namespaces = Set(changes.map(\.record.namespace)).sorted { $0 ?? "" < $1 ?? "" }
         return FileTurn(try namespaces.map { try acquireLock(.init(namespace: $0)) })
     }
 
-    /// The lock of the folder that is there when it is had: the store may have been moved while it was waited for.
+    /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
     func acquireLock(_ place: StoreFolders.Place) throws -> (StoreFolders.Place, DirectoryLock) {
         try folders.sparingDescriptors {
             if place != .root { try folders.sweepOnce() }  // who takes the root's lock may only be waiting
@@ -65,7 +66,7 @@ extension FileStorage {
         }
     }
 
-    /// Nobody else renames a file in a folder whose turn this is: what is not there does not have to be looked for again.
+    /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
     private func revision(of record: RecordName, _ turn: FileTurn) throws -> RecordRevision {
         let place = StoreFolders.Place(namespace: record.namespace)
         guard turn.covers(place) else { return try revision(of: record, maximum: .max) }
@@ -80,16 +81,16 @@ extension FileStorage {
 
     // MARK: The changes
 
-    /// All files are written before the first is renamed, and each folder is synchronised once.
+    /// Writes all temporary files before the first rename, and synchronizes each folder once.
     private func apply(_ changes: [RecordChange], _ turn: FileTurn) throws -> CommitOutcome {
         let temporary = try changes.contains(where: \.isPut) ? write(changes) : nil
         do { for change in changes { try apply(change, temporary, turn) } } catch {
             for name in temporary?.names.values ?? [:].values { temporary?.folder.remove(name) }
-            // What has been changed before it stays so.
+            // Earlier changes of this commit stay in effect.
             try? synchronize(turn)
             throw error
         }
-        // Whether the changes survive a power cut is not known if this fails.
+        // If this fails, it is not known whether the changes survive a power cut.
         do { try synchronize(turn) } catch { return .unknown(error) }
         return .committed
     }
@@ -120,7 +121,7 @@ extension FileStorage {
                 _,
                 ENOENT
             ) {
-                // Somebody has removed the folder.
+                // The folder has been removed.
                 try folders.reopen()
                 return try write(changes, folders.existing(.temporary))
             }
@@ -149,7 +150,7 @@ extension RecordChange {
     }
 }
 
-/// The locks of some folders of a store, held until they are released, or nobody refers to them any more.
+/// The locks of one or more folders, held until they are released or deallocated.
 final class FileTurn: CommitTurn {
     private let locks: [(place: StoreFolders.Place, lock: DirectoryLock)]
 

@@ -12,11 +12,7 @@ extension FileStorage: InspectableStorage {
         do {
             if let temporary = try root.directory("tmp", creating: false) {
                 for name in try temporary.names() {
-                    report.add(
-                        .leftOver,
-                        temporary.filePath(name),
-                        "its writer was killed or is still running"
-                    )
+                    report.add(.leftOver, temporary.filePath(name), "its writer was killed or is at work")
                 }
             }
         } catch let error as LockboxError {

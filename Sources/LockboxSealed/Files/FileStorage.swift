@@ -2,22 +2,22 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// Records as flat files in a folder that only its owner can read.
+/// Stores records as files in a folder that only its owner can access.
 ///
 /// ```
 /// <directory>/                 0700
 ///   device-key  keybag  lock   0600
-///   tmp/                       files on their way to their names
+///   tmp/                       temporary files, before they are renamed
 ///   items/<namespace>/<record> a folder for each prefix, a file for each item
 ///   items/<namespace>/lock
 /// ```
 ///
-/// A record is written to `tmp`, synchronised, and renamed into its place, whose folder is synchronised then: the
-/// name holds the old bytes or the new ones at every instant, also across a power cut. Owner, mode, type and link
-/// count of everything are checked before a byte of it is used. Commits to a folder take turns by `flock`; one and the
-/// same holder is waited for 30 seconds.
+/// A record is written to `tmp`, synchronized, and renamed into its folder, which is then synchronized too. At
+/// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode,
+/// type and link count of every file and folder are checked before its contents are used. Commits to a folder
+/// take turns with `flock`, and wait at most 30 seconds for the same holder.
 ///
-/// A store that does not exist yet is empty. The first commit makes it.
+/// A store that does not exist yet is empty. The first commit creates it.
 public final class FileStorage: RecordStorage {
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
@@ -26,9 +26,10 @@ public final class FileStorage: RecordStorage {
     let calls: SystemCalls
     let lockTimeout: Duration
 
-    /// Nothing is opened yet.
+    /// Creates a storage. Reads and writes nothing.
     ///
-    /// - Parameter directory: The store's folder. A relative path is taken from the current directory as it is now.
+    /// - Parameter directory: The store's folder. A relative path is resolved against the current directory
+    ///   now.
     public convenience init(directory: String) {
         self.init(directory: directory, calls: SystemCalls())
     }
@@ -39,14 +40,15 @@ public final class FileStorage: RecordStorage {
         self.lockTimeout = lockTimeout
     }
 
-    /// What a file and memory can hold. Each record is changed by itself.
+    /// Records of up to 1 GiB, and 1,000 changes in a commit. Not transactional: each record is changed
+    /// separately.
     public var limits: StorageLimits {
         StorageLimits(maximumLength: 1 << 30, maximumChanges: 1000, isTransactional: false)
     }
 
-    /// The record's path.
+    /// Returns the record's path.
     ///
-    /// - Parameter record: Which one. It need not be there.
+    /// - Parameter record: The record's name. The record need not exist.
     public func location(of record: RecordName) -> String {
         "\(directory)/\(record.namespace.map { "items/\($0)/" } ?? "")\(record.name)"
     }
@@ -72,15 +74,15 @@ public final class FileStorage: RecordStorage {
         }
     }
 
-    /// Whether there is such a record, be it readable or not.
+    /// Returns whether the record exists, readable or not.
     func exists(_ record: RecordName) throws -> Bool {
         try folders.sparingDescriptors {
             try lookAgain(StoreFolders.Place(namespace: record.namespace)) { try $0.holds(record.name) }
         }
     }
 
-    /// Believes that something is not there only if nobody was replacing a file meanwhile. A FUSE file system may have moved
-    /// the old one out of the way, and not put the new one there yet.
+    /// Accepts that a record is absent only if no file was being replaced meanwhile. During a replace, a FUSE
+    /// file system may have moved the old file away and not yet put the new one in its place.
     private func lookAgain(_ place: StoreFolders.Place, _ look: (Directory) throws -> Bool) throws -> Bool {
         for attempt in 0..<50 {
             guard let folder = try folders.current(place) else { return false }
@@ -88,7 +90,7 @@ public final class FileStorage: RecordStorage {
             if try look(folder) { return true }
             if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return false }
             if attempt < 3 { continue }
-            // Only a writer that was killed leaves an odd count to whoever gets the lock.
+            // If the count is odd and the lock is free, the writer was killed.
             if !before.isMultiple(of: 2), let lock = try? DirectoryLock.attempt(folder) {
                 defer { lock.release() }
                 return try look(folder)
@@ -120,14 +122,14 @@ public final class FileStorage: RecordStorage {
         return try folders.existing(place).names()
     }
 
-    /// Waits for writers that are at work, and never for one that was stopped.
+    /// Waits for running writers, but not for a stopped one.
     private func completeNames(_ place: StoreFolders.Place) throws -> NameList {
         let deadline = ContinuousClock.now + lockTimeout
         var patience = Duration.milliseconds(50)
         while true {
             guard let folder = try folders.current(place) else { return NameList() }
             if let names = try undisturbedNames(folder) { return names }
-            // In line with the writers; not for long, as the one whose turn it is may have been stopped since.
+            // Waits in line with the writers, but only briefly: the one whose turn it is may have been stopped.
             do {
                 let lock = try folder.queue.acquire(folder, timeout: patience)
                 defer { lock.release() }
@@ -140,12 +142,14 @@ public final class FileStorage: RecordStorage {
         }
     }
 
-    /// Nil if a file was renamed meanwhile. Equal readings would prove nothing: each may have missed the same name.
+    /// Returns nil if a file was renamed meanwhile. Comparing two lists would not help, because both may lack
+    /// the same name.
     private func undisturbedNames(_ folder: Directory) throws -> NameList? {
         let before = try LockFile.count(of: folder)
         var names = try folder.names()
         if !before.isMultiple(of: 2) {
-            // One rename is under way, or was when its process was killed or stopped. It disturbs one of two readings.
+            // A rename is in progress, or was when its process was killed or stopped. It can hide a name from
+            // only one of two lists.
             try names.formUnion(folder.names())
         }
         return try LockFile.count(of: folder) == before ? names : nil
@@ -158,13 +162,13 @@ public final class FileStorage: RecordStorage {
 }
 
 extension LockboxError {
-    /// Whether this process may not take the lock.
+    /// Whether this process has no permission to take the lock.
     var isRefusal: Bool {
         guard case .storageFailure(_, _, let code) = self else { return false }
         return [EROFS, EACCES, EPERM].contains(code)
     }
 
-    /// Whether another has kept the lock too long.
+    /// Whether the same holder kept the lock for too long.
     var isHeldLock: Bool {
         guard case .storageFailure("flock", _, EWOULDBLOCK) = self else { return false }
         return true

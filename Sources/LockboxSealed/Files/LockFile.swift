@@ -3,11 +3,12 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// A folder's file `lock`, open. It is never renamed or removed; `flock` on it is the folder's exclusive lock, which the
-/// kernel takes back when its holder dies.
+/// A folder's open `lock` file. It is never renamed or removed. `flock` on it is the folder's exclusive lock,
+/// which the kernel releases when its holder dies.
 ///
-/// The file holds the folder's change count, a little-endian `u64`: odd while a file is being renamed into its place,
-/// and another number after each holder. Readers take no lock; the count tells them whether they were disturbed.
+/// The file contains the folder's change count, a little-endian `u64`. It is odd while a file is being renamed
+/// into the folder, and different after each holder. Readers take no lock: the count tells them whether a
+/// writer has interfered.
 final class LockFile: Sendable {
     static let name = "lock"
 
@@ -25,7 +26,7 @@ final class LockFile: Sendable {
 
     deinit { calls.close(descriptor) }
 
-    /// The file for taking the lock; made if it is not there.
+    /// Opens the file to take the lock. Creates it if it does not exist.
     convenience init(_ directory: Directory) throws {
         let calls = directory.calls
         let result = calls.open(Self.name, at: directory.descriptor, O_RDWR | O_CREAT, mode: 0o600)
@@ -44,7 +45,7 @@ final class LockFile: Sendable {
 
     // MARK: The lock
 
-    /// False if another holds it.
+    /// Takes the lock. Returns false if another process holds it.
     func lock() throws -> Bool {
         let result = calls.lock(descriptor)
         if result == -Int(EWOULDBLOCK) { return false }
@@ -52,21 +53,21 @@ final class LockFile: Sendable {
         return true
     }
 
-    /// The lock, however long that takes. The kernel serves those who wait in the order of their coming; but who comes just
-    /// when it is free overtakes them, and so looks at ``isWaitedFor`` first.
+    /// Takes the lock, waiting as long as necessary. The kernel serves waiting processes in order, but a
+    /// process that arrives just when the lock is free overtakes them, and so checks ``isWaitedFor`` first.
     func waitForLock() -> Int {
         file_set_waiting(descriptor, 1)
         defer { file_set_waiting(descriptor, 0) }
         return calls.waitForLock(descriptor)
     }
 
-    /// Whether others wait for the lock. Unknown, and so false, on Apple's systems.
+    /// Whether others wait for the lock. Always false on Apple's systems, where it cannot be determined.
     var isWaitedFor: Bool { file_is_waited_for(descriptor) != 0 }
 
-    /// Not left to the closing, as a forked child may have the same descriptor open.
+    /// Explicit, because closing is not enough if a forked child has inherited the descriptor.
     func unlock() { calls.unlock(descriptor) }
 
-    /// Whether nobody has put another file in its place, on which others hold their lock.
+    /// Whether the file has not been replaced by another one, which others would lock instead.
     var isInPlace: Bool {
         var current = stat()
         let found = calls.stat(Self.name, at: directory.descriptor, &current)
@@ -87,7 +88,7 @@ final class LockFile: Sendable {
         try check(result, "write", path)
     }
 
-    /// A folder's change count. 0 if nobody has ever taken its lock.
+    /// Returns a folder's change count, or 0 if its lock has never been taken.
     static func count(of directory: Directory) throws -> UInt64 {
         let result = directory.calls.open(name, at: directory.descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return 0 }

@@ -2,25 +2,26 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// Who waits for a folder's lock: the threads of this process one behind the other, in the order of their coming. Only
-/// the first of them waits for other processes, whom the kernel serves in that order, too.
+/// The threads of this process that wait for a folder's lock, in order of arrival. Only the first one waits for
+/// other processes, which the kernel serves in order of arrival too.
 final class LockQueue: Sendable {
     private let state = Protected(State())
 
     private struct State {
         var isTaken = false
         var waiting: [Turn] = []
-        /// The change count at which this process last let go of the lock while others waited for it.
+        /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
-        /// Nobody is given way to before: who waited did not come, and may have been stopped.
+        /// Until then, this process does not give way: a process that it gave way to did not take the lock, and
+        /// may have been stopped.
         var noWayBefore: ContinuousClock.Instant?
-        /// What the last one who gave up has left behind.
+        /// The request of the last thread that timed out.
         var request: LockRequest?
     }
 
-    /// Waits for the lock, but not for ever: its holder may be a process that was stopped.
+    /// Waits for the lock, with a time limit because its holder may have been stopped.
     ///
-    /// - Parameter timeout: For how long one and the same holder is waited for.
+    /// - Parameter timeout: The time to wait for the same holder.
     /// - Throws: `storageFailure` of `flock` with `EWOULDBLOCK` after that time.
     func acquire(_ directory: Directory, timeout: Duration) throws -> DirectoryLock {
         var patience = Patience(directory, timeout)
@@ -36,7 +37,7 @@ final class LockQueue: Sendable {
         }
     }
 
-    /// The next thread's turn.
+    /// Lets the next thread proceed.
     ///
     /// - Parameter count: The folder's change count, if other processes wait for the lock.
     func leave(givingWayAfter count: UInt64? = nil) {
@@ -62,7 +63,7 @@ final class LockQueue: Sendable {
         }
     }
 
-    /// False if the turn has come by now.
+    /// Returns false if the turn has already come.
     private func leave(before turn: Turn) -> Bool {
         state.withLock { state in
             let count = state.waiting.count
@@ -81,7 +82,7 @@ final class LockQueue: Sendable {
                 try check(result, "flock", directory.filePath(LockFile.name))
                 return request.file
             }
-            // One thread that waits in vain is enough: who comes next takes it over.
+            // Keeps one waiting request at most: the next thread resumes it.
             if patience.isOver, request.abandon() {
                 state.withLock { $0.request = request }
                 throw patience.error
@@ -89,8 +90,8 @@ final class LockQueue: Sendable {
         }
     }
 
-    /// Lets another process have the lock that this one had last. It takes a moment to wake up, and would come too late time
-    /// after time.
+    /// Lets another process take the lock that this one held last. Waking up takes that process a moment, so
+    /// without this it would lose the race every time.
     private func giveWay(_ file: LockFile) throws {
         let (count, notBefore) = state.withLock { state in
             defer { state.givingWayAfter = nil }

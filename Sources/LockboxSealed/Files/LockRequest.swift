@@ -2,7 +2,7 @@ import Dispatch
 import LockboxCore
 import LockboxPlatform
 
-/// A wait for `flock`, which knows no time limit: on a thread of its own, which can be left behind.
+/// A call of `flock`, which has no time limit, on a thread of its own so that the caller can time out.
 final class LockRequest: Sendable {
     let file: LockFile
     private let turn = Turn()
@@ -24,13 +24,13 @@ final class LockRequest: Sendable {
         if isWanted { turn.come(result) } else { file.unlock() }
     }
 
-    /// What `flock` returned; nil if it has not within that time.
+    /// Returns the result of `flock`, or nil on a timeout.
     func wait(_ time: Duration) -> Int? { turn.wait(time) }
 
-    /// False if the lock has come by now.
+    /// Returns false if the lock has already been taken.
     func abandon() -> Bool { move(from: .waiting, to: .abandoned) }
 
-    /// False if the lock has come by now, and gone.
+    /// Returns false if the lock has been taken and released again.
     func resume() -> Bool { move(from: .abandoned, to: .waiting) }
 
     private func move(from old: State, to new: State) -> Bool {
@@ -42,10 +42,10 @@ final class LockRequest: Sendable {
     }
 }
 
-/// What a thread waits for.
+/// A result that a thread can wait for.
 final class Turn: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
-    /// Behind a lock for ThreadSanitizer, too, which does not see the semaphore.
+    /// Protected by a lock because ThreadSanitizer does not recognize the semaphore.
     private let result = Protected<Int?>(nil)
 
     func come(_ result: Int) {
@@ -53,7 +53,7 @@ final class Turn: Sendable {
         semaphore.signal()
     }
 
-    /// Nil if it does not come within that time.
+    /// Returns nil on a timeout.
     func wait(_ time: Duration) -> Int? {
         _ = semaphore.wait(timeout: .now() + time / .seconds(1))
         return result.withLock { $0 }

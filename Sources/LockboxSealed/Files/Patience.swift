@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// How long a folder's lock is waited for: a time for each of its holders.
+/// The time limit of a wait for a folder's lock. It starts again with each new holder.
 struct Patience {
     private let directory: Directory
     private let limit: Duration
@@ -13,10 +13,10 @@ struct Patience {
         self.limit = limit
     }
 
-    /// How long to wait before asking whether it is over.
+    /// How long to wait between checks of the time limit.
     var interval: Duration { max(.milliseconds(1), min(.seconds(1), limit / 8)) }
 
-    /// Whether one and the same holder has had the lock for all that time.
+    /// Whether the same holder has held the lock for the whole time limit.
     var isOver: Bool {
         mutating get {
             let now = ContinuousClock.now

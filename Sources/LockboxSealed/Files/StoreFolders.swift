@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// The folders of a store, opened when they are needed, and closed when there are many.
+/// The open folders of a store. They are opened when they are needed, and closed when there are too many.
 final class StoreFolders: Sendable {
     let directory: String
     let calls: SystemCalls
@@ -10,9 +10,10 @@ final class StoreFolders: Sendable {
 
     private struct State {
         var open: [Place: Directory] = [:] { didSet { recent = [] } }
-        /// The few that were looked at last, and when, in nanoseconds: to compare places costs less than to hash one.
+        /// The few folders used last, with a time in nanoseconds. An array, because comparing places costs less
+        /// than hashing.
         var recent: [(place: Place, folder: Directory, time: UInt64)] = []
-        /// Whether leftovers are still to be removed, as nothing may be changed at first.
+        /// Whether leftovers still have to be removed, because the store was first opened only to be inspected.
         var isUnswept = false
     }
 
@@ -30,14 +31,14 @@ final class StoreFolders: Sendable {
 
     // MARK: Opening
 
-    /// An open folder of the store; nil if there is none and none is to be made.
+    /// Returns an open folder of the store, or nil if it does not exist and `creating` is false.
     func folder(_ place: Place, creating: Bool) throws -> Directory? {
         if let folder = state.withLock({ $0.open[place] }) { return folder }
         guard let folder = try openFolder(place, creating: creating) else { return nil }
         return remember(folder, as: place)
     }
 
-    /// An open folder, which is made if it is not there.
+    /// Returns an open folder. Creates it if it does not exist.
     func existing(_ place: Place) throws -> Directory {
         guard let folder = try folder(place, creating: true) else {
             throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
@@ -45,7 +46,7 @@ final class StoreFolders: Sendable {
         return folder
     }
 
-    /// Without a sweep: leftovers are to be found.
+    /// Returns the root without removing leftovers, so that they can be reported.
     func rootAsItIs() throws -> Directory? {
         if let root = state.withLock({ $0.open[.root] }) { return root }
         guard let root = try openRoot(creating: false) else { return nil }
@@ -101,7 +102,7 @@ final class StoreFolders: Sendable {
         if result >= 0 { return try calls.synchronizeParent(of: parent) }
         if result == -Int(EEXIST) { return }
         guard result == -Int(ENOENT) else {
-            // A parent that exists may forbid making others beside it, and so answer with something else.
+            // `mkdir` on an existing folder can fail with another error if its parent does not allow writing.
             var status = stat()
             if calls.stat(parent, at: SystemCalls.currentDirectory, &status) == 0 { return }
             try check(result, "mkdir", parent)
@@ -111,9 +112,9 @@ final class StoreFolders: Sendable {
         try makeParents(of: path)
     }
 
-    // MARK: What was moved
+    // MARK: Moved stores
 
-    /// The folder that is there now; nil if there is none.
+    /// Returns the folder that is at the path now, or nil if there is none.
     func current(_ place: Place) throws -> Directory? {
         guard let folder = try folder(place, creating: false) else { return nil }
         if try isInPlace(folder, place) { return folder }
@@ -121,11 +122,11 @@ final class StoreFolders: Sendable {
         return try self.folder(place, creating: false)
     }
 
-    /// As ``current(_:)``, and as it was a millisecond ago: one look at the path serves all reads of that time.
+    /// Like ``current(_:)``, but checks the path at most once per millisecond.
     func recent(_ place: Place) throws -> Directory? {
         let now = monotonicTime()
         let recent = state.withLock { state in
-            // Another thread may have looked since: its time is a later one.
+            // Another thread may have checked after this one read the clock.
             state.recent.first { $0.place == place && now < $0.time + 1_000_000 }?.folder
         }
         if let recent { return recent }
@@ -138,7 +139,7 @@ final class StoreFolders: Sendable {
         return folder
     }
 
-    /// Whether the path of a folder still leads to it.
+    /// Returns whether the folder's path still leads to it.
     func isInPlace(_ folder: Directory, _ place: Place) throws -> Bool {
         guard let root = state.withLock({ $0.open[.root] }),
             try isInPlace(root, directory, at: SystemCalls.currentDirectory)
@@ -159,10 +160,10 @@ final class StoreFolders: Sendable {
         return FileIdentity(status) == folder.identity
     }
 
-    /// Forgets folders that are not in their place any more.
+    /// Closes folders that are no longer at their paths.
     ///
-    /// - Throws: `storageFailure` of `stat` with `ESTALE` if there is no store where it was: a file system may have been
-    ///   unmounted, and a store must not be made in its place.
+    /// - Throws: `storageFailure` of `stat` with `ESTALE` if the store's path no longer leads to a store. A
+    ///   file system may have been unmounted, and no new store must be created in its place.
     func reopen() throws {
         var status = stat()
         let keybag = calls.stat("\(directory)/keybag", at: SystemCalls.currentDirectory, &status)
@@ -182,10 +183,10 @@ final class StoreFolders: Sendable {
 
     // MARK: Descriptors
 
-    /// An eighth of what the process may have, and not more than one of these.
+    /// An eighth of the process's descriptors, and at most 64.
     private static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
 
-    /// Runs `body`; if the process or the machine has no descriptor left, once more with those that can be spared.
+    /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
     func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {
         do { return try body() } catch LockboxError.storageFailure(_, _, let code)
             where code == EMFILE || code == ENFILE
@@ -195,7 +196,7 @@ final class StoreFolders: Sendable {
         }
     }
 
-    /// The root stays open: another one would be swept.
+    /// The root stays open, because opening it again would remove leftovers again.
     private static func keepRoot(_ open: inout [Place: Directory]) { open = open.filter { $0.key == .root } }
 }
 

@@ -3,7 +3,7 @@ import LockboxFiles
 import LockboxPlatform
 import LockboxSodium
 
-/// Reads a backup from its beginning, as often as wanted.
+/// Reads a backup file, from the beginning as often as needed.
 struct BackupReader: ~Copyable {
     private let path: String
     private let file: CInt
@@ -12,16 +12,18 @@ struct BackupReader: ~Copyable {
     init(_ path: String, _ calls: SystemCalls) throws {
         self.path = Path.absolute(path)
         self.calls = calls
-        // Symbolic links are followed: the file is not the store's, and is believed nothing before it authenticates.
+        // Symbolic links are followed: the file is not part of the store, and is trusted only after it has been
+        // authenticated.
         let descriptor = LockboxPlatform.open(self.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         file = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", self.path))
     }
 
     deinit { calls.close(file) }
 
-    /// The contents of every box, in order, after the last of which there must be nothing.
+    /// Reads every item in order, and checks that nothing follows the last box.
     ///
-    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/corrupt(record:reason:)`` and its like.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/corrupt(record:reason:)`` and other errors of
+    ///   damaged records.
     func read(_ key: SecretKey, _ header: [UInt8], _ body: (StoredItem) throws -> Void) throws {
         try seek(header.count)
         var index: UInt64 = 0
@@ -69,7 +71,7 @@ struct BackupReader: ~Copyable {
         return box
     }
 
-    /// As many bytes, or fewer at the end of the file.
+    /// Reads `count` bytes, or fewer at the end of the file.
     private func read(_ count: Int) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<count]))
@@ -85,13 +87,14 @@ struct BackupReader: ~Copyable {
 }
 
 extension BackupRecord {
-    /// What every backup begins with.
+    /// The first bytes of every backup.
     static var magic: [UInt8] { withUnsafeBytes(of: RecordKind.backup.rawValue.littleEndian, Array.init) }
 
-    /// Whether an earlier backup is at the path.
+    /// Returns whether there is an earlier backup at the path. Keeps a mistyped path from overwriting a keybag
+    /// or a device.
     ///
-    /// - Throws: ``LockboxError/notABackup(path:)`` for another file, unless it is empty; else
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. A slip must not cost a store its keys, or a machine a device.
+    /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
     static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
         let path = Path.absolute(path)
         let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)

@@ -3,9 +3,10 @@ import LockboxFiles
 import LockboxPlatform
 import LockboxSodium
 
-/// What a backup file is made of: a header, and boxes, each behind its length; the last says how many items there were.
+/// The format of a backup file: a header, then boxes, each preceded by its length. The last box contains the
+/// number of items.
 enum BackupRecord {
-    /// Magic, version, suite, two zeros; passcode block.
+    /// Magic, version, suite, two zero bytes; passcode block.
     static let headerLength = 8 + PasscodeBlock.length
     static let maximumBoxLength =
         SealedBox.overhead + itemHeaderLength + ItemMetadata.boxLengths.upperBound
@@ -41,7 +42,7 @@ enum BackupRecord {
         return block
     }
 
-    /// The box with its length before it. `index` counts the boxes of the file.
+    /// Returns a sealed box, preceded by its length. `index` is the number of boxes before it.
     static func seal(_ content: Content, index: UInt64, header: [UInt8], key: SecretKey) -> [UInt8] {
         let length = SealedBox.overhead + plaintextLength(content)
         var record = [UInt8](repeating: 0, count: 4 + length)
@@ -63,7 +64,7 @@ enum BackupRecord {
         return record
     }
 
-    /// Opens a box, without its length, in place, and wipes it.
+    /// Opens a box, without its length, in place, and wipes it afterwards.
     static func open(
         _ box: inout [UInt8],
         index: UInt64,
@@ -80,7 +81,8 @@ enum BackupRecord {
         }
     }
 
-    // MARK: Plaintext: kind, class, two zeros, length of the metadata; metadata; value. Or kind, zeros, count.
+    // MARK: Plaintext: kind, class, two zeros, length of the metadata; metadata; value. Last box: kind, zeros,
+    // count.
 
     private static func plaintextLength(_ content: Content) -> Int {
         switch content {
@@ -135,7 +137,7 @@ enum BackupRecord {
         ItemMetadata(key: item.key, attributes: item.attributes)
     }
 
-    /// A box opens only at its own place of its own file.
+    /// Binds a box to its position and its file.
     private static func withBinding<Result>(
         _ index: UInt64,
         _ header: [UInt8],

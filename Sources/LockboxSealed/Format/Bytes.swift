@@ -1,12 +1,12 @@
 import LockboxCore
 import LockboxSodium
 
-/// Writes a record's fields one after the other. Integers are little-endian.
+/// Writes a record's fields in order. Integers are little-endian.
 struct ByteWriter {
     private let buffer: UnsafeMutableRawBufferPointer
     private(set) var offset = 0
 
-    /// Into `buffer`, which must be zeroed and have room for all that is written.
+    /// `buffer` must be zeroed and large enough for all fields.
     init(_ buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
 
     mutating func write<Integer: FixedWidthInteger>(_ value: Integer) {
@@ -31,7 +31,7 @@ struct ByteWriter {
     mutating func skip(_ count: Int) { offset += count }
 }
 
-/// Reads fields one after the other. Past the end, and for what is not well-formed, it returns nil.
+/// Reads fields in order. Returns nil at the end, and for malformed fields.
 struct ByteReader {
     private let buffer: UnsafeRawBufferPointer
     private(set) var offset = 0
@@ -58,7 +58,7 @@ struct ByteReader {
         readBytes(count).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
-    /// Whether the next `count` bytes are there and all zero.
+    /// Returns whether the next `count` bytes exist and are zero.
     mutating func skipZeros(_ count: Int) -> Bool {
         guard let bytes = readBytes(count) else { return false }
         return Sodium.isZero(bytes)

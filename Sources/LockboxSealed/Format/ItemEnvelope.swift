@@ -2,19 +2,20 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// An item's record: header, metadata's box, value's box.
+/// An item's record: header, metadata box, value box.
 ///
-/// Each box authenticates every byte before it, and its context names the store, the class, the epoch and the
-/// item's id: a record opens only as the item it was sealed as, and its parts only together.
+/// Each box authenticates every byte before it, and its context contains the store ID, the class, the epoch and
+/// the item's ID. So a record opens only as the item it was sealed as, and its parts only together.
 enum ItemEnvelope {
-    /// As far as a reader of metadata needs to read.
+    /// The number of bytes that are enough to read the metadata.
     static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound
 
     static let maximumLength = maximumMetadataEnd + SealedBox.overhead + ItemValue.maximumLength
 
     // MARK: Sealing
 
-    /// - Throws: ``RecordError/unknownKey`` if the class has no key now.
+    /// - Throws: ``RecordError/unknownKey`` if the keyring has no key for the class, ``RecordError/locked(_:)``
+    ///   if it is locked.
     static func seal(_ item: StoredItem, id: RecordID, keyring: Keyring) throws(RecordError) -> [UInt8] {
         let accessibility = item.attributes.accessibility
         let valueKey = try keyring.key(.classKey(accessibility), epoch: keyring.epoch)
@@ -46,7 +47,7 @@ enum ItemEnvelope {
         }
     }
 
-    /// Seals the box between two offsets under all that stands before it.
+    /// Seals the box between two offsets, authenticating everything before it.
     static func seal(
         _ record: UnsafeMutableRawBufferPointer,
         from start: Int,
@@ -69,7 +70,7 @@ enum ItemEnvelope {
 
     // MARK: Opening
 
-    /// Opens the value, in place. Nil if it is expired at `now`.
+    /// Opens the value, in place. Returns nil if it has expired at `now`.
     static func openValue(
         _ record: UnsafeMutableRawBufferPointer,
         id: RecordID,
@@ -90,8 +91,8 @@ enum ItemEnvelope {
         return try ItemValue.read(UnsafeRawBufferPointer(plaintext), now: now)
     }
 
-    /// Opens the metadata, in place, after which the value can no longer be opened. `record` may end anywhere
-    /// behind the metadata.
+    /// Opens the metadata, in place, after which the value can no longer be opened. `record` may be cut off
+    /// anywhere after the metadata.
     static func openMetadata(
         _ record: UnsafeMutableRawBufferPointer,
         id: RecordID,
@@ -111,14 +112,14 @@ enum ItemEnvelope {
         return try ItemMetadata(UnsafeRawBufferPointer(plaintext), accessibility: header.accessibility)
     }
 
-    /// Opens value and metadata, in place. Nil if expired at `now`.
+    /// Opens the value and the metadata, in place. Returns nil if the item has expired at `now`.
     static func openItem(
         _ record: UnsafeMutableRawBufferPointer,
         id: RecordID,
         keyring: Keyring,
         now: Date?
     ) throws -> StoredItem? {
-        // The metadata's box is part of what the value's authenticates: the value goes first.
+        // The value's box authenticates the metadata's, so the value must be opened first.
         guard let value = try openValue(record, id: id, keyring: keyring, now: now) else { return nil }
         let metadata = try openMetadata(record, id: id, keyring: keyring)
         return StoredItem(key: metadata.key, value: value, checked: metadata.attributes)
@@ -156,7 +157,7 @@ enum ItemEnvelope {
         return plaintext
     }
 
-    /// Store id, class, epoch, item id: 53 bytes.
+    /// Calls `body` with the context: store ID, class, epoch, item ID. 53 bytes.
     private static func withContext<Result>(
         _ header: ItemHeader,
         _ id: RecordID,

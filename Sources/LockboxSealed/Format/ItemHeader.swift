@@ -1,14 +1,14 @@
 import LockboxCore
 import LockboxFiles
 
-/// The 32 bytes in clear at the head of every item.
+/// An item's first 32 bytes, which are not encrypted.
 struct ItemHeader: Equatable {
     static let length = 32
 
     let accessibility: Accessibility
-    /// Which generation of the class key and of the metadata key seals this item.
+    /// The epoch of the class key and the metadata key that seal this item.
     let epoch: UInt32
-    /// The length of the metadata's box, which follows; the value's box is the rest.
+    /// The length of the metadata box, which follows the header. The rest of the record is the value box.
     let metadataLength: Int
     let storeID: StoreID
 
@@ -42,7 +42,7 @@ extension ItemHeader {
         )
     }
 
-    /// The class and the epoch alone, of a record of which only the header may be there.
+    /// Returns the class and the epoch of a record that may be cut off after the header.
     static func seal(_ record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
         var reader = ByteReader(UnsafeRawBufferPointer(record))
         guard (try? RecordKind.item.check(&reader)) != nil,
@@ -52,7 +52,7 @@ extension ItemHeader {
         return (accessibility, epoch)
     }
 
-    /// The store alone, as it is named in a record of which only the header may be there.
+    /// Returns the store ID of a record that may be cut off after the header.
     static func storeID(_ record: UnsafeMutableRawBufferPointer) -> StoreID? {
         var reader = ByteReader(UnsafeRawBufferPointer(record))
         guard (try? RecordKind.item.check(&reader)) != nil, reader.readBytes(10) != nil else { return nil }

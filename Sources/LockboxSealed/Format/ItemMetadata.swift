@@ -1,13 +1,13 @@
 import LockboxCore
 import LockboxPlatform
 
-/// What is sealed apart from the value, so that listing never opens one: the key and the attributes, but for the
-/// class, which stands in the header.
+/// The key and the attributes, sealed separately so that listing items never opens a value. The class is in the
+/// header.
 struct ItemMetadata {
     let key: ItemKey
     let attributes: ItemAttributes
 
-    /// Sealed metadata is 256, 512, … bytes and the box around them.
+    /// The possible lengths of the metadata box: the plaintext is padded to a multiple of 256 bytes.
     static let boxLengths: ClosedRange<Int> =
         SealedBox.overhead + 256...SealedBox.overhead
         + Padding.block(fixedLength + 2 * ItemKey.maximumLength + 2 * ItemAttributes.maximumTextLength)

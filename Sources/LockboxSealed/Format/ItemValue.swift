@@ -1,14 +1,14 @@
 import LockboxCore
 import LockboxPlatform
 
-/// A value's plaintext: format, three zeros, length, expiry; the value; zeros up to the bucket.
+/// The plaintext of a value: format, three zero bytes, length, expiry; the value; zero padding.
 ///
-/// The expiry stands here as well as in the metadata so that reading a value opens only the value.
+/// The expiry is stored both here and in the metadata, so that reading a value does not open the metadata.
 enum ItemValue {
     static let maximumLength = Padding.bucket(headerLength + ArchivedValue.maximumSize)
 
     private static let headerLength = 16
-    /// Stands for an expiry that never comes.
+    /// The expiry of an item that never expires.
     static let never = Double.infinity
 
     static func length(_ value: ArchivedValue) -> Int { Padding.bucket(headerLength + value.data.count) }
@@ -21,7 +21,7 @@ enum ItemValue {
         value.data.withUnsafeBytes { writer.write($0) }
     }
 
-    /// Nil if the value is expired at `now`.
+    /// Returns nil if the value has expired at `now`.
     static func read(_ plaintext: UnsafeRawBufferPointer, now: Date?) throws -> ArchivedValue? {
         var reader = ByteReader(plaintext)
         guard let format = reader.read(UInt8.self), reader.skipZeros(3),

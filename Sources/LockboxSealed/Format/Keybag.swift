@@ -2,15 +2,15 @@ import LockboxCore
 import LockboxFiles
 import LockboxSodium
 
-/// The random id of a store, in every one of its records.
+/// A store's random ID, which each of its records contains.
 typealias StoreID = SIMD16<UInt8>
 
-/// What a key of the keybag is for. The numbers are stored.
+/// The purpose of a key in the keybag. The numbers are stored.
 enum KeyRole: Hashable, Sendable {
     case classKey(Accessibility)
-    /// Seals the metadata of items of every class, so that they can be listed and removed while locked.
+    /// Seals the metadata of items of all classes, so that they can be listed and removed while locked.
     case metadata
-    /// Turns prefixes and keys into file names. It never changes: the names would, too.
+    /// Derives file names from prefixes and keys. Never changes, because the names would change too.
     case names
 
     var number: UInt8 {
@@ -21,7 +21,7 @@ enum KeyRole: Hashable, Sendable {
         }
     }
 
-    /// Whether the passcode, if there is one, guards the key.
+    /// Whether the key is wrapped with the passcode, if there is one.
     var isGuarded: Bool {
         switch self {
         case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): false
@@ -41,7 +41,7 @@ enum KeyRole: Hashable, Sendable {
 }
 
 extension Accessibility {
-    /// 1 to 7, as stored.
+    /// The stored number, 1 to 7.
     var number: UInt8 {
         switch self {
         case .whenUnlocked: 1
@@ -60,14 +60,14 @@ extension Accessibility {
     }
 }
 
-/// What the keys of a keybag are wrapped with.
+/// The keys that wrap the keys of a keybag.
 struct WrappingKeys: Sendable {
     let device: SecretKey
-    /// From device key and passcode; nil if there is no passcode, or it has not been entered.
+    /// Derived from the device key and the passcode. Nil if there is no passcode, or it has not been entered.
     let passcode: SecretKey?
 
-    /// What wraps the guarded keys of a store with a passcode: of no use without the device key, nor without the
-    /// passcode.
+    /// Derives the key that wraps the guarded keys of a store with a passcode. It takes both the device key and
+    /// the passcode.
     static func combine(_ passcodeKey: SecretKey, _ device: SecretKey) throws -> SecretKey {
         try SecretKey { output in
             device.withBytes { Sodium.hash($0, key: passcodeKey, personal: .passcode, into: output) }
@@ -75,7 +75,7 @@ struct WrappingKeys: Sendable {
     }
 }
 
-/// The store's keys, each wrapped, as they stand on disk.
+/// The store's wrapped keys, as stored on disk.
 struct Keybag: Sendable {
     static let maximumLength = headerLength + maximumEntries * Entry.length + macLength
 
@@ -83,15 +83,15 @@ struct Keybag: Sendable {
     private static let macLength = 32
     private static let maximumEntries = 256
 
-    /// Counts the keybag's rewrites.
+    /// The number of times the keybag has been written.
     let generation: UInt64
     let storeID: StoreID
     let passcode: PasscodeBlock?
-    /// The epoch of the class keys that new items are sealed under.
+    /// The epoch of the keys that seal new items.
     let epoch: UInt32
     private(set) var entries: [Entry]
 
-    /// One wrapped key.
+    /// A wrapped key.
     struct Entry: Sendable, Equatable {
         static let length = 8 + boxLength
         static let boxLength = SealedBox.overhead + SecretKey.length
@@ -100,14 +100,14 @@ struct Keybag: Sendable {
         var box: [UInt8]
     }
 
-    /// The keys that a store begins an epoch with: one for each class, but for `whenPasscodeSetThisDeviceOnly`
-    /// where there is no passcode, and one for metadata.
+    /// Returns new keys for an epoch: one for metadata, and one for each class. `whenPasscodeSetThisDeviceOnly`
+    /// has one only if there is a passcode.
     static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
         let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
         return try (classes.map(KeyRole.classKey) + [.metadata]).map { (.init($0, epoch), try .random()) }
     }
 
-    /// A new store's keybag.
+    /// Returns the keybag of a new store.
     static func create(deviceKey: SecretKey) throws -> Keybag {
         var storeID = StoreID()
         withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
@@ -122,7 +122,7 @@ struct Keybag: Sendable {
         )
     }
 
-    /// The next version of this keybag. `keys` are all that it is to hold.
+    /// Returns the next version of this keybag, with exactly the given keys.
     func next(
         passcode: PasscodeBlock?,
         epoch: UInt32,
@@ -139,7 +139,7 @@ struct Keybag: Sendable {
         )
     }
 
-    /// As ``next(passcode:epoch:keys:wrappedBy:)``, wrapped as it is now.
+    /// Returns the next version of this keybag without some of its keys. The others stay wrapped as they are.
     func dropping(_ isDropped: (Keyring.Slot) -> Bool) -> Keybag {
         var keybag = Keybag(
             generation: generation + 1,
@@ -152,10 +152,10 @@ struct Keybag: Sendable {
         return keybag
     }
 
-    /// Whether there are keys of an older epoch, under which items may still be sealed.
+    /// Whether there are keys of an older epoch, which items may still use.
     var isRotating: Bool { entries.contains { $0.slot.role != .names && $0.slot.epoch != epoch } }
 
-    /// Those of the keys that can be unwrapped with what there is.
+    /// Unwraps the keys that the given wrapping keys open.
     func unwrap(with wrapping: WrappingKeys) throws -> [Keyring.Entry] {
         try entries.compactMap { entry in
             guard let key = wrappingKey(for: entry.slot.role, wrapping) else { return nil }
@@ -188,7 +188,7 @@ extension Keybag {
 
     private func wrap(_ key: SecretKey, for slot: Keyring.Slot, _ wrapping: WrappingKeys) -> Entry {
         guard let wrappingKey = wrappingKey(for: slot.role, wrapping) else {
-            // Every caller has made sure of it. A keybag written without the key would lose the others, or leave them open.
+            // Callers ensure this. Without the key, the guarded keys would be lost or stored unprotected.
             preconditionFailure("a keybag with a passcode cannot be written without the passcode's key")
         }
         var entry = Entry(slot: slot, box: [UInt8](repeating: 0, count: Entry.boxLength))
@@ -221,7 +221,7 @@ extension Keybag {
         }
     }
 
-    /// Magic, version, suite, two zeros; store id; passcode block; the entry's own header.
+    /// Magic, version, suite, two zero bytes; store ID; passcode block; the entry's header.
     private func additionalData(for entry: Entry) -> [UInt8] {
         var data = [UInt8](repeating: 0, count: 8 + 16 + PasscodeBlock.length + 8)
         data.withUnsafeMutableBytes { bytes in
@@ -257,7 +257,7 @@ extension Keybag {
     private static let deviceCheckOffset = 32
     private static let passcodeOffset = 64
 
-    /// The record, authenticated under the device key.
+    /// Returns the record, authenticated with the device key.
     func encoded(deviceKey: SecretKey) -> [UInt8] {
         let length = Self.headerLength + entries.count * Entry.length + Self.macLength
         var record = [UInt8](repeating: 0, count: length)
@@ -280,7 +280,7 @@ extension Keybag {
         return record
     }
 
-    /// Puts the device check and the MAC into a record that is complete but for them.
+    /// Fills in the device check and the MAC of an otherwise complete record.
     static func authenticate(_ record: inout [UInt8], deviceKey: SecretKey) {
         guard record.count >= headerLength + macLength else { return }
         let check = deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)
@@ -289,7 +289,7 @@ extension Keybag {
         record.replaceSubrange((record.count - macLength)..., with: mac)
     }
 
-    /// Reads a record and checks it under the device key.
+    /// Reads a record and authenticates it with the device key.
     init(_ record: UnsafeRawBufferPointer, deviceKey: SecretKey) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.keybag.check(&reader)
@@ -319,8 +319,8 @@ extension Keybag {
         return Entry(slot: Keyring.Slot(role, epoch), box: [UInt8](box))
     }
 
-    /// The check value tells a foreign device key from damage. It stands outside what the MAC covers, so that
-    /// damage to either of the two is seen as damage: a foreign key fails both.
+    /// The device check tells another store's device key from damage: with another key, both the check and the
+    /// MAC fail. The MAC does not cover the check, so damage makes only one of them fail.
     private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey)
         throws(RecordError)
     {
@@ -344,7 +344,7 @@ extension Keybag {
         hash(UnsafeRawBufferPointer(start: nil, count: 0), deviceKey, .deviceCheck)
     }
 
-    /// Over the whole record but the device check and the MAC itself.
+    /// Covers the whole record except the device check and the MAC itself.
     private static func mac(of record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) -> [UInt8] {
         let covered =
             [UInt8](record[..<deviceCheckOffset])
@@ -371,7 +371,7 @@ extension Keybag {
 
 // MARK: - The device key's record
 
-/// `LBXD`, version, suite, two zeros, the key.
+/// `LBXD`, version, suite, two zero bytes, the key.
 enum DeviceKeyRecord {
     static let length = 8 + SecretKey.length
 

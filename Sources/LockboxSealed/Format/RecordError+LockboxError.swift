@@ -1,7 +1,7 @@
 import LockboxCore
 
 extension RecordError {
-    /// The error for callers, with the record's name.
+    /// Returns the public error, with the record's name.
     func error(_ record: String) -> LockboxError {
         switch self {
         case .malformed(let reason): .corrupt(record: record, reason: reason)

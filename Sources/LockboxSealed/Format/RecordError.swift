@@ -1,18 +1,19 @@
 import LockboxCore
 import LockboxFiles
 
-/// What is wrong with a record's bytes. The sealing layer knows no files; the backend adds which record it was.
+/// An error in a record's bytes. The backend converts it to a ``LockboxError`` with the record's name.
 enum RecordError: Error, Equatable {
     case malformed(String)
     case notAuthentic
     case wrongDeviceKey
     case unsupportedVersion(Int)
-    /// The record names a class key that the keyring does not hold: it may be newer than the keyring.
+    /// The keyring does not contain the class key that the record names. The record may be newer than the
+    /// keyring.
     case unknownKey
-    /// The class key is in the keybag, and locked.
+    /// The class key is locked.
     case locked(Accessibility)
 
-    /// Whether a newer keyring may not have it.
+    /// Whether a newer keyring may open the record.
     var isOfKeyring: Bool {
         switch self {
         case .unknownKey, .locked: true
@@ -21,7 +22,7 @@ enum RecordError: Error, Equatable {
     }
 }
 
-/// The first six bytes of every record: four of magic, version, suite.
+/// The first six bytes of every record: four bytes of magic, then version and suite.
 enum RecordKind: UInt32 {
     // As little-endian integers.
     case item = 0x4958_424C  // "LBXI"
@@ -31,7 +32,7 @@ enum RecordKind: UInt32 {
     case sharedUnlock = 0x5558_424C  // "LBXU"
 
     private static let version: UInt8 = 1
-    /// XChaCha20-Poly1305-IETF with keyed BLAKE2b, as ``SealedBox`` has it.
+    /// XChaCha20-Poly1305-IETF with keyed BLAKE2b, as used by ``SealedBox``.
     private static let suite: UInt8 = 1
 
     func write(to writer: inout ByteWriter) {

@@ -1,9 +1,9 @@
 import LockboxCore
 
-/// The thirty-two bytes, a keyed hash, that stand for a prefix or for a prefix and key.
+/// A keyed hash of 32 bytes that identifies a prefix, or a prefix and a key.
 ///
-/// As a file name it is base32 (RFC 4648) in lower case without padding: always 52 characters, which no file
-/// system can confuse by case, length or meaning.
+/// As a file name it is written in lower-case base32 (RFC 4648) without padding: always 52 characters, safe on
+/// every file system.
 struct RecordID: Hashable, Sendable {
     private let words: SIMD4<UInt64>
 
@@ -16,7 +16,7 @@ struct RecordID: Hashable, Sendable {
         self.words = words
     }
 
-    /// The id that a file name stands for; nil if it is not the name of an id.
+    /// Decodes a file name. Returns nil if it does not encode an ID.
     init?(name: String) {
         guard name.utf8.count == Self.nameLength else { return nil }
         var isValid = true
@@ -42,7 +42,7 @@ struct RecordID: Hashable, Sendable {
     var name: String {
         withBytes { bytes in
             String(unsafeUninitializedCapacity: Self.nameLength) { output in
-                // Five bytes are eight characters; the last two are four, with four bits to spare.
+                // Five bytes make eight characters. The last two bytes make four, with four unused bits.
                 for (input, next) in zip(stride(from: 0, to: 30, by: 5), stride(from: 0, to: 48, by: 8)) {
                     let bits = (input..<input + 5).reduce(0) { $0 << 8 | UInt64(bytes[$1]) }
                     for index in 0..<8 { output[next + index] = Self.character(bits >> (35 - 5 * index)) }

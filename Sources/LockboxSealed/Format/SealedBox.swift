@@ -1,10 +1,11 @@
 import LockboxCore
 import LockboxSodium
 
-/// The one way in which Lockbox seals bytes: `nonce 24 | commitment 32 | ciphertext | tag 16`.
+/// The format in which Lockbox seals all data: `nonce 24 | commitment 32 | ciphertext | tag 16`.
 ///
-/// Nonce and context give a key of the box's own and a commitment to it, by one keyed BLAKE2b of 64 bytes. The
-/// commitment is compared before anything is decrypted: XChaCha20-Poly1305 alone does not commit to its key.
+/// A keyed BLAKE2b hash of the context and the nonce, 64 bytes long, yields the box's own key and a commitment
+/// to it. The commitment is compared before anything is decrypted, because XChaCha20-Poly1305 alone does not
+/// commit to its key.
 enum SealedBox {
     static let prefixLength = AEAD.nonceLength + commitmentLength
     static let overhead = prefixLength + AEAD.tagLength
@@ -12,7 +13,7 @@ enum SealedBox {
 
     private static let commitmentLength = 32
 
-    /// Seals, in place, the bytes that stand in `box` between its prefix and the room for its tag.
+    /// Seals, in place, the plaintext between the box's prefix and its tag.
     static func seal(
         _ box: UnsafeMutableRawBufferPointer,
         authenticating data: UnsafeRawBufferPointer,
@@ -39,9 +40,10 @@ enum SealedBox {
         }
     }
 
-    /// Opens `box` in place.
+    /// Opens a box in place.
     ///
-    /// - Returns: the plaintext, inside `box`; or nil, with the ciphertext gone, if the box does not authenticate.
+    /// - Returns: The plaintext, inside `box`, or nil if the box is not authentic. The ciphertext is then
+    ///   overwritten.
     static func open(
         _ box: UnsafeMutableRawBufferPointer,
         authenticating data: UnsafeRawBufferPointer,

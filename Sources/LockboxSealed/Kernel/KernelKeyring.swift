@@ -3,13 +3,14 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// The user's keyring in the Linux kernel, user-keyring(7): named secrets in the kernel's memory, for every process of the
-/// user. Elsewhere, and where a sandbox refuses the calls, it is empty and takes nothing.
+/// The user's keyring in the Linux kernel, user-keyring(7): named secrets in kernel memory, available to every
+/// process of the user. On other systems, and where a sandbox blocks the system calls, it is empty and accepts
+/// no keys.
 struct KernelKeyring: Sendable {
-    /// What the kernel calls a key. A key that is added again has another one.
+    /// The kernel's ID of a key. Adding a key again gives it a new one.
     typealias Serial = Int32
 
-    /// Asked before every call: what the call fails with, instead of being made.
+    /// For tests, called before every system call: if it returns an error code, the call fails with it.
     var fault: (@Sendable () -> CInt?)?
 
     /// `KEY_POS_ALL | KEY_USR_ALL`: the user's processes may do everything, others nothing.
@@ -21,7 +22,7 @@ struct KernelKeyring: Sendable {
         return result > 0 ? Serial(result) : nil
     }
 
-    /// Adds a key in place of another of the same name. It appears complete, with its time limit, or not at all.
+    /// Adds a key, replacing one of the same name. It appears complete, including its timeout, or not at all.
     ///
     /// - Returns: false if the kernel refuses.
     func add(_ name: String, _ payload: UnsafeRawBufferPointer, seconds: UInt32?) -> Bool {
@@ -34,7 +35,8 @@ struct KernelKeyring: Sendable {
         return call { kernel_key_publish(key) } == 0
     }
 
-    /// Reads a key into memory that is wiped afterwards; nil if it has gone, or is longer than any of ours.
+    /// Reads a key into memory that is wiped afterwards. Returns nil if the key is gone or longer than
+    /// `maximum`.
     func read<Result>(
         _ key: Serial,
         maximum: Int,
@@ -43,20 +45,20 @@ struct KernelKeyring: Sendable {
         try withUnsafeTemporaryAllocation(byteCount: maximum, alignment: 8) { buffer in
             defer { Sodium.wipe(buffer) }
             let length = call { kernel_key_read(key, buffer.baseAddress, buffer.count) }
-            // A length of more than the buffer: the kernel has copied only what fits.
+            // If the key is longer than the buffer, the kernel returns its full length.
             guard length >= 0, length <= buffer.count else { return nil }
             return try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<length]))
         }
     }
 
-    /// Wipes a key. False if it is not there.
+    /// Removes a key. Returns false if there is none.
     @discardableResult
     func remove(_ name: String) throws -> Bool {
         guard let key = serial(of: name) else { return false }
-        // Revoked first: from then on nobody reads it, wherever else it is linked.
+        // Revoked first: from then on it cannot be read, even if it is linked elsewhere.
         let result = call { kernel_key_revoke(key) }
         _ = call { kernel_key_unlink(key) }
-        // Somebody else may have been faster.
+        // Another process may have removed it first.
         if kernel_key_is_gone(result) == 0, serial(of: name) != nil {
             throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-result))
         }

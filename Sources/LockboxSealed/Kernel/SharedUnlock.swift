@@ -2,18 +2,18 @@ import LockboxCore
 import LockboxFiles
 import LockboxSodium
 
-/// What an unlock for every process of the user keeps in the kernel: a record of keys, sealed under the device key and
-/// bound to the passcode that opened them. With another passcode it is worth nothing, nor without the device key.
+/// A kernel record that keeps a store unlocked for every process of the user: keys, sealed with the device key
+/// and bound to the keybag's passcode. It opens nothing without the device key or with another passcode.
 struct SharedUnlock {
     enum Level: UInt8, CaseIterable {
-        /// The key that device key and passcode make: it opens every class.
+        /// The key derived from the device key and the passcode. It opens all classes.
         case unlocked = 1
         /// The keys of the `afterFirstUnlock` classes.
         case afterFirstUnlock = 2
     }
 
     let level: Level
-    /// When the kernel drops the record, in seconds since 1970; 0 for never.
+    /// When the kernel removes the record, in seconds since 1970. 0 means never.
     let deadline: UInt64
     let keys: [Keyring.Entry]
 
@@ -23,24 +23,25 @@ struct SharedUnlock {
     private static let entryLength = 8 + SecretKey.length
     private static let maximumKeys = 64
 
-    /// Stands before the key of ``Level/unlocked``, which has no slot in the keybag.
+    /// The slot written for the key of ``Level/unlocked``, which has none in the keybag.
     static let passcodeSlot = Keyring.Slot(.names, 0)
 
-    /// Where a record is. While the keybag is rewritten there are two of a level: one goes with the old keybag, one with the
-    /// new.
+    /// Identifies a record. While the keybag is rewritten, there are two for each level: one for the old
+    /// keybag, one for the new.
     struct Place: Hashable, CaseIterable {
         let level: Level
         let isOfNextKeybag: Bool
 
-        /// In the order in which they are looked for: what opens most first. An old record for `unlocked` is as good as a new
-        /// one, or worthless; one for `afterFirstUnlock` lacks the keys of a new epoch.
+        /// In the order of lookup: the record that opens most comes first. For `unlocked`, the current record
+        /// is preferred, because it either fits the new keybag as well or opens nothing. For
+        /// `afterFirstUnlock`, the next one is, because the current one lacks the keys of a new epoch.
         static let allCases = [
             Place(level: .unlocked, isOfNextKeybag: false), Place(level: .unlocked, isOfNextKeybag: true),
             Place(level: .afterFirstUnlock, isOfNextKeybag: true),
             Place(level: .afterFirstUnlock, isOfNextKeybag: false),
         ]
 
-        /// The kernel's name for a store's record.
+        /// Returns the name of a store's record in the kernel.
         func name(_ store: StoreID) -> String {
             let id = withUnsafeBytes(of: store) { id in RecordID { $0.copyMemory(from: id) }.name }
             let level = level == .unlocked ? "unlocked" : "after-first-unlock"
@@ -50,7 +51,7 @@ struct SharedUnlock {
 
     // MARK: The record
 
-    /// Seals the record into memory that is wiped after `body`.
+    /// Seals the record into memory that is wiped after `body` returns.
     func withRecord<Result>(_ keybag: Keybag, _ device: SecretKey, _ body: (UnsafeRawBufferPointer) -> Result)
         -> Result
     {
@@ -86,7 +87,7 @@ struct SharedUnlock {
         }
     }
 
-    /// Opens a record in place; nil if it is none of this store's, or of another passcode.
+    /// Opens a record in place. Returns nil if it belongs to another store or passcode.
     init?(_ record: UnsafeMutableRawBufferPointer, _ level: Level, _ keybag: Keybag, _ device: SecretKey)
         throws
     {
@@ -124,7 +125,7 @@ struct SharedUnlock {
         self.keys = keys
     }
 
-    /// What the box authenticates: the header, the store id, the passcode block.
+    /// Calls `body` with the data that the box authenticates: the header, the store ID and the passcode block.
     private static func withData<Result>(
         _ record: UnsafeMutableRawBufferPointer,
         _ keybag: Keybag,

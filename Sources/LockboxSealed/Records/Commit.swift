@@ -1,12 +1,12 @@
-/// One change of a ``RecordStorage/commit(_:expecting:turn:)``.
+/// A change in a ``RecordStorage/commit(_:expecting:turn:)``.
 public enum RecordChange: Sendable {
-    /// Stores a record, in place of the one of that name, if there is one.
+    /// Stores a record, replacing an existing one of that name.
     case put(RecordName, [UInt8])
 
-    /// Removes a record, if it is there.
+    /// Removes a record. Does nothing if it does not exist.
     case remove(RecordName)
 
-    /// The record that is changed.
+    /// The name of the changed record.
     public var record: RecordName {
         switch self {
         case .put(let record, _), .remove(let record): record
@@ -14,44 +14,45 @@ public enum RecordChange: Sendable {
     }
 }
 
-/// What came of a ``RecordStorage/commit(_:expecting:turn:)``.
+/// The result of a ``RecordStorage/commit(_:expecting:turn:)``.
 public enum CommitOutcome: Sendable {
-    /// It took place, and is durable.
+    /// The changes were made and are durable.
     case committed
 
-    /// A record has another revision than was expected. Nothing was changed. With the turn, if there is one, nobody
-    /// overtakes the next attempt.
+    /// A record has another revision than expected. Nothing was changed. If a turn is included, the next
+    /// attempt can use it, and no other writer can commit before.
     case conflict((any CommitTurn)?)
 
-    /// It may take place, have taken place, or be lost in a power cut; the error says why that is not known. A reader that does
-    /// not see it proves nothing.
+    /// It is not known whether the changes were made; the error says why. They may take effect later, may have
+    /// been made already, or may be lost in a power cut. A read that still finds the old records proves
+    /// nothing.
     case unknown(any Error)
 }
 
-/// The turn to commit to a namespace; see ``RecordStorage/takeTurn(in:)``.
+/// A turn to commit to a namespace. See ``RecordStorage/takeTurn(in:)``.
 public protocol CommitTurn: AnyObject, Sendable {
-    /// Lets the next one have it. Also done when nobody refers to it any more.
+    /// Ends the turn. Deallocating it does the same.
     func release()
 }
 
-/// What fits into a record and into a commit.
+/// The limits and guarantees of a storage.
 public struct StorageLimits: Sendable, Hashable {
-    /// The longest record, in bytes.
+    /// The maximum length of a record, in bytes.
     public let maximumLength: Int
 
-    /// The most changes of one commit.
+    /// The maximum number of changes in a commit.
     public let maximumChanges: Int
 
-    /// Whether all changes of a commit take place at one instant, or none, and several records are read as of one moment.
-    /// Otherwise each record is so by itself.
+    /// Whether all changes of a commit take effect at the same instant, and several records are read as of the
+    /// same instant. If false, this holds only for each record separately.
     public let isTransactional: Bool
 
-    /// The limits of a storage.
+    /// Creates limits.
     ///
     /// - Parameters:
-    ///   - maximumLength: The longest record, in bytes.
-    ///   - maximumChanges: The most changes of one commit; at least two.
-    ///   - isTransactional: Whether commits and reads of several records are each as of one moment.
+    ///   - maximumLength: The maximum length of a record, in bytes.
+    ///   - maximumChanges: The maximum number of changes in a commit, at least two.
+    ///   - isTransactional: Whether commits and reads of several records take effect at one instant.
     public init(maximumLength: Int, maximumChanges: Int, isTransactional: Bool) {
         self.maximumLength = maximumLength
         self.maximumChanges = maximumChanges

@@ -1,8 +1,8 @@
 import LockboxCore
 import LockboxPlatform
 
-/// A storage that forgets everything when it goes: a ``SealedBackend`` with it does all that one on disk does, passcode
-/// and locks included.
+/// A storage that keeps records in memory. A ``SealedBackend`` with it supports everything that one on disk
+/// does, including passcode and lock.
 public final class InMemoryStorage: RecordStorage {
     private struct State {
         var records: [RecordName: Record] = [:]
@@ -12,10 +12,10 @@ public final class InMemoryStorage: RecordStorage {
 
     private let state = Protected(State())
 
-    /// An empty storage.
+    /// Creates an empty storage.
     public init() {}
 
-    /// Nearly none.
+    /// Practically unlimited, and transactional.
     public var limits: StorageLimits {
         StorageLimits(maximumLength: .max, maximumChanges: .max, isTransactional: true)
     }
@@ -60,7 +60,7 @@ public final class InMemoryStorage: RecordStorage {
     /// See ``RecordStorage/namespaces()``.
     public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
 
-    /// See ``RecordStorage/commit(_:expecting:turn:)``. Never `unknown`.
+    /// See ``RecordStorage/commit(_:expecting:turn:)``. Never returns ``CommitOutcome/unknown(_:)``.
     public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
@@ -82,9 +82,9 @@ public final class InMemoryStorage: RecordStorage {
         }
     }
 
-    /// The record's name.
+    /// Returns the record's name.
     ///
-    /// - Parameter record: Which one. It need not be there.
+    /// - Parameter record: The record's name. The record need not exist.
     public func location(of record: RecordName) -> String {
         "\(record.namespace.map { "\($0)/" } ?? "")\(record.name)"
     }

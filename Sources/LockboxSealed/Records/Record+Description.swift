@@ -1,10 +1,10 @@
-// The record of a device key is the key: its bytes are not shown.
+// A device key's record contains the key itself, so no bytes are shown.
 
 extension Record: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The size, not the bytes.
     public var description: String { "Record(\(bytes.count) bytes)" }
 
-    /// As ``description``.
+    /// Same as ``description``.
     public var debugDescription: String { description }
 
     /// Keeps `dump(_:)` from showing the bytes.
@@ -20,7 +20,7 @@ extension RecordChange: CustomStringConvertible, CustomDebugStringConvertible, C
         }
     }
 
-    /// As ``description``.
+    /// Same as ``description``.
     public var debugDescription: String { description }
 
     /// Keeps `dump(_:)` from showing the bytes.
@@ -28,9 +28,9 @@ extension RecordChange: CustomStringConvertible, CustomDebugStringConvertible, C
 }
 
 extension InMemoryStorage: CustomStringConvertible, CustomReflectable {
-    /// The name of the type.
+    /// The type's name.
     public var description: String { "InMemoryStorage" }
 
-    /// Nothing of the records.
+    /// Keeps `dump(_:)` from showing the records.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

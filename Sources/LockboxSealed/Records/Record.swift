@@ -1,51 +1,52 @@
 import LockboxPlatform
 
-/// A record as it was read.
+/// A complete record and its revision.
 public struct Record: Sendable, Hashable {
-    /// All of its bytes.
+    /// The record's bytes.
     public let bytes: [UInt8]
 
-    /// Tells this version of the record from all others.
+    /// The record's revision.
     public let revision: RecordRevision
 
-    /// A record of a storage.
+    /// Creates a record.
     ///
     /// - Parameters:
-    ///   - bytes: All of its bytes.
-    ///   - revision: Tells this version of the record from all others.
+    ///   - bytes: The record's bytes.
+    ///   - revision: The record's revision.
     public init(bytes: [UInt8], revision: RecordRevision) {
         self.bytes = bytes
         self.revision = revision
     }
 }
 
-/// A record that is being read: valid only in the closure that it is given to.
+/// The contents of a record while it is being read. Valid only inside the closure that receives them.
 public struct RecordContents {
-    /// A copy of the record's bytes, from the beginning, which may be overwritten.
+    /// A copy of the record's first bytes, which may be overwritten.
     public let bytes: UnsafeMutableRawBufferPointer
 
     private let length: Int
     private let stated: RecordRevision?
 
-    /// Contents of a record whose revision the storage knows.
+    /// Creates contents with a revision that the storage keeps.
     ///
     /// - Parameters:
-    ///   - bytes: A copy of the record's bytes, from the beginning.
-    ///   - revision: Tells this version of the record from all others.
+    ///   - bytes: A copy of the record's first bytes.
+    ///   - revision: The record's revision.
     public init(bytes: UnsafeMutableRawBufferPointer, revision: RecordRevision) {
         self.bytes = bytes
         length = bytes.count
         stated = revision
     }
 
-    /// Contents whose revision is made of the bytes: at least the first ``RecordRevision/prefixLength``.
+    /// Creates contents whose revision is computed from the bytes: all of them, or at least
+    /// ``RecordRevision/prefixLength``.
     init(bytes: UnsafeMutableRawBufferPointer, length: Int) {
         self.bytes = bytes
         self.length = length
         stated = nil
     }
 
-    /// Tells this version of the record from all others. To be asked for before the bytes are overwritten.
+    /// The record's revision. Read it before you overwrite the bytes.
     public var revision: RecordRevision {
         stated ?? RecordRevision(of: UnsafeRawBufferPointer(bytes), length: length)
     }

@@ -1,16 +1,16 @@
 /// The name of a record.
 public struct RecordName: Sendable, Hashable {
-    /// The namespace that it stands in, if any.
+    /// The record's namespace, or `nil` if it is outside any namespace.
     public let namespace: String?
 
-    /// Its name there.
+    /// The record's name in its namespace.
     public let name: String
 
-    /// Any name.
+    /// Creates a name.
     ///
     /// - Parameters:
-    ///   - namespace: The namespace that the record stands in; nil, none.
-    ///   - name: Its name there: short ASCII.
+    ///   - namespace: The record's namespace, or `nil` for none.
+    ///   - name: The record's name in its namespace: short ASCII.
     public init(namespace: String? = nil, name: String) {
         self.namespace = namespace
         self.name = name

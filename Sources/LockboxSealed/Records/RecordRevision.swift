@@ -1,22 +1,23 @@
 import LockboxSodium
 
-/// Tells one version of a record from every other.
+/// Identifies one version of a record.
 public struct RecordRevision: Sendable, Hashable {
-    /// Of a record that is not there.
+    /// The revision of a record that does not exist.
     public static let absent = RecordRevision(0, 0, 0, 0)
 
     private let parts: SIMD4<UInt64>
 
-    /// Of numbers that never come together again: not all zero, which is ``absent``.
+    /// Creates a revision from numbers that are never used again. They must not all be zero, which is
+    /// ``absent``.
     public init(_ first: UInt64, _ second: UInt64 = 0, _ third: UInt64 = 0, _ fourth: UInt64 = 0) {
         parts = SIMD4(first, second, third, fourth)
     }
 
-    /// How many of a record's bytes a revision is made of.
+    /// The number of bytes that a revision is computed from.
     static let prefixLength = 4096
 
-    /// BLAKE2b-256 of the first bytes and the length. Keybags and items have a random nonce near the beginning, so that no two
-    /// are equal there.
+    /// Computes the BLAKE2b-256 hash of the first bytes, combined with the length. Keybags and items have a
+    /// random nonce near the beginning, so no two have the same hash.
     init(of record: UnsafeRawBufferPointer, length: Int) {
         var parts = SIMD4<UInt64>()
         let prefix = UnsafeRawBufferPointer(rebasing: record.prefix(Self.prefixLength))

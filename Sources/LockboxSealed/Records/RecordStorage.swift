@@ -1,36 +1,38 @@
 public import LockboxCore
 import LockboxPlatform
 
-/// Where a ``SealedBackend`` keeps its records: named byte strings, sealed already, of which the storage understands
-/// nothing.
+/// Stores the records of a ``SealedBackend``: named byte strings, already sealed, which the storage does not
+/// interpret.
 ///
-/// A record stands in a namespace, one for each prefix of items, or outside any (the keybag). Names are short ASCII.
+/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are short ASCII.
+/// A storage must meet these requirements:
 ///
-/// 1. **A record is changed as a whole, and durably.** When a commit has returned, the change survives a power cut. At
-///    every instant a reader finds the old record or the new one.
-/// 2. **A commit does nothing unless every expectation holds.** It compares and changes the records of its namespaces
-///    with no other commit in between. An expected record outside them, as the keybag is for an item, is compared once
-///    the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
-/// 3. **A revision never stands for other bytes**, neither later nor after a restart. Records that Lockbox stores have random
-///    bytes near the beginning: no two are equal.
-/// 4. **Absent is absent.** A storage that cannot be read throws. Only a commit creates anything.
-/// 5. **Looking up records waits for nobody.** A list may wait for a commit that is running, but not for one whose
-///    process was stopped.
-/// 6. **Errors are ``LockboxError``s**, and none contains what was stored.
+/// 1. **A record is changed as a whole, and durably.** Once a commit has returned, the change survives a power
+///    cut. At every instant, a reader finds the old record or the new one.
+/// 2. **A commit changes nothing unless every expectation holds.** It compares and changes the records of its
+///    namespaces with no other commit in between. An expected record outside them, such as the keybag when an
+///    item is written, is compared after the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
+/// 3. **A revision is never reused for other bytes**, not even after a restart. The storage may rely on this:
+///    records written by Lockbox have random bytes near the beginning, and no two are equal.
+/// 4. **Absent means absent.** A storage that cannot be read throws. Only a commit creates anything.
+/// 5. **Looking up records never blocks on other processes.** Listing names may wait for a running commit, but
+///    not for one whose process was stopped.
+/// 6. **Errors are ``LockboxError`` values**, and never contain stored data.
 ///
-/// Locks are the storage's own affair. `StorageConformance` in `LockboxTesting` checks a storage against all of this.
+/// Locking is up to the storage. `StorageConformance` in `LockboxTesting` tests a storage against all of these
+/// requirements.
 public protocol RecordStorage: Sendable {
-    /// What fits into a record and into a commit.
+    /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
 
     /// Reads a record.
     ///
     /// - Parameters:
-    ///   - record: Which one.
-    ///   - limit: How many bytes are wanted, from the beginning. `body` may get more.
-    ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
-    ///   - body: Gets a copy of the bytes, which it may overwrite. What it throws is rethrown.
-    /// - Returns: false, without calling `body`, if there is no such record.
+    ///   - record: The record's name.
+    ///   - limit: The number of bytes needed, from the beginning. `body` may receive more.
+    ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
+    ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
+    /// - Returns: `false`, without calling `body`, if the record does not exist.
     /// - Throws: ``LockboxError`` if the record cannot be read.
     func read(
         _ record: RecordName,
@@ -39,78 +41,92 @@ public protocol RecordStorage: Sendable {
         _ body: (RecordContents) throws -> Void
     ) throws -> Bool
 
-    /// Reads several records, as of one moment if ``StorageLimits/isTransactional``. By default one after the other.
+    /// Reads several records.
+    ///
+    /// If the storage is transactional (``StorageLimits/isTransactional``), all are read as of the same
+    /// instant. The default implementation reads them one at a time.
     ///
     /// - Parameters:
-    ///   - records: Which ones.
-    ///   - maximum: A longer record is ``LockboxError/corrupt(record:reason:)``.
-    /// - Returns: Those that there are.
-    /// - Throws: ``LockboxError`` if one of them cannot be read.
+    ///   - records: The records' names.
+    ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
+    /// - Returns: The records that exist.
+    /// - Throws: ``LockboxError`` if a record cannot be read.
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record]
 
-    /// Hands the name of each record of a namespace to `body`, in no order. A record that is there all the time is among
-    /// them, even if it is replaced meanwhile.
+    /// Calls a closure with the name of each record in a namespace, in no particular order.
+    ///
+    /// A record that exists during the whole call is always included, even if it is replaced meanwhile.
     ///
     /// - Parameters:
-    ///   - namespace: Need not exist.
-    ///   - waitingForCommits: Whether to wait for commits under way, also for a stopped process until the storage's time
-    ///     limit is over. Then the list has every record of a commit that found an expected record as it was before the
-    ///     caller changed it. A storage that compares all expectations in one step with the changes need not wait.
-    ///   - body: Is called with one name after the other. What it throws is rethrown.
+    ///   - namespace: The namespace. It need not exist.
+    ///   - waitingForCommits: Whether to wait for commits in progress, even those of a stopped process, up to
+    ///     the storage's time limit. If `true`, the list includes every record written by a commit that
+    ///     compared an expected record before the caller changed it. A storage that compares all expectations
+    ///     atomically with its changes need not wait.
+    ///   - body: Called with one name at a time. Errors that it throws are rethrown.
     /// - Throws: ``LockboxError`` if the namespace cannot be read.
     func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws
 
-    /// Every namespace that was ever written to.
+    /// Returns every namespace that was ever written to.
     ///
-    /// - Throws: ``LockboxError`` if they cannot be read.
+    /// - Throws: ``LockboxError`` if the namespaces cannot be read.
     func namespaces() throws -> [String]
 
-    /// Changes records, if the expected ones have the expected revisions.
+    /// Changes records if the expected records have the expected revisions.
     ///
     /// - Parameters:
-    ///   - changes: At most ``StorageLimits/maximumChanges``, one for each record, in the order in which they take place
-    ///     unless the storage ``StorageLimits/isTransactional``. A removal of what is not there succeeds, and keeps it from
-    ///     coming back.
-    ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for none.
-    ///   - turn: From ``takeTurn(in:)`` or the last attempt's ``CommitOutcome/conflict(_:)``; it stays the caller's.
-    /// - Returns: Whether it took place.
-    /// - Throws: ``LockboxError``. Then nothing was changed; of several changes the first ones may have been made.
+    ///   - changes: At most ``StorageLimits/maximumChanges``, one for each record. If the storage is not
+    ///     transactional (``StorageLimits/isTransactional``), they are made in this order. Removing an absent
+    ///     record succeeds, and makes its absence durable.
+    ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
+    ///     not exist.
+    ///   - turn: A turn from ``takeTurn(in:)`` or from the last attempt's ``CommitOutcome/conflict(_:)``. The
+    ///     caller keeps it.
+    /// - Returns: Whether the changes were made.
+    /// - Throws: ``LockboxError`` if nothing was changed. If there are several changes, the first ones may have
+    ///   been made.
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
         turn: (any CommitTurn)?
     ) throws -> CommitOutcome
 
-    /// Waits until it is the caller's turn to commit to a namespace. Then nobody else does, until the turn is released or
-    /// nobody refers to it any more. By default nil, for a storage whose commits do not wait in line.
+    /// Waits for the caller's turn to commit to a namespace. Nobody else can commit until the turn is released
+    /// or deallocated.
     ///
-    /// - Parameter namespace: Which one; nil, the records outside any.
-    /// - Throws: ``LockboxError`` if one and the same holder keeps it too long, or if this process may not commit.
+    /// The default implementation returns `nil`, for a storage whose commits do not take turns.
+    ///
+    /// - Parameter namespace: The namespace, or `nil` for the records outside any.
+    /// - Throws: ``LockboxError`` if the same holder keeps its turn for too long, or if this process has no
+    ///   permission to commit.
     func takeTurn(in namespace: String?) throws -> (any CommitTurn)?
 
-    /// Makes durable what was committed to a namespace by a process that may have been killed meanwhile. By default
-    /// nothing, for a storage whose commits are durable when they can be seen.
+    /// Makes committed changes durable that a process may have been killed before making durable itself.
     ///
-    /// - Parameter namespace: Need not exist.
-    /// - Throws: ``LockboxError`` if that fails.
+    /// The default implementation does nothing, for a storage whose commits are durable as soon as they are
+    /// visible.
+    ///
+    /// - Parameter namespace: The namespace. It need not exist.
+    /// - Throws: ``LockboxError`` if it fails.
     func synchronize(_ namespace: String) throws
 
-    /// What to call the record in an error: its path, or its like.
+    /// Returns how to refer to a record in an error, for example by its path.
     ///
-    /// - Parameter record: Which one. It need not be there.
+    /// - Parameter record: The record's name. The record need not exist.
     func location(of record: RecordName) -> String
 }
 
-/// A storage that can tell what else is in it.
+/// A storage that can report problems with its contents.
 public protocol InspectableStorage: RecordStorage {
-    /// What is in the storage besides records, and what of its own is not safe to use. Looks, and changes nothing.
+    /// Returns everything in the storage that is not a record, and everything that is not safe to use. Changes
+    /// nothing.
     ///
     /// - Throws: ``LockboxError`` if the storage cannot be read at all.
     func findings() throws -> [StoreFinding]
 }
 
 extension RecordStorage {
-    /// Reads one record after the other.
+    /// Reads one record at a time.
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         var found: [RecordName: Record] = [:]
         for record in records {
@@ -122,13 +138,13 @@ extension RecordStorage {
         return found
     }
 
-    /// Nil: commits do not wait in line.
+    /// Returns `nil`: commits do not take turns.
     public func takeTurn(in namespace: String?) -> (any CommitTurn)? { nil }
 
     /// Does nothing.
     public func synchronize(_ namespace: String) {}
 
-    /// The record's revision; ``RecordRevision/absent`` if there is none.
+    /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
     func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
         var revision = RecordRevision.absent
         _ = try read(record, upTo: 0, maximum: maximum) { revision = $0.revision }
