@@ -318,7 +318,7 @@ private typealias Writer = PropertyListWriter
             ([.null], .malformed("an object has no class")),
             ([.dictionary([])], .malformed("an object has no class")),
             ([Writer.instance(class: 9)], .malformed("an object has no class")),
-            ([.ascii("$null")], .unsupported("a text cannot be told from nil")),
+            ([.ascii("$null")], .unsupported("a string cannot be distinguished from nil")),
             ([Writer.instance(class: 2, ("NS.objects", .array([.uid(1)]))), array], .tooDeep),
             ([Writer.instance(class: 2, ("NS.objects", .array([.uid(7)]))), array], Self.dangling),
             ([Writer.instance(class: 2), array], Self.notAs("NSArray")),
@@ -335,7 +335,7 @@ private typealias Writer = PropertyListWriter
                     Writer.instance(class: 2, ("NS.keys", .array([.uid(0)])), ("NS.objects", .array([]))),
                     dictionary,
                 ],
-                .malformed("a dictionary has not a value for each key")
+                .malformed("a dictionary has different numbers of keys and values")
             ),
             (
                 [
@@ -345,7 +345,7 @@ private typealias Writer = PropertyListWriter
                         ("NS.objects", .array([.uid(3), .uid(3)]))
                     ), dictionary, .ascii("a"), .ascii("a"),
                 ],
-                .malformed("a dictionary has a key twice")
+                .malformed("a dictionary contains a key twice")
             ),
             (
                 [Writer.instance(class: 2, ("NS.time", .ascii("5"))), Writer.classNamed("NSDate")],
@@ -364,13 +364,13 @@ private typealias Writer = PropertyListWriter
                     Writer.instance(class: 2, ("NS.base", .uid(0)), ("NS.relative", .uid(3))),
                     Writer.classNamed("NSURL"), .ascii("not a URL"),
                 ],
-                .unsupported("an address is not one any more")
+                .unsupported("an address is not a valid URL")
             ),
         ]
         for (objects, expected) in cases { #expect(fault(Writer.archive(objects)) == expected) }
     }
 
-    private static let dangling = SourceError.malformed("an archive refers to an object that is not there")
+    private static let dangling = SourceError.malformed("an archive refers to a missing object")
     private static func notAs(_ name: String) -> SourceError {
         .malformed("an \(name) is not as NSKeyedArchiver writes it")
     }
@@ -385,8 +385,8 @@ private typealias Writer = PropertyListWriter
         #expect(fault([]) == .notAnArchive)
         #expect(fault(Array("testing".utf8)) == .notAnArchive)
         #expect(fault(Array("<?xml version=\"1.0\"?><note/>".utf8)) == .notAnArchive, "a text of Lockbox 2")
-        #expect(try fault(data(.xml)) == .unsupported("it is an archive in XML"))
-        #expect(try fault(data(.binary)) == .malformed("an archive has no objects, or no top"))
+        #expect(try fault(data(.xml)) == .unsupported("it is an XML archive"))
+        #expect(try fault(data(.binary)) == .malformed("an archive has no $objects or no $top"))
         #expect(fault(Writer.write(.array([]))) == .notAnArchive)
         #expect(fault(Writer.write(.dictionary([(.ascii("a"), .null)]))) == .notAnArchive)
         let other = Writer.write(
@@ -394,7 +394,7 @@ private typealias Writer = PropertyListWriter
                 (.ascii("$archiver"), .ascii("NSKeyedArchiver")), (.ascii("$version"), .integer(5, size: 1)),
             ])
         )
-        #expect(fault(other) == .unsupported("it is an archive of another version"))
+        #expect(fault(other) == .unsupported("its archive version is not supported"))
         #expect(fault(Array("bplist00".utf8)) == .malformed("it is cut short"))
     }
 

@@ -251,16 +251,16 @@ private typealias Writer = PropertyListWriter
         overlapping[overlapping.count - 33] = 13
         #expect(fault { _ = try value(overlapping) } == .malformed("its objects overlap"))
         let faults: [([UInt8], String)] = [
-            ([0xA1, 0, 1], "an object refers to one that is not there"),
+            ([0xA1, 0, 1], "an object refers to a missing object"),
             ([0xAF, 0x13, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], "an object is cut short"),
             ([0xAF, 0x13, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], "an object is cut short"),
             ([0x4F, 0x14], "an object is cut short"), ([0x4F], "an object is cut short"),
             ([0x5F, 0x10, 0xFF], "an object is cut short"), ([0x68], "an object is cut short"),
             ([0xD1, 0, 0], "an object is cut short"), ([0x13], "an object is cut short"),
-            ([0x15], "an object is of an unknown kind"), ([0x20], "an object is of an unknown kind"),
-            ([0x32], "an object is of an unknown kind"), ([0x70], "an object is of an unknown kind"),
-            ([0xB0], "an object is of an unknown kind"), ([0x0F], "an object is of an unknown kind"),
-            ([0x51, 0x80], "a text is not ASCII where it should be"),
+            ([0x15], "an object has an unknown type"), ([0x20], "an object has an unknown type"),
+            ([0x32], "an object has an unknown type"), ([0x70], "an object has an unknown type"),
+            ([0xB0], "an object has an unknown type"), ([0x0F], "an object has an unknown type"),
+            ([0x51, 0x80], "an ASCII string contains other characters"),
             ([0x84, 1, 0, 0, 0, 0], "a UID is too large"),
         ]
         for (object, reason) in faults {
@@ -286,7 +286,7 @@ private typealias Writer = PropertyListWriter
         ]
         for (node, expected) in cases { #expect(try value(Writer.write(node)) == expected) }
         let lone = Writer.write(.utf16([0xD800]))
-        #expect(fault { _ = try value(lone) } == .unsupported("a text has half a surrogate pair"))
+        #expect(fault { _ = try value(lone) } == .unsupported("a string has an unpaired surrogate"))
         #expect(
             fault {
                 _ = try value(Writer.assemble([[0x14] + Writer.bigEndian(.max, 8) + Writer.bigEndian(0, 8)]))
@@ -294,9 +294,9 @@ private typealias Writer = PropertyListWriter
                 == .unsupported("an integer has more than 64 bits")
         )
         let twice = Writer.write(.dictionary([(.ascii("a"), .null), (.ascii("a"), .null)]))
-        #expect(fault { _ = try value(twice) } == .malformed("a dictionary has a key twice"))
+        #expect(fault { _ = try value(twice) } == .malformed("a dictionary contains a key twice"))
         let uid = fault { _ = try value(Writer.write(.uid(1))) }
-        #expect(uid == .unsupported("it refers to an object of a keyed archive"))
+        #expect(uid == .unsupported("it contains a UID of a keyed archive"))
     }
 
     @Test func sizes() {

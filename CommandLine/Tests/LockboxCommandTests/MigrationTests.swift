@@ -29,7 +29,7 @@ import Testing
         try sandbox.lockbox("set", "PORT", text: "8080")
         let again = try sandbox.lockbox("import-env", file, "--remove")
         #expect(again.status == 4)
-        #expect(again.output.contains("PORT: refused: there is another value under the new key"))
+        #expect(again.output.contains("PORT: refused: the new key already holds another value"))
         #expect(again.error.hasSuffix("lockbox: 1 of 2 items were refused, and are as they were.\n"))
         #expect(try get("PORT") == "8080")
         #expect(try text(file) == "# settings\nPORT=80\n")

@@ -1,21 +1,21 @@
 import LockboxCore
 
 extension BinaryPropertyList {
-    /// The entries of the dictionary at the top.
+    /// Returns the entries of the top-level dictionary.
     func entries() throws(SourceError) -> [(name: String, value: Reference)] {
         guard case .dictionary(let keys, let values) = try object(root) else {
-            throw .unsupported("it has no dictionary at its top")
+            throw .unsupported("its top-level object is not a dictionary")
         }
         var entries: [(name: String, value: Reference)] = []
         for (key, value) in zip(keys, values) {
-            guard case .string(let name) = try object(key) else { throw .malformed("a name is no text") }
+            guard case .string(let name) = try object(key) else { throw .malformed("a key is not a string") }
             entries.append((name, value))
         }
         return entries
     }
 
-    /// The same property list without some entries of its top dictionary. Every other object keeps its bytes, but for
-    /// the numbers by which objects refer to each other.
+    /// Returns the property list without some entries of its top-level dictionary. The bytes of all other
+    /// objects stay the same, except for the numbers by which objects refer to each other.
     func removing(_ names: Set<String>) throws(SourceError) -> [UInt8] {
         let entries = try entries()
         let kept = entries.indices.filter { !names.contains(entries[$0].name) }
@@ -51,7 +51,7 @@ extension BinaryPropertyList {
         return reference == root ? kept.map { all[$0] } + kept.map { all[extent.count + $0] } : all
     }
 
-    /// Everything of an object but its references.
+    /// Returns an object's bytes without its references.
     private func header(_ reference: Reference, kept: [Int]) throws(SourceError) -> [UInt8] {
         let extent = try extent(of: reference)
         if reference == root {
@@ -63,7 +63,7 @@ extension BinaryPropertyList {
         )
     }
 
-    /// How many bytes hold each number below `count`: as Foundation has it, and so also `count` itself.
+    /// Returns the number of bytes for each number up to and including `count`, as Foundation computes it.
     private static func size(of count: Int) -> Int { count < 1 << 8 ? 1 : count < 1 << 16 ? 2 : 4 }
 
     private static func bytes(_ number: Int, _ size: Int) -> [UInt8] {

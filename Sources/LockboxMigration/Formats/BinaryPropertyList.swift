@@ -1,16 +1,16 @@
 import LockboxCore
 import LockboxPlatform
 
-/// The objects of a binary property list (`bplist00`), read on demand and never past their bounds.
+/// Reads the objects of a binary property list (`bplist00`) on demand, with bounds checks.
 ///
-/// Foundation's reader crashes on some, and hangs on others.
+/// Foundation's reader crashes or hangs on some malformed files.
 struct BinaryPropertyList: Undescribed {
     static let maximumSize = 16 << 20
 
-    /// An object's number in the offset table.
+    /// An object's index in the offset table.
     typealias Reference = Int
 
-    /// One object; what it holds is referred to.
+    /// An object. A container holds references to its contents.
     enum Object {
         case null
         case boolean(Bool)
@@ -26,7 +26,7 @@ struct BinaryPropertyList: Undescribed {
         case dictionary(keys: [Reference], values: [Reference])
     }
 
-    /// Where an object stands: marker and count, then the payload.
+    /// An object's position: marker and count, then the payload.
     struct Extent {
         let marker: UInt8
         let count: Int
@@ -47,12 +47,12 @@ struct BinaryPropertyList: Undescribed {
     private let offsetSize: Int
     private let tableStart: Int
 
-    /// Checks that every object is whole and that they do not overlap: so what they hold, each read once, is never
-    /// more than the file.
+    /// Checks that all objects are complete and do not overlap, so that reading each of them once takes no more
+    /// memory than the file.
     init(_ bytes: [UInt8]) throws(SourceError) {
         guard bytes.count <= Self.maximumSize else { throw .tooLarge }
         guard bytes.starts(with: Self.magic) else {
-            throw .malformed("it is no binary property list of version 00")
+            throw .malformed("it is not a binary property list of version 00")
         }
         let end = bytes.count - 32
         guard end > Self.magic.count else { throw .malformed("it is cut short") }
@@ -64,7 +64,7 @@ struct BinaryPropertyList: Undescribed {
             let tableStart = Int(exactly: Self.integer(bytes, end + 24, 8)),
             root < count, (Self.magic.count..<end).contains(tableStart),
             count <= end / offsetSize, tableStart + count * offsetSize == end
-        else { throw .malformed("its trailer is impossible") }
+        else { throw .malformed("its trailer is invalid") }
         (self.count, self.root, self.tableStart) = (count, root, tableStart)
         var length = 0
         for reference in 0..<count { length += try extent(of: reference).length }
@@ -75,7 +75,7 @@ struct BinaryPropertyList: Undescribed {
         let entry = tableStart + reference * offsetSize
         guard let start = Int(exactly: Self.integer(bytes, entry, offsetSize)),
             (Self.magic.count..<tableStart).contains(start)
-        else { throw .malformed("an object is not where one can be") }
+        else { throw .malformed("an object has an invalid offset") }
         let marker = bytes[start]
         var (count, payload) = (Int(marker & 0xF), start + 1)
         let unit: Int
@@ -87,7 +87,7 @@ struct BinaryPropertyList: Undescribed {
         case (0x6, _): unit = 2
         case (0xA, _), (0xC, _): unit = referenceSize
         case (0xD, _): unit = 2 * referenceSize
-        default: throw .malformed("an object is of an unknown kind")
+        default: throw .malformed("an object has an unknown type")
         }
         if marker & 0xF == 0xF, marker >> 4 != 0x8 {
             guard payload < tableStart, bytes[payload] & 0xFC == 0x10 else { throw Self.cutShort }
@@ -126,20 +126,20 @@ struct BinaryPropertyList: Undescribed {
         }
     }
 
-    /// The references of a container, keys first.
+    /// Returns the references of a container, keys first.
     func references(_ payload: ArraySlice<UInt8>) throws(SourceError) -> [Reference] {
         var references: [Reference] = []
         references.reserveCapacity(payload.count / referenceSize)
         for start in stride(from: payload.startIndex, to: payload.endIndex, by: referenceSize) {
             guard let reference = Int(exactly: Self.integer(bytes, start, referenceSize)),
                 reference < count
-            else { throw .malformed("an object refers to one that is not there") }
+            else { throw .malformed("an object refers to a missing object") }
             references.append(reference)
         }
         return references
     }
 
-    /// An object with all that it holds.
+    /// Returns an object with all its contents.
     func value(_ reference: Reference, _ unfolding: Unfolding) throws(SourceError) -> PropertyValue {
         let length = try extent(of: reference).length
         return try unfolding.value(of: reference, length: length) { () throws(SourceError) in
@@ -152,7 +152,7 @@ struct BinaryPropertyList: Undescribed {
             case .date(let value): return .date(value)
             case .data(let value): return .data(value)
             case .string(let value): return .string(value)
-            case .uid: throw .unsupported("it refers to an object of a keyed archive")
+            case .uid: throw .unsupported("it contains a UID of a keyed archive")
             case .array(let elements): return .array(try values(elements, unfolding))
             case .set(let elements): return .set(try values(elements, unfolding))
             case .dictionary(let keys, let values):
@@ -172,7 +172,7 @@ struct BinaryPropertyList: Undescribed {
         return values
     }
 
-    /// The UID that an object is, if it is one.
+    /// Returns the object's UID, if it is one.
     func uid(_ reference: Reference) throws(SourceError) -> Int? {
         let extent = try extent(of: reference)
         return extent.marker >> 4 == 0x8 ? try Self.uid(bytes[extent.payload]) : nil
@@ -196,8 +196,8 @@ struct BinaryPropertyList: Undescribed {
         return integer
     }
 
-    /// Up to four bytes are unsigned, eight are signed. Of sixteen only the lower half is used by Foundation, which is
-    /// how it writes what does not fit into an Int64.
+    /// Integers of up to four bytes are unsigned, those of eight bytes signed. Sixteen bytes are used for
+    /// values that do not fit into an Int64; Foundation reads only their lower half.
     private static func number(_ payload: ArraySlice<UInt8>) throws(SourceError) -> Object {
         let value = integer(payload.suffix(8))
         if payload.count == 8 { return .integer(Int64(bitPattern: value)) }
@@ -215,7 +215,7 @@ struct BinaryPropertyList: Undescribed {
     private static func text(_ payload: ArraySlice<UInt8>, isASCII: Bool) throws(SourceError) -> String {
         if isASCII {
             guard let text = String(validating: payload, as: Unicode.ASCII.self) else {
-                throw .malformed("a text is not ASCII where it should be")
+                throw .malformed("an ASCII string contains other characters")
             }
             return text
         }
@@ -223,7 +223,7 @@ struct BinaryPropertyList: Undescribed {
             UInt16(payload[$0]) << 8 | UInt16(payload[$0 + 1])
         }
         guard let text = String(validating: units, as: UTF16.self) else {
-            throw .unsupported("a text has half a surrogate pair")
+            throw .unsupported("a string has an unpaired surrogate")
         }
         return text
     }

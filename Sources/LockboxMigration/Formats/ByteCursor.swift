@@ -1,10 +1,10 @@
 import LockboxCore
 
-/// Reads a text's bytes one after the other. At its end there is nothing more to see.
+/// Reads the bytes of a text in order. At the end, `next` is nil.
 struct ByteCursor {
     let bytes: [UInt8]
     private(set) var position = 0
-    /// The line that was last asked for, and where: together, all of them are counted once.
+    /// The last line number computed, and its position, so that every line is counted only once.
     private var known = (line: 1, position: 0)
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -18,7 +18,7 @@ struct ByteCursor {
         while let byte = next, isSkipped(byte) { advance() }
     }
 
-    /// What there is of such bytes, or all until such a byte.
+    /// Consumes the bytes for which the condition holds.
     mutating func taking(_ isTaken: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         skip(isTaken)
@@ -31,7 +31,7 @@ struct ByteCursor {
             && bytes[position..<(position + text.count)].elementsEqual(text)
     }
 
-    /// Goes past the text, if it is next.
+    /// Consumes the text if it is next.
     mutating func take(_ text: StaticString) -> Bool {
         guard sees(text) else { return false }
         position += text.utf8CodeUnitCount
@@ -42,7 +42,7 @@ struct ByteCursor {
         guard take(text) else { throw malformed("\(text) is missing") }
     }
 
-    /// Goes past the next such text, if there is one.
+    /// Consumes everything up to and including the next occurrence of the text.
     mutating func skip(past text: StaticString) throws(SourceError) {
         while !take(text) {
             guard !isAtEnd else { throw malformed("\(text) is missing") }
@@ -71,6 +71,6 @@ extension UInt8 {
 }
 
 extension String {
-    /// Of bytes that are part of a text known to be UTF-8.
+    /// The bytes must be valid UTF-8.
     init(utf8 bytes: some Sequence<UInt8> & Collection) { self.init(decoding: bytes, as: UTF8.self) }
 }

@@ -1,16 +1,19 @@
 import LockboxCore
 
-/// Reads `.env` files, where dotenv for Node.js and Docker Compose read the same; what they read differently is
-/// refused, with the line.
+/// Reads `.env` files as far as dotenv for Node.js and Docker Compose agree. A file that they would read
+/// differently is refused, with the line number.
 ///
-/// * UTF-8; lines end in LF or CRLF. Empty lines, and lines that begin with `#`, are skipped.
-/// * `NAME=value`, also `export NAME=value`, with spaces or tabs around. A name is letters, digits, `_`, `.` and `-`,
-///   and begins with a letter or `_`. No name twice.
-/// * Unquoted: up to the end of the line or to a space and `#`. No `$`, and no `#` in any other place; it does not begin
-///   with a quote or a backtick. A backslash is a backslash.
-/// * `'single'`: as it stands, also over several lines that end in LF. No backslash before a single quote.
-/// * `"double"`: the same, with `\n` and `\r` for line ends. No other backslash, and no `$`.
-/// * After a closing quote only spaces, and a comment.
+/// * The file is UTF-8, with lines that end in LF or CRLF. Empty lines and lines that begin with `#` are
+///   skipped.
+/// * A line is `NAME=value` or `export NAME=value`, with optional spaces or tabs around it. A name begins with
+///   a letter or `_` and contains letters, digits, `_`, `.` and `-`. It must not occur twice.
+/// * An unquoted value ends at the end of the line, or at a space followed by `#`. It contains no `$` and no
+///   other `#`, and does not begin with a quote or a backtick. A backslash has no special meaning.
+/// * A value in `'single quotes'` is literal and may span several lines that end in LF. No backslash may
+///   precede a single quote.
+/// * A value in `"double quotes"` is the same, except that `\n` and `\r` stand for line ends. It contains no
+///   other backslash and no `$`.
+/// * A closing quote may be followed only by spaces and a comment.
 struct EnvironmentText {
     private var cursor: ByteCursor
 
@@ -43,11 +46,11 @@ struct EnvironmentText {
         cursor.isAtEnd || cursor.next?.isNewline == true || cursor.next == UInt8(ascii: "#")
     }
 
-    /// Goes past a comment and the line's end.
+    /// Consumes a comment and the end of the line.
     private mutating func endLine() throws(SourceError) {
         if cursor.next == UInt8(ascii: "#") { cursor.skip { !$0.isNewline } }
         guard cursor.isAtEnd || cursor.take("\n") || cursor.take("\r\n") else {
-            throw cursor.unsupported("there is more after a value, or a carriage return alone")
+            throw cursor.unsupported("there is text after a value, or a lone carriage return")
         }
     }
 
@@ -86,15 +89,17 @@ struct EnvironmentText {
         if cursor.next == UInt8(ascii: "`") { throw cursor.unsupported("a value begins with a backtick") }
         let line = cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "#") }
         if cursor.next == UInt8(ascii: "#"), line.last != UInt8(ascii: " ") {
-            throw cursor.unsupported("a value has a # without quotes")
+            throw cursor.unsupported("an unquoted value contains #")
         }
         let text = String(utf8: line.prefix(line.count - line.reversed().prefix { $0.isSpaceOrTab }.count))
         let isControl = text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
         let ends = [text.unicodeScalars.first, text.unicodeScalars.last].compactMap { $0 }
-        // Which of the spaces beyond ASCII are cut off differs.
+        // The parsers differ in which non-ASCII spaces they trim.
         let hasSpace = ends.contains { $0.properties.isWhitespace || $0 == "\u{FEFF}" }
-        if isControl || hasSpace { throw cursor.unsupported("a value has unusual spaces without quotes") }
-        if text.contains("$") { throw cursor.unsupported("a value has a $, which stands for a variable") }
+        if isControl || hasSpace { throw cursor.unsupported("an unquoted value contains unusual spaces") }
+        if text.contains("$") {
+            throw cursor.unsupported("a value contains $, which may be expanded as a variable")
+        }
         return text
     }
 
@@ -104,21 +109,21 @@ struct EnvironmentText {
         while let byte = cursor.next, byte != quote {
             cursor.advance()
             switch byte {
-            case UInt8(ascii: "\r"): throw cursor.unsupported("a quoted value has a carriage return")
+            case UInt8(ascii: "\r"): throw cursor.unsupported("a quoted value contains a carriage return")
             case UInt8(ascii: "$") where isDouble:
-                throw cursor.unsupported("a value has a $, which stands for a variable")
+                throw cursor.unsupported("a value contains $, which may be expanded as a variable")
             case UInt8(ascii: "\\") where isDouble:
                 guard cursor.next == UInt8(ascii: "n") || cursor.next == UInt8(ascii: "r") else {
-                    throw cursor.unsupported("a quoted value has a backslash")
+                    throw cursor.unsupported("a quoted value contains a backslash")
                 }
                 text.append(cursor.take("n") ? 0x0A : 0x0D)
                 _ = cursor.take("r")
             case UInt8(ascii: "\\") where cursor.next == quote:
-                throw cursor.unsupported("a quoted value has a backslash before a quote")
+                throw cursor.unsupported("a quoted value contains a backslash before a quote")
             default: text.append(byte)
             }
         }
-        guard cursor.next == quote else { throw cursor.malformed("a quoted value has no end") }
+        guard cursor.next == quote else { throw cursor.malformed("a quoted value is not closed") }
         cursor.advance()
         return String(utf8: text)
     }

@@ -1,17 +1,20 @@
 import LockboxCore
 
-/// Reads JSON (RFC 8259) with the place of each top-level member, and no number that would come out as another.
+/// Reads JSON (RFC 8259), with the position of each top-level member. Numbers that would lose precision are
+/// refused.
 struct JSONText {
     private var cursor: ByteCursor
     private var depth = 0
-    /// Why the member that is being read has no value, though its text is JSON.
+    /// Why the current member has no value although its JSON is valid.
     private var fault: SourceError?
 
-    /// The members of the object that the text is.
+    /// Returns the members of the top-level object.
     static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = JSONText(cursor: ByteCursor(bytes))
         text.skipSpace()
-        guard text.cursor.next == UInt8(ascii: "{") else { throw .unsupported("it has no object at its top") }
+        guard text.cursor.next == UInt8(ascii: "{") else {
+            throw .unsupported("its top-level value is not an object")
+        }
         var entries: [SourceFile.Entry] = []
         try text.members { (text, start, name) throws(SourceError) in
             text.fault = nil
@@ -25,11 +28,11 @@ struct JSONText {
             )
         }
         text.skipSpace()
-        guard text.cursor.isAtEnd else { throw text.cursor.malformed("there is more after the end") }
+        guard text.cursor.isAtEnd else { throw text.cursor.malformed("there is text after the end") }
         return entries
     }
 
-    /// What to cut out so that one comma stands between each two members that stay.
+    /// Returns the ranges to remove so that exactly one comma remains between two remaining members.
     static func cuts(_ members: [Range<Int>], _ isRemoved: [Bool]) -> [Range<Int>] {
         let kept = isRemoved.firstIndex(of: false) ?? members.count
         guard kept < members.count else { return [members[0].lowerBound..<members[kept - 1].upperBound] }
@@ -55,7 +58,7 @@ struct JSONText {
         }
     }
 
-    /// Elements between brackets with commas between them.
+    /// Reads comma-separated elements between brackets.
     private mutating func sequence(
         _ opening: StaticString,
         _ closing: StaticString,
@@ -102,7 +105,7 @@ struct JSONText {
         _ = cursor.take("-")
         let digits = cursor.taking(\.isDigit)
         guard let first = digits.first, first != UInt8(ascii: "0") || digits.count == 1 else {
-            throw cursor.malformed("there is no value where one should be")
+            throw cursor.malformed("a value is missing")
         }
         var isWhole = true
         if cursor.take(".") {
@@ -115,10 +118,10 @@ struct JSONText {
             guard !cursor.taking(\.isDigit).isEmpty else { throw cursor.malformed("a number is cut short") }
         }
         let text = String(utf8: cursor.bytes[start..<cursor.position])
-        // No integer has the sign of -0.
+        // An integer cannot represent -0.
         let number = isWhole && text != "-0" ? NumberText.integer(text) : NumberText.real(text)
         if let number { return number }
-        fault = cursor.unsupported("a number has more digits than can be kept")
+        fault = cursor.unsupported("a number has more digits than can be stored exactly")
         return .null
     }
 
@@ -131,7 +134,7 @@ struct JSONText {
             text += cursor.taking { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
             if cursor.take("\"") { return String(utf8: text) }
             guard cursor.take("\\"), let escape = cursor.next else {
-                throw cursor.malformed("a string has no end")
+                throw cursor.malformed("a string is not closed")
             }
             cursor.advance()
             if escape == UInt8(ascii: "u") {
@@ -153,11 +156,11 @@ struct JSONText {
         let unit = try escapedUnit()
         if let scalar = Unicode.Scalar(unit) { return scalar }
         guard UTF16.isLeadSurrogate(unit), cursor.take("\\u") else {
-            throw cursor.malformed("a string has half a surrogate pair")
+            throw cursor.malformed("a string has an unpaired surrogate")
         }
         let trail = try escapedUnit()
         guard UTF16.isTrailSurrogate(trail) else {
-            throw cursor.malformed("a string has half a surrogate pair")
+            throw cursor.malformed("a string has an unpaired surrogate")
         }
         return UTF16.decode(UTF16.EncodedScalar([unit, trail]))
     }

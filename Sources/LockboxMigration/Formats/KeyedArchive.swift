@@ -1,16 +1,18 @@
 import LockboxCore
 import LockboxPlatform
 
-/// An archive of Foundation's `NSKeyedArchiver`, read without any class being looked up or made.
+/// Reads an `NSKeyedArchiver` archive without looking up or instantiating classes.
 ///
-/// Foundation's `NSKeyedUnarchiver` ends the process on Linux if an archive holds another class than was asked for.
+/// On Linux, Foundation's `NSKeyedUnarchiver` terminates the process if an archive contains an unexpected
+/// class.
 ///
-/// **Booleans.** `NSKeyedArchiver` writes a boolean `NSNumber` as a property list's true or false, and a number as a
-/// number. But it writes equal objects once, and for it the numbers 0 and 1 equal the booleans (seen with Foundation
-/// for Linux). So where anything but texts is shared, a 0, 1, true or false may have been the other, and is read as
-/// ``PropertyValue/booleanOrNumber(_:)``; everywhere else, as what it is.
+/// **Booleans.** `NSKeyedArchiver` writes a boolean `NSNumber` as a property list's true or false, and a number
+/// as a number. But it writes equal objects only once, and treats the numbers 0 and 1 as equal to the booleans
+/// (observed with Foundation for Linux). So if any object other than a string is shared, a 0, 1, true or false
+/// may stand for the other, and is read as ``PropertyValue/booleanOrNumber(_:)``. Otherwise it is read as what
+/// it is.
 struct KeyedArchive: Undescribed {
-    /// The keys under which the caller archived values; not those of values archived without a key.
+    /// The keys of the archived values. Values archived without a key are not included.
     let keys: [String]
 
     private let list: BinaryPropertyList
@@ -21,7 +23,7 @@ struct KeyedArchive: Undescribed {
     init(_ bytes: [UInt8]) throws(SourceError) {
         guard bytes.starts(with: BinaryPropertyList.magic) else {
             let isXML = bytes.starts(with: "<?xml".utf8) && bytes.contains("<key>$archiver</key>".utf8)
-            throw isXML ? .unsupported("it is an archive in XML") : .notAnArchive
+            throw isXML ? .unsupported("it is an XML archive") : .notAnArchive
         }
         list = try BinaryPropertyList(bytes)
         let unfolding = Unfolding(size: bytes.count)
@@ -29,31 +31,32 @@ struct KeyedArchive: Undescribed {
             let archiver = root["$archiver"], case .string("NSKeyedArchiver") = try list.object(archiver)
         else { throw .notAnArchive }
         guard let version = root["$version"], case .integer(100_000) = try list.object(version) else {
-            throw .unsupported("it is an archive of another version")
+            throw .unsupported("its archive version is not supported")
         }
         guard let topReference = root["$top"], let top = try Self.fields(topReference, list, unfolding),
             let objectsReference = root["$objects"],
             case .array(let objects) = try list.object(objectsReference),
             let null = objects.first, case .string("$null") = try list.object(null)
-        else { throw .malformed("an archive has no objects, or no top") }
+        else { throw .malformed("an archive has no $objects or no $top") }
         (self.top, self.objects) = (top, objects)
         keys = top.keys.filter { $0.hasPrefix("$$") || !$0.hasPrefix("$") }
             .map { $0.hasPrefix("$") ? String($0.dropFirst()) : $0 }.sorted()
         sharesObjects = try Self.sharesObjects(objects, list)
     }
 
-    /// The value that was archived with `encode(_:forKey:)`; ``PropertyValue/null`` for `NSNull`.
+    /// Returns the value archived with `encode(_:forKey:)`; ``PropertyValue/null`` for `NSNull`.
     ///
-    /// - Throws: ``SourceError``, ``SourceError/noSuchKey`` if there is none, ``SourceError/nothing`` if it is nil.
+    /// - Throws: ``SourceError/noSuchKey`` if there is no such key, ``SourceError/nothing`` if the value is
+    ///   nil, or another ``SourceError``.
     func value(forKey key: String) throws(SourceError) -> PropertyValue {
         guard let reference = top[key.hasPrefix("$") ? "$" + key : key] else { throw .noSuchKey }
         if try list.uid(reference) == 0 { throw .nothing }
         return try value(reference, Unfolding(size: list.bytes.count))
     }
 
-    /// What Strongbox archived: JSON, as `Data`.
+    /// Decodes a value archived by Strongbox: JSON inside a `Data`.
     ///
-    /// - Throws: ``SourceError``, also in place of the decoder's errors, as those quote the value.
+    /// - Throws: ``SourceError``, also instead of the decoder's errors, which quote the value.
     func json<Value: Decodable>(_ type: Value.Type, forKey key: String) throws(SourceError) -> Value {
         guard case .data(let data) = try value(forKey: key) else { throw .notDecodable(type: "\(type)") }
         do { return try JSONDecoder().decode(type, from: data) } catch {
@@ -63,17 +66,17 @@ struct KeyedArchive: Undescribed {
 
     // MARK: Objects
 
-    /// What a reference stands for: mostly a UID, and then an object of the archive.
+    /// Resolves a reference, which is usually a UID of an object in the archive.
     private func value(
         _ reference: BinaryPropertyList.Reference,
         _ unfolding: Unfolding
     ) throws(SourceError) -> PropertyValue {
         guard case .uid(let uid) = try list.object(reference) else {
-            throw .malformed("an object is not referred to by its UID")
+            throw .malformed("an object is referenced without a UID")
         }
         if uid == 0 { return .null }
         guard uid < objects.count else {
-            throw .malformed("an archive refers to an object that is not there")
+            throw .malformed("an archive refers to a missing object")
         }
         let object = objects[uid]
         return try unfolding.value(of: object, length: list.extent(of: object).length) {
@@ -85,7 +88,7 @@ struct KeyedArchive: Undescribed {
         }
     }
 
-    /// What is archived without a class.
+    /// Reads a value that is archived without a class.
     private func plain(_ object: BinaryPropertyList.Object) throws(SourceError) -> PropertyValue {
         switch object {
         case .boolean(let value): sharesObjects ? .booleanOrNumber(value) : .boolean(value)
@@ -98,7 +101,7 @@ struct KeyedArchive: Undescribed {
         case .real(let value): .real(value)
         case .data(let value): .data(value)
         case .date(let value): .date(value)
-        case .string("$null"): throw .unsupported("a text cannot be told from nil")
+        case .string("$null"): throw .unsupported("a string cannot be distinguished from nil")
         case .string(let value): .string(value)
         default: throw .malformed("an object has no class")
         }
@@ -135,7 +138,7 @@ struct KeyedArchive: Undescribed {
         return name
     }
 
-    /// An object that is not among those of the archive, and may belong to many of them.
+    /// Reads an object outside the archive's list of objects, which several of them may share.
     private func leaf(
         _ reference: BinaryPropertyList.Reference,
         _ unfolding: Unfolding
@@ -171,7 +174,8 @@ struct KeyedArchive: Undescribed {
         }
     }
 
-    /// Up to eight digits of 16 bits, the lowest first, and a power of ten. Not a number has a sign and no digits.
+    /// The mantissa has up to eight 16-bit digits, lowest first; the exponent is a power of ten. NaN is a
+    /// negative number without digits.
     private func decimal(_ instance: inout Instance, _ unfolding: Unfolding) throws(SourceError)
         -> PropertyValue
     {
@@ -217,7 +221,7 @@ struct KeyedArchive: Undescribed {
         let time: Double?
         switch try leaf(reference, unfolding) {
         case .real(let real): time = real
-        // Property lists hold equal numbers once: it may be an integer that is elsewhere in the archive.
+        // Property lists store equal numbers once, so the date may share an integer with another object.
         case .integer(let integer): time = Double(exactly: integer)
         default: time = nil
         }
@@ -255,12 +259,12 @@ struct KeyedArchive: Undescribed {
         default: throw instance.malformed
         }
         guard let url, url.relativeString == text else {
-            throw .unsupported("an address is not one any more")
+            throw .unsupported("an address is not a valid URL")
         }
         return .url(url)
     }
 
-    /// `NS.objects`; or `NS.object.0` and so on, as ordered sets have it.
+    /// Reads `NS.objects`, or `NS.object.0` and so on, which ordered sets use.
     private func elements(
         _ instance: inout Instance,
         _ unfolding: Unfolding
@@ -305,7 +309,7 @@ struct KeyedArchive: Undescribed {
 
     private typealias Fields = [String: BinaryPropertyList.Reference]
 
-    /// An object's fields, of which every one has to be taken.
+    /// An object's fields. All of them must be consumed.
     private struct Instance {
         let className: String
         var fields: Fields
@@ -315,7 +319,7 @@ struct KeyedArchive: Undescribed {
             self.fields["$class"] = nil
         }
 
-        /// The first of the fields that is there.
+        /// Consumes and returns the first of the fields that exists.
         mutating func take(_ names: String...) -> BinaryPropertyList.Reference? {
             for name in names {
                 if let reference = fields.removeValue(forKey: name) { return reference }
@@ -326,7 +330,7 @@ struct KeyedArchive: Undescribed {
         var malformed: SourceError { .malformed("an \(className) is not as NSKeyedArchiver writes it") }
     }
 
-    /// The fields of a dictionary object; nil if it is another kind of object.
+    /// Returns the fields of a dictionary object, or nil if the object is of another kind.
     private static func fields(
         _ reference: BinaryPropertyList.Reference,
         _ list: BinaryPropertyList,
@@ -336,15 +340,17 @@ struct KeyedArchive: Undescribed {
         var fields: Fields = [:]
         for (key, value) in zip(keys, values) {
             try unfolding.charge(list.extent(of: key).length)
-            guard case .string(let name) = try list.object(key) else { throw .malformed("a name is no text") }
+            guard case .string(let name) = try list.object(key) else {
+                throw .malformed("a key is not a string")
+            }
             guard fields.updateValue(value, forKey: name) == nil else {
-                throw .malformed("an object has two fields of one name")
+                throw .malformed("an object has two fields with the same name")
             }
         }
         return fields
     }
 
-    /// Whether any object but texts, classes and nil is referred to more than once.
+    /// Whether an object other than a string, a class or nil is referenced more than once.
     private static func sharesObjects(
         _ objects: [BinaryPropertyList.Reference],
         _ list: BinaryPropertyList

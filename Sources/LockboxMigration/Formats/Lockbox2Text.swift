@@ -1,10 +1,11 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Lockbox 2's encodings: text, in which nothing says what it is an encoding of.
+/// Lockbox 2's encodings: text that does not say what it encodes.
 ///
-/// Collections are their elements' texts with `-|-` between them; a dictionary is all its keys and then all its values; a
-/// date is the decimal number of seconds since 2001. What does not read back as it was written is refused, both ways.
+/// A collection is its elements joined with `-|-`, and a dictionary is all its keys followed by all its values.
+/// A date is the number of seconds since 2001 in decimal. Values that would not be read back unchanged are
+/// refused when writing and when reading.
 enum Lockbox2Text {
     private static let delimiter = "-|-"
 
@@ -13,7 +14,7 @@ enum Lockbox2Text {
     static func text(_ elements: [String]) throws(SourceError) -> String {
         let text = elements.joined(separator: delimiter)
         guard try array(text).elementsEqual(elements, by: { $0.utf8.elementsEqual($1.utf8) }) else {
-            throw .unsupported("an element holds the delimiter")
+            throw .unsupported("an element contains the delimiter")
         }
         return text
     }
@@ -25,7 +26,7 @@ enum Lockbox2Text {
         return try text(pairs.map(\.key) + pairs.map(\.value))
     }
 
-    /// As `NSNumber.stringValue` has it on Apple's systems, but with all the digits that the date takes.
+    /// Formats the number like `NSNumber.stringValue` on Apple's systems, but with full precision.
     static func text(_ date: Date) throws(SourceError) -> String {
         let seconds = date.timeIntervalSinceReferenceDate
         guard seconds.isFinite else { throw .unsupported("a date is not a finite number") }
@@ -40,17 +41,17 @@ enum Lockbox2Text {
         return text
     }
 
-    /// The empty text is one empty element, as Lockbox 2 read it.
+    /// An empty text is one empty element, as in Lockbox 2.
     static func array(_ text: String) throws(SourceError) -> [String] {
         let elements = text.utf8.split(separator: delimiter.utf8, omittingEmptySubsequences: false)
             .map { String(Substring($0)) }
         for element in elements.dropFirst() {
             if element.utf8.starts(with: "|-".utf8) {
-                throw .unsupported("two delimiters overlap, so that one of them may have been data")
+                throw .unsupported("two delimiters overlap, so one of them may be data")
             }
-            // Foundation does not find a delimiter whose last character goes on in what follows.
+            // Foundation does not find a delimiter that forms a single character with the text after it.
             if let first = element.unicodeScalars.first, first.joinsTheCharacterBefore {
-                throw .unsupported("a delimiter is joined to the character that follows it")
+                throw .unsupported("a delimiter forms one character with the text after it")
             }
         }
         return elements
@@ -59,22 +60,22 @@ enum Lockbox2Text {
     static func set(_ text: String) throws(SourceError) -> Set<String> {
         let elements = try array(text)
         let set = Set(elements)
-        guard set.count == elements.count else { throw .unsupported("a set has an element twice") }
+        guard set.count == elements.count else { throw .unsupported("a set contains an element twice") }
         return set
     }
 
     static func dictionary(_ text: String) throws(SourceError) -> [String: String] {
         let elements = try array(text)
         guard elements.count.isMultiple(of: 2) else {
-            throw .unsupported("a dictionary has not as many values as keys")
+            throw .unsupported("a dictionary has different numbers of keys and values")
         }
         let count = elements.count / 2
         let dictionary = Dictionary(zip(elements[..<count], elements[count...])) { first, _ in first }
-        guard dictionary.count == count else { throw .unsupported("a dictionary has a key twice") }
+        guard dictionary.count == count else { throw .unsupported("a dictionary contains a key twice") }
         return dictionary
     }
 
-    /// Only a decimal number that is all of the text: Lockbox 2 took any other text for the year 2001.
+    /// The whole text must be a decimal number. Lockbox 2 read any other text as the first second of 2001.
     static func date(_ text: String) throws(SourceError) -> Date {
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
         guard let first = text.utf8.first, digits.contains(first) || first == UInt8(ascii: "-"),

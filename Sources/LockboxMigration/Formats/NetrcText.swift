@@ -1,11 +1,12 @@
 import LockboxCore
 
-/// Reads netrc files: `machine` or `default`, each with `login`, `password` and `account`, in small letters.
+/// Reads netrc files: `machine` or `default`, each followed by `login`, `password` and `account`, in lower
+/// case.
 ///
-/// A machine's entry is named `login@machine`, or `machine` if it has no login; that of `default` likewise. Its value
-/// is a dictionary of what is there. `macdef`, up to an empty line, is skipped and stays when the machine before it is
-/// removed; lines that begin with `#` are skipped too.
-/// A value may stand in double quotes, with `\"` and `\\`; anywhere else a backslash is refused, as programs differ.
+/// An entry is named `login@machine`, or `machine` if it has no login; for `default`, likewise. Its value is a
+/// dictionary of its fields. `macdef` and the lines up to the next empty one are skipped, and are kept when the
+/// machine before them is removed. Lines that begin with `#` are skipped too. A value may be in double quotes,
+/// with `\"` and `\\`. Elsewhere a backslash is refused, because programs interpret it differently.
 struct NetrcText {
     private var cursor: ByteCursor
 
@@ -20,7 +21,7 @@ struct NetrcText {
             case "machine": try entries.append(text.entry(["machine": text.value()], start))
             case "default": try entries.append(text.entry([:], start))
             case "macdef": try text.skipMacro()
-            default: throw text.cursor.malformed("there is neither machine nor default")
+            default: throw text.cursor.malformed("an entry begins with neither machine nor default")
             }
         }
     }
@@ -35,7 +36,7 @@ struct NetrcText {
             let field = try keyword()
             guard ["login", "password", "account"].contains(field) else { break }
             guard fields.updateValue(try value(), forKey: field) == nil else {
-                throw cursor.malformed("an entry has two of one field")
+                throw cursor.malformed("an entry has the same field twice")
             }
             end = cursor
         }
@@ -54,7 +55,7 @@ struct NetrcText {
         )
     }
 
-    /// Goes past spaces and comments.
+    /// Consumes spaces and comments.
     private mutating func skipSpace() throws(SourceError) {
         cursor.skip(\.isWhitespace)
         while cursor.next == UInt8(ascii: "#") {
@@ -102,9 +103,11 @@ struct NetrcText {
                 break
             }
         }
-        guard cursor.take("\"") else { throw cursor.unsupported("a quoted value has no end, or an escape") }
+        guard cursor.take("\"") else {
+            throw cursor.unsupported("a quoted value is not closed, or contains an unsupported escape")
+        }
         guard cursor.next?.isWhitespace ?? true else {
-            throw cursor.unsupported("there is more after a quoted value")
+            throw cursor.unsupported("there is text after a quoted value")
         }
         return String(utf8: text)
     }

@@ -1,14 +1,15 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Numbers as JSON and property lists write them, if they come out of an Int64, UInt64 or Double as they went in.
+/// Parses numbers of JSON and property lists, if an Int64, UInt64 or Double can represent them without loss.
 enum NumberText {
-    /// A whole number; nil over 64 bits.
+    /// Returns a whole number, or nil if it does not fit into 64 bits.
     static func integer(_ text: String) -> PropertyValue? {
         Int64(text).map(PropertyValue.integer) ?? UInt64(text).map(PropertyValue.unsigned)
     }
 
-    /// The Double that the text is; nil if none is, rounded to as many digits as the text has.
+    /// Returns the Double that, rounded to as many digits as the text has, equals the text, or nil if there is
+    /// none.
     static func real(_ text: String) -> PropertyValue? {
         guard let number = Double(text), number.isFinite, let written = parts(text) else { return nil }
         guard !written.digits.isEmpty else { return .real(number) }
@@ -18,10 +19,10 @@ enum NumberText {
         return .real(number)
     }
 
-    /// As C's `%.*e` writes it.
+    /// Formats a number like `%.*e` in C.
     private static func scientific(_ number: Double, fractionDigits: Int) -> String {
         withVaList([CInt(fractionDigits), number]) { arguments in
-            // Sign, one digit, a point, exponent, and the zero at the end.
+            // Room for sign, one digit, point, exponent and the terminating zero.
             let count = fractionDigits + 16
             return withUnsafeTemporaryAllocation(of: CChar.self, capacity: count) { buffer in
                 vsnprintf(buffer.baseAddress!, count, "%.*e", arguments)
@@ -30,7 +31,7 @@ enum NumberText {
         }
     }
 
-    /// The digits but for zeros at either end, and the power of ten of the last one.
+    /// Returns the digits without leading and trailing zeros, and the exponent of the last one.
     private static func parts(_ text: String) -> (digits: Substring, exponent: Int)? {
         let halves = text.lowercased().split(separator: "e", maxSplits: 1)
         guard let mantissa = halves.first, let exponent = halves.count == 1 ? 0 : Int(halves[1]),

@@ -21,7 +21,7 @@ extension PropertyDecoder: SingleValueDecodingContainer {
 }
 
 extension PropertyDecoder {
-    /// The place of a value in its container.
+    /// A value's position in its container.
     struct Index: CodingKey {
         let intValue: Int?
         var stringValue: String { "Index \(intValue ?? 0)" }

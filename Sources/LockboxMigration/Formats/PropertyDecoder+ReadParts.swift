@@ -1,7 +1,8 @@
 import LockboxCore
 
 extension PropertyDecoder {
-    /// What a type has had of a value's entries or elements. The rest would be lost with the old item.
+    /// Records which entries or elements of a value have been decoded. The others would be lost with the old
+    /// item.
     final class ReadParts {
         var names: Set<String> = []
         private let value: PropertyValue
@@ -10,17 +11,17 @@ extension PropertyDecoder {
 
         init(_ value: PropertyValue) { self.value = value }
 
-        /// The first elements have been taken, up to an index.
+        /// The elements up to this index have been decoded.
         func reach(_ index: Int) { count = max(count, index) }
 
-        /// What has been had of a value inside, which is taken piece by piece.
+        /// Records for nested values that are decoded piece by piece.
         func opened(_ value: PropertyValue, _ name: String) -> ReadParts {
             let inner = opened[name] ?? ReadParts(value)
             opened[name] = inner
             return inner
         }
 
-        /// What a part of the type has had of the same value.
+        /// Adds what another part of the type has decoded of the same value.
         func add(_ part: ReadParts) {
             names.formUnion(part.names)
             reach(part.count)

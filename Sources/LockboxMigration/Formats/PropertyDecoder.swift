@@ -1,19 +1,19 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Decodes a ``PropertyValue``, converting nothing that would not be the same again.
+/// Decodes a ``PropertyValue`` without lossy conversions.
 struct PropertyDecoder: Decoder {
     let value: PropertyValue
     let codingPath: [any CodingKey]
     let depth: Int
-    /// For a dictionary whose keys are `Int`.
+    /// Whether keys are decoded for a dictionary with `Int` keys.
     var hasIntegerKeys = false
-    /// Nil for a value that no type has been given yet.
+    /// Nil while the value has not been decoded.
     var taken: ReadParts?
 
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// Far more than the readers' nesting takes; for types that ask for themselves again and again.
+    /// A limit for recursive types, far above what the readers allow.
     private static let maximumDepth = 512
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
@@ -48,19 +48,19 @@ struct PropertyDecoder: Decoder {
         if case .integer(let number) = key { String(number) } else { nil }
     }
 
-    /// The decoder of what stands at `key`.
+    /// Returns a decoder for the value at `key`.
     func nested(_ value: PropertyValue, _ key: any CodingKey) -> PropertyDecoder {
         PropertyDecoder(value: value, codingPath: codingPath + [key], depth: depth + 1)
     }
 
-    /// The same for a type that goes on decoding it itself.
+    /// Returns a decoder for a type that decodes the value itself.
     func opened(_ value: PropertyValue, _ key: any CodingKey) -> PropertyDecoder {
         var decoder = nested(value, key)
         decoder.taken = taken?.opened(value, key.stringValue)
         return decoder
     }
 
-    // MARK: Errors, without values
+    // MARK: Errors, which contain no values
 
     func mismatch(_ type: Any.Type) -> DecodingError {
         if case .null = value {
@@ -77,7 +77,7 @@ struct PropertyDecoder: Decoder {
 
     // MARK: Values
 
-    /// Every value that is asked for comes through here.
+    /// Decodes a value. Every value goes through here.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         guard depth < Self.maximumDepth else { throw corrupted("The values are nested too deeply.") }
         if let value = try special(type) { return value }
@@ -89,15 +89,15 @@ struct PropertyDecoder: Decoder {
         if let whole = self.taken {
             whole.add(taken)
         } else if !taken.isComplete {
-            throw SourceError.unsupported("the type has no place for all that is there")
+            throw SourceError.unsupported("the type does not decode all of the data")
         }
         if let entries = decoded as? any UniqueEntries, !entries.holdAll(of: value) { throw mismatch(type) }
-        // Float16 decodes itself as a Float, and rounds.
+        // Float16 decodes itself as a rounded Float.
         if let number = decoded as? any BinaryFloatingPoint, !isEqual(number) { throw mismatch(type) }
         return decoded
     }
 
-    /// The types that have a way of their own of being decoded, which would take other values for theirs.
+    /// Types whose own decoding would accept other values.
     private func special<Value: Decodable>(_ type: Value.Type) throws -> Value? {
         let result: Any?
         switch (type, value) {
@@ -160,7 +160,7 @@ struct PropertyDecoder: Decoder {
         return original == Double(number) || original.isNaN && number.isNaN
     }
 
-    /// A whole number, or a fraction whose binary digits all fit into a Decimal's 38.
+    /// Accepts whole numbers, and fractions whose exact value fits into a Decimal's 38 digits.
     private var decimal: Decimal? {
         switch value {
         case .integer(let number): return Decimal(number)
@@ -176,7 +176,7 @@ struct PropertyDecoder: Decoder {
         }
     }
 
-    /// `digits` / 10^`scale`, exactly.
+    /// Returns `digits` / 10^`scale`, exactly.
     private static func decimalDigits(_ number: Double) -> (digits: UInt128, scale: Int)? {
         if let whole = UInt128(exactly: number.magnitude) {
             return whole < limit ? (whole, 0) : nil
@@ -199,7 +199,7 @@ struct PropertyDecoder: Decoder {
     private static let limit: UInt128 = 100_000_000_000_000_000_000_000_000_000_000_000_000
 }
 
-/// What drops entries that are equal to others, and knows no order.
+/// A collection without order that drops equal elements.
 private protocol UniqueEntries {
     func holdAll(of value: PropertyValue) -> Bool
 }
@@ -217,13 +217,13 @@ extension Dictionary: UniqueEntries {
     func holdAll(of value: PropertyValue) -> Bool {
         switch value {
         case .dictionary(let pairs): pairs.count == count
-        // As Swift encodes dictionaries of other keys than texts and integers: keys and values in turn.
+        // Swift encodes dictionaries with other keys than strings and integers as alternating keys and values.
         case .array(let elements): elements.count == 2 * count
         default: false
         }
     }
 }
 
-/// `[Int: Value]`, whose own decoding would take the text "05" for a key.
+/// `[Int: Value]`, whose own decoding would accept the string "05" as a key.
 private protocol IntegerKeys {}
 extension Dictionary: IntegerKeys where Key == Int {}

@@ -1,12 +1,12 @@
 import LockboxCore
 package import LockboxPlatform
 
-/// A value as property lists, keyed archives and JSON know them. Its description never shows it.
+/// A value of a property list, a keyed archive or a JSON file. Its description never shows the value.
 package enum PropertyValue: Sendable, Hashable {
-    /// How many values the readers let stand inside each other.
+    /// The maximum nesting depth that the readers accept.
     package static let maximumDepth = 128
 
-    /// A dictionary's entry.
+    /// An entry of a dictionary.
     package struct Pair: Sendable, Hashable, Undescribed {
         let key: PropertyValue
         let value: PropertyValue
@@ -17,10 +17,10 @@ package enum PropertyValue: Sendable, Hashable {
     /// An `NSNumber` of 0 or 1 that may have been a boolean: see ``KeyedArchive``. Decodes as either.
     case booleanOrNumber(Bool)
     case integer(Int64)
-    /// Only above `Int64.max`.
+    /// An integer above `Int64.max`.
     case unsigned(UInt64)
     case real(Double)
-    /// An `NSDecimalNumber`. Decodes as a `Decimal` only.
+    /// An `NSDecimalNumber`. Decodes only as a `Decimal`.
     case decimal(Decimal)
     case string(String)
     case date(Date)
@@ -30,39 +30,40 @@ package enum PropertyValue: Sendable, Hashable {
     case array([PropertyValue])
     case set([PropertyValue])
     case orderedSet([PropertyValue])
-    /// In the order of the file. The readers refuse equal keys.
+    /// The entries in the order of the file. The readers refuse equal keys.
     case dictionary([Pair])
 
     init(_ number: UInt64) { self = Int64(exactly: number).map(PropertyValue.integer) ?? .unsigned(number) }
 
-    /// A dictionary, unless two of its keys are equal.
+    /// Creates a dictionary. Throws if two keys are equal.
     package static func dictionary(keys: [PropertyValue], values: [PropertyValue]) throws(SourceError)
         -> PropertyValue
     {
         guard keys.count == values.count else {
-            throw .malformed("a dictionary has not a value for each key")
+            throw .malformed("a dictionary has different numbers of keys and values")
         }
-        guard Set(keys).count == keys.count else { throw .malformed("a dictionary has a key twice") }
+        guard Set(keys).count == keys.count else { throw .malformed("a dictionary contains a key twice") }
         return .dictionary(zip(keys, values).map(Pair.init))
     }
 
-    /// The value as a `Type`, if it is one exactly.
+    /// Decodes the value as a type, without loss.
     ///
-    /// A number decodes into each number type that represents it without loss, never into a `Bool`, nor a `Bool` into
-    /// a number; a set into a `Set` or an `Array`, an ordered set into an `Array` only, and an array into a `Set` if no
-    /// two elements are equal. Null is an Optional's nil and nothing else. `URL` and `UUID` are also read from a string
-    /// that is exactly theirs, as the text formats have no others; `Date` and `Data` from nothing but themselves. A
-    /// type that does not ask for every entry and element is refused: they would be lost.
+    /// A number decodes as every number type that represents it exactly, but not as a `Bool`, and a `Bool` not
+    /// as a number. A set decodes as a `Set` or an `Array`, an ordered set only as an `Array`, and an array
+    /// also as a `Set` if all its elements are different. Null decodes only as a nil Optional. A `URL` or
+    /// `UUID` can also be decoded from a string with exactly its text, because text formats have no other form;
+    /// a `Date` or `Data` only from itself. A type that does not decode every entry and element is refused,
+    /// because the rest would be lost.
     ///
-    /// - Throws: `DecodingError`, whose texts hold no value; ``SourceError/unsupported(_:)`` if something would be lost; and
-    ///   what the type's own `init(from:)` throws.
+    /// - Throws: `DecodingError`, whose texts contain no values; ``SourceError/unsupported(_:)`` if something
+    ///   would be lost; any error of the type's own `init(from:)`.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try PropertyDecoder(value: self, codingPath: [], depth: 0).decode(type)
     }
 }
 
 extension PropertyValue {
-    /// Whether the two are the same bit for bit: not a number is itself, and text in another Unicode form is another.
+    /// Compares bit for bit: NaN equals itself, and strings in different Unicode forms differ.
     func isIdentical(to other: PropertyValue) -> Bool {
         switch (self, other) {
         case (.real(let one), .real(let two)): one.bitPattern == two.bitPattern
@@ -80,7 +81,7 @@ extension PropertyValue {
 }
 
 extension PropertyValue: Undescribed {
-    /// The kind of value that it is.
+    /// The kind of the value.
     package var description: String {
         switch self {
         case .null: "null"

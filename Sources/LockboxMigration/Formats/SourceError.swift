@@ -1,29 +1,29 @@
 import LockboxCore
 
-/// Why bytes that another library or program wrote could not be read.
+/// An error in data that another library or program has written.
 ///
-/// No text holds a value. Names of classes and types are there; names of items are not.
+/// The texts contain names of classes and types, but neither values nor names of items.
 package enum SourceError: Error, Equatable {
-    /// The bytes do not have the form that they must have.
+    /// The bytes are malformed.
     case malformed(String)
-    /// More than ``PropertyValue/maximumDepth`` values inside each other, or a value that holds itself.
+    /// More than ``PropertyValue/maximumDepth`` nested values, or a value that contains itself.
     case tooDeep
-    /// More bytes than can be a value, or objects shared so often that they would become far more.
+    /// More bytes than a value can have, or shared objects that would expand to far more.
     case tooLarge
-    /// The archive holds an instance of a class that is not read.
+    /// The archive contains an instance of an unsupported class.
     case unknownClass(String)
     case notAnArchive
-    /// There is no entry of that name.
+    /// There is no entry with this name.
     case noSuchKey
-    /// Nil was archived.
+    /// The archived value is nil.
     case nothing
-    /// Well-formed, but nothing that can be read without guessing or loss.
+    /// The data is well-formed, but cannot be read without guessing or loss.
     case unsupported(String)
     case notUTF8
-    /// The JSON in an archive is not one of this type.
+    /// The data cannot be decoded as this type.
     case notDecodable(type: String)
 
-    /// A class's name as the archive has it, cut and without what could not be printed.
+    /// Returns the error for a class, with its name shortened and unprintable characters replaced.
     package static func unknownClass(named name: String) -> SourceError {
         let printable = name.unicodeScalars.prefix(64).map { scalar in
             scalar.isASCII && scalar.value > 0x20 && scalar.value != 0x7F ? Character(scalar) : "?"
@@ -38,13 +38,13 @@ extension SourceError: CustomStringConvertible {
         case .malformed(let reason): "it is damaged: \(reason)"
         case .tooDeep: "its values are nested too deeply"
         case .tooLarge: "it is too large"
-        case .unknownClass(let name): "it holds an instance of \(name), which is not read"
-        case .notAnArchive: "it is no keyed archive"
+        case .unknownClass(let name): "it contains an instance of \(name), which is not supported"
+        case .notAnArchive: "it is not a keyed archive"
         case .noSuchKey: "it has no such entry"
         case .nothing: "nothing is archived in it"
         case .unsupported(let reason): "it cannot be read without loss: \(reason)"
         case .notUTF8: "it is not UTF-8"
-        case .notDecodable(let type): "its JSON is not that of a value of the type \(type)"
+        case .notDecodable(let type): "it cannot be decoded as \(type)"
         }
     }
 }

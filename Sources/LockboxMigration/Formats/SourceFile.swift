@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// A file in which programs keep secrets in the clear: its named values, and the file without some of them.
+/// A file in which programs store secrets unencrypted. Reads its named values and removes some of them.
 struct SourceFile: Undescribed {
     enum Format: CaseIterable, Sendable {
         /// A dictionary, binary or XML.
@@ -14,11 +14,11 @@ struct SourceFile: Undescribed {
         case netrc
     }
 
-    /// A named value in a text.
+    /// A named value in a text file.
     struct Entry {
         let name: String
         let value: Result<PropertyValue, SourceError>
-        /// What is to be cut out to remove the entry.
+        /// The bytes to delete to remove the entry.
         let range: Range<Int>
     }
 
@@ -27,7 +27,7 @@ struct SourceFile: Undescribed {
         case binary(BinaryPropertyList, [String: BinaryPropertyList.Reference])
     }
 
-    /// In the order of the file.
+    /// The names in the order of the file.
     let names: [String]
 
     let bytes: [UInt8]
@@ -45,7 +45,7 @@ struct SourceFile: Undescribed {
             content = .binary(list, Dictionary(entries.map { ($0.name, $0.value) }) { first, _ in first })
         } else {
             guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
-            guard !bytes.contains(0) else { throw .malformed("it has a zero byte") }
+            guard !bytes.contains(0) else { throw .malformed("it contains a zero byte") }
             let entries = try Self.entries(bytes, format)
             names = entries.map(\.name)
             content = .text(entries)
@@ -64,7 +64,7 @@ struct SourceFile: Undescribed {
         }
     }
 
-    /// - Throws: ``SourceError``, ``SourceError/noSuchKey`` if there is none.
+    /// - Throws: ``SourceError/noSuchKey`` if there is no such entry, or another ``SourceError``.
     func value(forName name: String) throws(SourceError) -> PropertyValue {
         switch content {
         case .text(let entries):
@@ -76,8 +76,9 @@ struct SourceFile: Undescribed {
         }
     }
 
-    /// The file without some entries; names that it does not have are passed over. The rest of a text stays byte for
-    /// byte, comments too. A binary property list is written anew, with every other object as it was.
+    /// Returns the file without some entries. Names that do not occur are ignored. The rest of a text file,
+    /// including comments, is kept byte for byte. A binary property list is rewritten, with all other objects
+    /// unchanged.
     func removing(_ names: Set<String>) throws(SourceError) -> [UInt8] {
         guard !names.isDisjoint(with: self.names) else { return bytes }
         switch content {

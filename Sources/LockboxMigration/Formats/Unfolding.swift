@@ -1,7 +1,7 @@
 import LockboxCore
 
-/// Keeps the unfolding of objects that refer to each other within bounds: each is made once, and what they become
-/// where they are shared is counted, as a few bytes can stand for more values than any memory holds.
+/// Limits the expansion of objects that refer to each other. Each object is created once, and the expanded size
+/// of shared objects is counted, because a few bytes can describe more values than fit into memory.
 final class Unfolding {
     private struct Known {
         let value: PropertyValue
@@ -14,15 +14,15 @@ final class Unfolding {
     private var weight = 0
     private var length = 0
     private var depth = 0
-    /// The greatest depth that was reached in the object that is being made.
+    /// The maximum depth reached in the current object.
     private var deepest = 0
     private let limit: Int
 
-    /// - Parameter size: The bytes of the file. Unfolded it may have 16 times as many values, and always 65,536; and as
-    ///   many bytes as can be stored.
+    /// - Parameter size: The size of the file in bytes. Expanded, it may have 65,536 values plus 16 for each byte,
+    ///   and as many bytes as a value can have.
     init(size: Int) { limit = 16 * size + 64 << 10 }
 
-    /// The value of an object of `length` bytes, which `make` reads the first time.
+    /// Returns the value of an object of `length` bytes, which `make` creates the first time.
     func value(
         of object: Int,
         length: Int,
@@ -52,7 +52,7 @@ final class Unfolding {
         return value
     }
 
-    /// Counts what is read beside the values.
+    /// Counts bytes that are not values.
     func charge(_ weight: Int, length: Int = 0) throws(SourceError) {
         self.weight += weight
         self.length += length

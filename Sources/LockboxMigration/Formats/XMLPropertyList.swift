@@ -1,20 +1,22 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Reads property lists in XML, with the place of each entry of the top dictionary: what Foundation writes, with
-/// comments and CDATA, and nothing that readers of XML disagree about.
+/// Reads property lists in XML, with the position of each entry of the top-level dictionary. Accepts what
+/// Foundation writes, comments and CDATA, but nothing that XML readers disagree about.
 ///
-/// Foundation's own reader overflows the stack on deep nesting, and gives no places.
+/// Foundation's own reader overflows the stack on deep nesting, and reports no positions.
 struct XMLPropertyList {
     private var cursor: ByteCursor
     private var depth = 0
-    /// Why the entry that is being read has no value, though its text is a property list.
+    /// Why the current entry has no value although its XML is valid.
     private var fault: SourceError?
 
     static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var list = XMLPropertyList(cursor: ByteCursor(bytes))
         try list.prologue()
-        guard list.cursor.sees("<dict") else { throw .unsupported("it has no dictionary at its top") }
+        guard list.cursor.sees("<dict") else {
+            throw .unsupported("its top-level object is not a dictionary")
+        }
         var entries: [SourceFile.Entry] = []
         try list.members { (list, start, name) throws(SourceError) in
             list.fault = nil
@@ -30,7 +32,7 @@ struct XMLPropertyList {
         try list.skipSpace()
         try list.close("plist")
         try list.skipSpace()
-        guard list.cursor.isAtEnd else { throw list.cursor.malformed("there is more after the end") }
+        guard list.cursor.isAtEnd else { throw list.cursor.malformed("there is text after the end") }
         return entries
     }
 
@@ -56,7 +58,7 @@ struct XMLPropertyList {
         try skipSpace()
     }
 
-    /// Goes past spaces and comments. Returns where the last comment ended.
+    /// Consumes spaces and comments. Returns the position after the last comment.
     @discardableResult private mutating func skipSpace() throws(SourceError) -> Int {
         var start = cursor.position
         cursor.skip(\.isWhitespace)
@@ -76,7 +78,7 @@ struct XMLPropertyList {
 
     private enum Tag { case open, empty }
 
-    /// Goes past such a tag, if it is next.
+    /// Consumes the tag if it is next.
     private mutating func take(_ name: StaticString) -> Tag? {
         let before = cursor
         if cursor.take("<"), cursor.take(name) {
@@ -100,11 +102,11 @@ struct XMLPropertyList {
         if let text = try text("data") { return checked(Self.data(text).map(PropertyValue.data)) }
         if let text = try text("true"), text.isEmpty { return .boolean(true) }
         if let text = try text("false"), text.isEmpty { return .boolean(false) }
-        throw cursor.malformed("there is no value where one should be")
+        throw cursor.malformed("a value is missing")
     }
 
     private mutating func checked(_ value: PropertyValue?) -> PropertyValue {
-        if value == nil { fault = cursor.unsupported("a number, a date or data cannot be kept as it is") }
+        if value == nil { fault = cursor.unsupported("a number, a date or data cannot be stored exactly") }
         return value ?? .null
     }
 
@@ -133,7 +135,7 @@ struct XMLPropertyList {
         }
     }
 
-    /// Reads children until the element ends. They are given where the space before them begins.
+    /// Reads children until the element ends. Each starts with the space before it.
     private mutating func nested(
         _ name: StaticString,
         _ child: (inout XMLPropertyList, _ start: Int) throws(SourceError) -> Void
@@ -153,7 +155,7 @@ struct XMLPropertyList {
 
     // MARK: Texts
 
-    /// The text of such an element, if it is next.
+    /// Returns the text of such an element, if it is next.
     private mutating func text(_ name: StaticString) throws(SourceError) -> String? {
         guard let tag = take(name) else { return nil }
         guard tag == .open else { return "" }
@@ -162,15 +164,15 @@ struct XMLPropertyList {
         repeat {
             text += cursor.taking { $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: "&") }
         } while try takeEscaped(&text)
-        // XML reads one as a newline, Foundation as itself.
+        // An XML reader turns it into a newline, Foundation keeps it.
         if cursor.bytes[start..<cursor.position].contains(UInt8(ascii: "\r")) {
-            fault = cursor.unsupported("a text has a carriage return")
+            fault = cursor.unsupported("a string contains a carriage return")
         }
         try close(name)
         return String(utf8: text)
     }
 
-    /// Goes past a CDATA section or an entity, if one is next.
+    /// Consumes a CDATA section or an entity, if one is next.
     private mutating func takeEscaped(_ text: inout [UInt8]) throws(SourceError) -> Bool {
         if cursor.take("<![CDATA[") {
             let start = cursor.position
@@ -217,7 +219,7 @@ struct XMLPropertyList {
         return data
     }
 
-    /// As Foundation writes it: `2001-01-01T00:00:00Z`.
+    /// Parses the format that Foundation writes: `2001-01-01T00:00:00Z`.
     private static func date(_ text: String) -> Date? {
         let form = Array("dddd-dd-ddTdd:dd:ddZ".utf8)
         let text = Array(text.utf8)
@@ -235,7 +237,7 @@ struct XMLPropertyList {
         let days =
             before * 365 + before / 4 - before / 100 + before / 400
             + lengths[..<(month - 1)].reduce(day - 1, +)
-        // The first of January 2001 is day 730,485 of the Gregorian calendar.
+        // 1 January 2001 is day 730,485 of the Gregorian calendar.
         let seconds = (days - 730_485) * 86_400 + parts[3] * 3_600 + parts[4] * 60 + parts[5]
         return Date(timeIntervalSinceReferenceDate: Double(seconds))
     }

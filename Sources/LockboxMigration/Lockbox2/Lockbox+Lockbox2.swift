@@ -1,20 +1,20 @@
 public import LockboxCore
 public import LockboxPlatform
 
-// Lockbox 2's methods, as Swift imports them from Objective-C, so that code which uses them goes on compiling. They store
-// and read Lockbox 2's bytes, marked as such in the item: ``ValueFormat/lockbox2``.
+// Lockbox 2's methods, as Swift imports them from Objective-C, so that existing code continues to compile. They
+// store and read Lockbox 2's encodings, with the format ``ValueFormat/lockbox2``.
 //
-// As in Lockbox 2, a result of false or nil does not say why. The setters refuse what Lockbox 2 would not have read
-// back as it was: an element that holds `-|-`, or from which its neighbours would make one, and a date that is not finite.
-// The old value is still there then. An empty collection removes the item, as it did from Lockbox 1.4.7 on. The
-// getters read what ``Lockbox/migrate(_:dryRun:progress:)`` has made of the items, too.
+// As in Lockbox 2, a result of false or nil does not say why. The setters refuse values that Lockbox 2 would
+// not have read back unchanged: elements that contain `-|-`, or that form one with their neighbors, and dates
+// that are not finite. The old value is then kept. As in Lockbox 1.4.7 and later, an empty collection removes
+// the item. The getters also read items that ``Lockbox/migrate(_:dryRun:progress:)`` has converted.
 extension Lockbox {
-    /// Stores Lockbox 2's form of `value`; nil removes the item. False if that failed.
+    /// Stores a string in Lockbox 2's format. `nil` removes the item. Returns whether it succeeded.
     ///
     /// - Parameters:
-    ///   - value: What is to be stored.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When it is to be readable.
+    ///   - value: The string.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setString(
@@ -25,18 +25,19 @@ extension Lockbox {
         setLegacy(value, key, accessibility) { $0 }
     }
 
-    /// The text of a key. Nil if it is absent, locked, or anything else.
+    /// Returns a string, or `nil` if it is absent, locked or unreadable.
     ///
-    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(String.self, forKey:), and migrate(_:) once.")
     public func string(forKey key: String) -> String? { legacy(key) { $0 } }
 
-    /// Stores Lockbox 2's form of `value`; nil and an empty array remove the item. False if that failed.
+    /// Stores an array in Lockbox 2's format. `nil` or an empty array removes the item. Returns whether it
+    /// succeeded.
     ///
     /// - Parameters:
-    ///   - value: What is to be stored.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When it is to be readable.
+    ///   - value: The array.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setArray(
@@ -47,18 +48,19 @@ extension Lockbox {
         setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
-    /// The texts of a key. Nil if it is absent, locked, or anything else.
+    /// Returns an array of strings, or `nil` if it is absent, locked or unreadable.
     ///
-    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject([String].self, forKey:), and migrate(_:) once.")
     public func array(forKey key: String) -> [String]? { legacy(key, Lockbox2Text.array) }
 
-    /// Stores Lockbox 2's form of `value`; nil and an empty set remove the item. False if that failed.
+    /// Stores a set in Lockbox 2's format. `nil` or an empty set removes the item. Returns whether it
+    /// succeeded.
     ///
     /// - Parameters:
-    ///   - value: What is to be stored.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When it is to be readable.
+    ///   - value: The set.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setSet(
@@ -69,7 +71,9 @@ extension Lockbox {
         setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
-    /// The texts of a key. Nil if it is absent, locked, or anything else.
+    /// Returns a set of strings, or `nil` if it is absent, locked or unreadable.
+    ///
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(
         *,
         deprecated,
@@ -77,12 +81,13 @@ extension Lockbox {
     )
     public func set(forKey key: String) -> Set<String>? { legacy(key, Lockbox2Text.set) }
 
-    /// Stores Lockbox 2's form of `value`; nil and an empty dictionary remove the item. False if that failed.
+    /// Stores a dictionary in Lockbox 2's format. `nil` or an empty dictionary removes the item. Returns
+    /// whether it succeeded.
     ///
     /// - Parameters:
-    ///   - value: What is to be stored.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When it is to be readable.
+    ///   - value: The dictionary.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setDictionary(
@@ -93,7 +98,9 @@ extension Lockbox {
         setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
-    /// The texts of a key. Nil if it is absent, locked, or anything else.
+    /// Returns a dictionary, or `nil` if it is absent, locked or unreadable.
+    ///
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(
         *,
         deprecated,
@@ -101,12 +108,12 @@ extension Lockbox {
     )
     public func dictionary(forKey key: String) -> [String: String]? { legacy(key, Lockbox2Text.dictionary) }
 
-    /// Stores Lockbox 2's form of `value`; nil removes the item. False if that failed.
+    /// Stores a date in Lockbox 2's format. `nil` removes the item. Returns whether it succeeded.
     ///
     /// - Parameters:
-    ///   - value: What is to be stored.
-    ///   - key: Not empty; at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When it is to be readable.
+    ///   - value: The date.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
     public func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility = .whenUnlocked)
@@ -115,9 +122,9 @@ extension Lockbox {
         setLegacy(value, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
-    /// The date of a key. Nil if it is absent, locked, or anything else.
+    /// Returns a date, or `nil` if it is absent, locked or unreadable.
     ///
-    /// - Parameter key: Not empty; at most 4,096 bytes of UTF-8.
+    /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(Date.self, forKey:), and migrate(_:) once.")
     public func date(forKey key: String) -> Date? { legacy(key, Lockbox2Text.date) }
 

@@ -1,9 +1,8 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Encodes a value as a text that is the same for the same values only: sets and dictionaries, which have no order, are
-/// sorted, and everything else keeps its own. `==` would not do: a type may not have it, or leave out of it what is
-/// worth keeping.
+/// Encodes a value as text that is equal for equal values only. Sets and dictionaries are sorted, because they
+/// have no order. `==` is not used: a type may not have it, or may ignore data that must not be lost.
 final class CanonicalEncoder: Encoder {
     private enum Form {
         case leaf(String)
@@ -14,7 +13,7 @@ final class CanonicalEncoder: Encoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
     private var form = Form.list
-    /// Elements have no name.
+    /// The names are empty for elements of a list.
     private var parts: [(name: String, value: CanonicalEncoder)] = []
 
     static func text(of value: some Encodable) throws -> String {
@@ -36,7 +35,7 @@ final class CanonicalEncoder: Encoder {
         switch value {
         case let value as any Unordered:
             form = .leaf("(\(try value.texts().sorted().joined(separator: ",")))")
-        // These as JSON has them, which knows no base of an address, and one not-a-number.
+        // Encoded like JSON does, which keeps neither a URL's base nor different kinds of NaN.
         case let value as URL: form = .leaf(String(reflecting: value.absoluteString))
         case let value as Decimal: form = .leaf("\(value)")
         case let value as Data: form = .leaf(String(reflecting: value.base64EncodedString()))
@@ -105,7 +104,7 @@ final class CanonicalEncoder: Encoder {
     }
 }
 
-/// What has no order: its elements, encoded.
+/// An unordered collection, which encodes its elements separately.
 private protocol Unordered {
     func texts() throws -> [String]
 }

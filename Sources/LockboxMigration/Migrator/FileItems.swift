@@ -3,7 +3,7 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// The entries of a file that other programs read and write, too.
+/// The entries of a file that other programs also read and write.
 struct FileItems: SourceItems {
     private let path: String
     private let format: SourceFile.Format
@@ -25,7 +25,7 @@ struct FileItems: SourceItems {
         return SourceItem(.property(try file.value(forName: key)))
     }
 
-    /// Goes by the file as it is now: what others have changed in it meanwhile stays.
+    /// Works on the file's current contents, so that other programs' changes are kept.
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         guard let (current, status, destination) = try Self.read(path, format, calls) else { return [] }
         let there = items.filter { current.names.contains($0.key) }
@@ -35,8 +35,8 @@ struct FileItems: SourceItems {
         if !same.isEmpty {
             var new = try AtomicFile(destination, like: status, calls)
             try new.write(Self.without(Set(same.keys), current, destination))
-            // Between this and the rename another program's change is lost; nothing can be done about that. By the bytes, as two
-            // changes can have one time.
+            // A change that another program makes after this check is lost; that cannot be prevented. Compares
+            // the bytes, because two changes can have the same timestamp.
             guard let latest = try Self.read(path, format, calls), latest.file.bytes == current.bytes,
                 FileIdentity(latest.status) == FileIdentity(status)
             else { return Set(there.keys) }
@@ -56,7 +56,7 @@ struct FileItems: SourceItems {
         _ format: SourceFile.Format,
         _ calls: SystemCalls
     ) throws -> (file: SourceFile, status: stat, destination: String)? {
-        // Where a symbolic link leads, as the file is to be replaced and not the link.
+        // Resolves symbolic links, because the file must be replaced, not the link.
         guard let resolved = realpath(path, nil) else {
             if errno == ENOENT { return nil }
             throw LockboxError.storageFailure(operation: "realpath", path: path, errno: errno)
@@ -83,10 +83,10 @@ struct FileItems: SourceItems {
             if status.st_mode & S_IFMT != S_IFREG {
                 "it is \(FileIdentity.kind(status)), not a regular file"
             } else if status.st_nlink > 1 {
-                // Under its other names, what is to be moved would stay.
+                // The items would remain under the file's other names.
                 "it has \(status.st_nlink) hard links; remove the others"
             } else if has_access_control_list(file) != 0 {
-                // Without it others might read the new file.
+                // Without it, others might be able to read the new file.
                 "it has an access control list, which its replacement would not have; remove it"
             } else {
                 nil

@@ -1,7 +1,7 @@
 package import LockboxCore
 
 extension LockState {
-    /// Throws what writing an item of this class does.
+    /// Throws the error that writing an item of this class would throw.
     package func check(_ accessibility: Accessibility) throws {
         switch self {
         case .noPasscode:
@@ -15,7 +15,7 @@ extension LockState {
 }
 
 extension Accessibility {
-    /// The longer a class is open, the higher.
+    /// The longer a class stays open, the higher its rank.
     var rank: Int {
         switch self {
         case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: 0

@@ -1,25 +1,27 @@
 public import LockboxCore
 
 extension Lockbox {
-    /// Brings what an older version of the app, or another library, has stored into this lockbox, once.
+    /// Migrates items from an older version of the app, or from another library, into this lockbox.
     ///
-    /// Everything is read before anything is written, and every new item is read back before an old one is removed. What
-    /// cannot be read exactly is not guessed at: it stays as it is, and the report names it. It is remembered, where no
-    /// key of an app can be, which items are done: the next run does not touch them, and looks again for those that
-    /// were refused or absent. Interrupted at any point, the next run completes it. Of several processes that run it at once, one does
-    /// it, and the others wait for it. If it was killed, or does nothing for five seconds, the next one takes over.
+    /// All old items are read before anything is written, and each new item is read back before the old one is
+    /// removed. An item that cannot be converted exactly is left unchanged and listed in the report. An
+    /// existing item in the new format is never overwritten.
     ///
-    /// An item of the new form is never overwritten.
+    /// If the migration has a name, the store remembers which of its items are done. Later runs skip these and
+    /// try the others again, whether they were refused or absent. An interrupted migration is completed by the
+    /// next run. If several processes run it at the same time, one does the work and the others wait. If that
+    /// process is killed, or makes no progress for five seconds, another one takes over.
     ///
     /// - Parameters:
-    ///   - migration: What is to be done.
-    ///   - dryRun: Whether to report what would be done, and do nothing. With a backend of an app's own it cannot know
-    ///     whether the new classes are open.
-    ///   - progress: Is called after each item.
-    /// - Returns: What became of each item.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item, or its new class, is locked: nothing was migrated
-    ///   then. ``LockboxError/invalidKey(reason:)`` for a migration that contradicts itself; ``LockboxError`` if the source or
-    ///   the store cannot be read or written. Nothing is lost then: it can be run again.
+    ///   - migration: The items to migrate, and their source.
+    ///   - dryRun: Whether only to report what would be done. With a backend that is not a ``LockableBackend``,
+    ///     a dry run cannot tell whether the new accessibility classes are open.
+    ///   - progress: Called after each item.
+    /// - Returns: The outcome for each item.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item or its new class is locked, before
+    ///   anything is migrated; ``LockboxError/invalidKey(reason:)`` if the migration contradicts itself;
+    ///   ``LockboxError`` if the source or the store cannot be read or written. No item is lost, and the
+    ///   migration can be repeated.
     @discardableResult
     public func migrate(
         _ migration: Migration,
@@ -30,10 +32,10 @@ extension Lockbox {
         return try dryRun ? run.dryRun() : run.perform(progress)
     }
 
-    /// The keys of the items that a source has now, for a migration of all of them.
+    /// Returns the keys of all items in a source, for example to migrate all of them.
     ///
-    /// - Parameter source: Any. Nothing is changed in it.
-    /// - Returns: The keys; none if the source is not there.
+    /// - Parameter source: The source. It is not changed.
+    /// - Returns: The keys; empty if the source does not exist.
     /// - Throws: ``LockboxError`` if the source cannot be read.
     public func keys(of source: MigrationSource) throws -> [String] { try source.open(self, now()).keys() }
 }

@@ -1,9 +1,9 @@
 public import LockboxCore
 
 extension Lockbox {
-    /// Brings what an older version of the app, or another library, has stored into this lockbox, once.
+    /// Migrates items from an older version of the app, or from another library, into this lockbox.
     ///
-    /// `progress` runs on another thread.
+    /// `progress` is called on another thread.
     @discardableResult
     public func migrate(
         _ migration: Migration,
@@ -13,7 +13,7 @@ extension Lockbox {
         try await offPool { try migrate(migration, dryRun: dryRun, progress: progress) }
     }
 
-    /// Returns the keys of the items that a source has now, for a migration of all of them.
+    /// Returns the keys of all items in a source, for example to migrate all of them.
     public func keys(of source: MigrationSource) async throws -> [String] {
         try await offPool { try keys(of: source) }
     }

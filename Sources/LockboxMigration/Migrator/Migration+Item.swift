@@ -2,19 +2,20 @@ public import LockboxCore
 import LockboxPlatform
 
 extension Migration {
-    /// One item: its old key, what its value is an encoding of, and, if they are to change, its new key and class.
+    /// An item to migrate: its old key and encoding, and optionally a new key and a new accessibility class.
     ///
-    /// Bytes that Lockbox 2 or another wrapper of the Keychain wrote do not say what they are an encoding of: the name of the
-    /// method says it, as the old getter's did. The new item's value is of the type that is given with each; read it with
-    /// `unarchiveObject`.
+    /// The bytes that Lockbox 2 and other Keychain wrappers store do not say how they are encoded. The encoding
+    /// is chosen by the method that creates the item, as it was by the old getter. Each method names the type
+    /// of the new item's value, which `unarchiveObject` then reads.
     public struct Item: Sendable {
         /// The key in the source.
         public let key: String
 
-        /// The key that the item is to have.
+        /// The item's new key.
         public let newKey: String
 
-        /// The class that the item is to have; nil for the one that it has, or else `whenUnlocked`.
+        /// The item's new accessibility class. If `nil`, the old one is kept; an item without a class gets
+        /// `whenUnlocked`.
         public let accessibility: Accessibility?
 
         let typeName: String
@@ -33,12 +34,13 @@ extension Migration {
             self.decode = { Migrated(value: try decode($0)) }
         }
 
-        /// A text: `setString` of Lockbox 2, and what most wrappers store. Becomes a `String`.
+        /// A string, as stored by `setString` of Lockbox 2 and by most Keychain wrappers. Becomes a `String`.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func string(
             _ key: String,
             to newKey: String? = nil,
@@ -51,8 +53,9 @@ extension Migration {
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func data(
             _ key: String,
             to newKey: String? = nil,
@@ -61,12 +64,13 @@ extension Migration {
             Item(key, newKey, accessibility) { try $0.decode { $0 } }
         }
 
-        /// Lockbox 2's `setArray`. Becomes a `[String]`.
+        /// An array, as stored by `setArray` of Lockbox 2. Becomes a `[String]`.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func array(
             _ key: String,
             to newKey: String? = nil,
@@ -75,12 +79,13 @@ extension Migration {
             Item(key, newKey, accessibility) { try $0.decodeCollection(Lockbox2Text.array) }
         }
 
-        /// Lockbox 2's `setSet`. Becomes a `Set<String>`.
+        /// A set, as stored by `setSet` of Lockbox 2. Becomes a `Set<String>`.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func set(
             _ key: String,
             to newKey: String? = nil,
@@ -89,12 +94,13 @@ extension Migration {
             Item(key, newKey, accessibility) { try $0.decodeCollection(Lockbox2Text.set) }
         }
 
-        /// Lockbox 2's `setDictionary`. Becomes a `[String: String]`.
+        /// A dictionary, as stored by `setDictionary` of Lockbox 2. Becomes a `[String: String]`.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func dictionary(
             _ key: String,
             to newKey: String? = nil,
@@ -103,12 +109,13 @@ extension Migration {
             Item(key, newKey, accessibility) { try $0.decodeCollection(Lockbox2Text.dictionary) }
         }
 
-        /// Lockbox 2's `setDate`. Becomes a `Date`.
+        /// A date, as stored by `setDate` of Lockbox 2. Becomes a `Date`.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func date(
             _ key: String,
             to newKey: String? = nil,
@@ -119,20 +126,21 @@ extension Migration {
             }
         }
 
-        /// Lockbox 3's `archiveObject`, and any other archive of `NSKeyedArchiver`. Becomes a `type`.
+        /// An `NSKeyedArchiver` archive, as stored by `archiveObject` of Lockbox 3. Becomes a `type`.
         ///
-        /// Strings, numbers (a decimal number as a `Decimal`), booleans, dates, data, URLs, UUIDs, null, and arrays, sets,
-        /// ordered sets and dictionaries of them are read, without any class of the archive being made. A type that has no
-        /// place for all that is there is refused. An archive of nil, which Lockbox 3 left where an item was removed with
-        /// nil, is absent.
+        /// Reads strings, numbers (a decimal number as a `Decimal`), booleans, dates, data, URLs, UUIDs, null,
+        /// and arrays, sets, ordered sets and dictionaries of them. No class of the archive is instantiated.
+        /// The item is refused if `type` does not decode all of the data. An archive of nil counts as absent:
+        /// Lockbox 3 left one where an item was removed with nil.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - type: What the value is to be read as.
-        ///   - topKey: The key inside the archive; by default `key`, as Lockbox 3 has it.
-        ///     `NSKeyedArchiver.archivedData(withRootObject:requiringSecureCoding:)` has `root`.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have.
+        ///   - type: The type to decode.
+        ///   - topKey: The key inside the archive. By default `key`, as in Lockbox 3.
+        ///     `NSKeyedArchiver.archivedData(withRootObject:requiringSecureCoding:)` uses `root`.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func archive<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -145,14 +153,15 @@ extension Migration {
             }
         }
 
-        /// What Strongbox archived: the JSON of any Codable type, inside a keyed archive. Becomes a `type`, as
-        /// ``json(_:as:to:accessibility:)`` does.
+        /// A value stored by Strongbox: the JSON of a Codable type inside a keyed archive. Becomes a `type`,
+        /// decoded like ``json(_:as:to:accessibility:)``.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - type: What the value is to be read as.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - type: The type to decode.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func strongbox<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -162,14 +171,17 @@ extension Migration {
             Item(key, newKey, accessibility) { try KeyedArchive($0.bytes()).json(type, forKey: key) }
         }
 
-        /// The JSON of any Codable type, as `JSONEncoder` makes it. Becomes a `type`, by `JSONDecoder`: members that the
-        /// type does not have are dropped, of two of one name one is taken, and numbers are rounded to what the type holds.
+        /// JSON, as encoded by `JSONEncoder`. Becomes a `type`.
+        ///
+        /// Decoded by `JSONDecoder`: it ignores members that the type does not have, picks one of several
+        /// members with the same name, and rounds numbers to the precision of the type.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - type: What the value is to be read as.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - type: The type to decode.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func json<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,
@@ -179,14 +191,15 @@ extension Migration {
             Item(key, newKey, accessibility) { try JSONDecoder().decode(type, from: Data($0.bytes())) }
         }
 
-        /// A value that says itself what it is, as in a property list, a JSON file or `UserDefaults`. Becomes a `type`,
-        /// exactly: one that has no place for all that is there is refused.
+        /// A value whose source records its type, as property lists, JSON files and `UserDefaults` do. Becomes
+        /// a `type`, without loss: the item is refused if `type` does not decode all of the data.
         ///
         /// - Parameters:
         ///   - key: The key in the source.
-        ///   - type: What the value is to be read as.
-        ///   - newKey: The key that the item is to have; by default the same.
-        ///   - accessibility: The class that it is to have; by default the one that it has, or else `whenUnlocked`.
+        ///   - type: The type to decode.
+        ///   - newKey: The new key. By default, the same.
+        ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
+        ///     is none.
         public static func value<Value: Codable & Sendable>(
             _ key: String,
             as type: Value.Type,

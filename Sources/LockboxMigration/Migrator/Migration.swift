@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// What an older version of the app, or another library, has stored, and what is to become of it.
+/// Describes which items to migrate, from where, and how.
 ///
 /// ```swift
 /// let report = try lockbox.migrate(
@@ -14,29 +14,31 @@ import LockboxCore
 /// for (key, refusal) in report.refused { print("\(key): \(refusal)") }
 /// ```
 ///
-/// To be run at the start of the app, by ``Lockbox/migrate(_:dryRun:progress:)-method``.
+/// Run it at the start of the app with ``Lockbox/migrate(_:dryRun:progress:)-method``.
 public struct Migration: Sendable {
-    /// Under this name it is remembered what of the migration is done, for each key prefix. Nil: it is not remembered.
+    /// The name under which the store remembers, for each key prefix, which items are done. If `nil`, nothing
+    /// is remembered.
     public let name: String?
 
-    /// Where the items are now.
+    /// The source of the items.
     public let source: MigrationSource
 
-    /// What is to be migrated, in this order.
+    /// The items to migrate, in order.
     public let items: [Item]
 
-    /// Whether the old items stay where they are.
+    /// Whether the old items are kept.
     public let keepsOldItems: Bool
 
-    /// A migration, which does nothing by itself.
+    /// Creates a migration. Nothing is migrated yet.
     ///
     /// - Parameters:
-    ///   - name: Not empty, at most 4,096 bytes of UTF-8. Always the same; another migration needs another. Nil for one that
-    ///     is done anew each time, such as an import that somebody asks for.
-    ///   - source: Where the items are now. By default in the store, as Lockbox 2 wrote them.
-    ///   - items: What is to be migrated, and in which order it is reported.
-    ///   - keepsOldItems: Whether the old items stay where they are, for a way back. Not possible for items that keep
-    ///     their key in the same store.
+    ///   - name: A name that never changes and that no other migration uses: not empty, at most 4,096 bytes of
+    ///     UTF-8. If `nil`, nothing is remembered and every run starts from the beginning, like an import on
+    ///     request.
+    ///   - source: The source of the items. By default, items that Lockbox 2 stored in this store.
+    ///   - items: The items to migrate, in the order of the report.
+    ///   - keepsOldItems: Whether to keep the old items, so that the app can be downgraded. Not possible for
+    ///     items that keep their key in the same store.
     public init(
         _ name: String?,
         from source: MigrationSource = .store,
@@ -46,13 +48,16 @@ public struct Migration: Sendable {
         self.init(name, from: source, items: items, keepsOldItems: keepsOldItems)
     }
 
-    /// As ``init(_:from:_:keepsOldItems:)``, for items that are made elsewhere.
+    /// Creates a migration from an array of items. Nothing is migrated yet.
     ///
     /// - Parameters:
-    ///   - name: What it is remembered by; nil, nothing is remembered.
-    ///   - source: Where the old items are.
-    ///   - items: What is to be migrated, and in which order it is reported.
-    ///   - keepsOldItems: Whether the old items stay where they are.
+    ///   - name: A name that never changes and that no other migration uses: not empty, at most 4,096 bytes of
+    ///     UTF-8. If `nil`, nothing is remembered and every run starts from the beginning, like an import on
+    ///     request.
+    ///   - source: The source of the items. By default, items that Lockbox 2 stored in this store.
+    ///   - items: The items to migrate, in the order of the report.
+    ///   - keepsOldItems: Whether to keep the old items, so that the app can be downgraded. Not possible for
+    ///     items that keep their key in the same store.
     public init(
         _ name: String?,
         from source: MigrationSource = .store,

@@ -1,15 +1,16 @@
 import LockboxCore
 import LockboxPlatform
 
-/// The right to do a migration, which one process or thread has at a time: its record names who has it.
+/// The exclusive right to run a migration, held by one thread of one process at a time. The migration's record
+/// names the holder.
 ///
-/// Who has it changes the record every second while at work. A record that names somebody and does not change is of one that
-/// was killed or stopped: the right is taken over.
+/// While it works, the holder changes the record every second. If a record names a holder and does not change,
+/// that process was killed or stopped, and another one takes over.
 final class MigrationClaim {
-    /// How long a record must not have changed to be taken over.
+    /// The time without a change after which the claim can be taken over.
     @TaskLocal package static var patience: Duration = .seconds(5)
 
-    /// The record as it was when the right was had.
+    /// The record as it was when the claim was acquired.
     private(set) var record = MigrationRecord()
 
     private let marker: ItemKey
@@ -18,7 +19,7 @@ final class MigrationClaim {
     private var runner = MigrationRecord.Runner(id: .random(in: .min ... .max), beat: 0)
     private var renewed = ContinuousClock.now
 
-    /// Waits as long as another one is at work.
+    /// Waits until no other process runs the migration.
     init(_ marker: ItemKey, _ backend: any LockboxBackend, now: Date) throws {
         self.marker = marker
         self.backend = backend
@@ -33,7 +34,7 @@ final class MigrationClaim {
         }
     }
 
-    /// False if it is somebody else's by now.
+    /// Returns false if another process has acquired the claim first.
     private func take(from other: MigrationRecord.Runner?) throws -> Bool {
         var isTaken = false
         try backend.update(marker, now: now) { old in
@@ -48,9 +49,9 @@ final class MigrationClaim {
         return isTaken
     }
 
-    /// Shows that somebody is at work. To be called before each change.
+    /// Shows that the holder is still working. Call it before each change.
     ///
-    /// - Throws: ``LockboxError/conflict(record:)`` if another one has taken over.
+    /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
     func renew() throws {
         guard .now - renewed >= .seconds(1) else { return }
         var next = runner
@@ -60,9 +61,9 @@ final class MigrationClaim {
         renewed = .now
     }
 
-    /// Gives the right back.
+    /// Releases the claim.
     ///
-    /// - Parameter done: The old keys of the items that are done with.
+    /// - Parameter done: The old keys of the items that are done.
     func release(done: some Sequence<String> = []) throws {
         try change { record in
             record.done.formUnion(done)

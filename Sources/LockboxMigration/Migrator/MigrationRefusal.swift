@@ -1,20 +1,20 @@
 import LockboxCore
 
-/// Why an item was not migrated. It is as it was.
+/// The reason why an item was not migrated. The old item is unchanged.
 public enum MigrationRefusal: Error, Sendable, Hashable {
-    /// The bytes are not what they should be an encoding of.
+    /// The bytes are not a valid encoding of the item's type.
     case malformed(reason: String)
-    /// The bytes can stand for more than one value.
+    /// The bytes can be read as more than one value.
     case ambiguous(reason: String)
-    /// The archive holds an instance of this class, which is none of those that are read.
+    /// The archive contains an instance of this class, which is not supported.
     case unknownClass(String)
-    /// The value is of another type than this one.
+    /// The value is not of this type.
     case wrongType(expected: String)
-    /// There is another value under the new key.
+    /// The new key already holds another value.
     case destinationTaken
-    /// It was changed by somebody else during the migration. The new item has the value from before.
+    /// Another program changed the old item during the migration. The new item has the earlier value.
     case changed
-    /// The value cannot be stored in the new form.
+    /// The value cannot be stored in the new format.
     case notStorable(reason: String)
 }
 
@@ -23,9 +23,9 @@ extension MigrationRefusal: CustomStringConvertible {
     public var description: String {
         switch self {
         case .malformed(let reason), .ambiguous(let reason), .notStorable(let reason): reason
-        case .unknownClass(let name): "it holds an instance of \(name), which is not read"
+        case .unknownClass(let name): "it contains an instance of \(name), which is not supported"
         case .wrongType(let expected): "it is not a value of the type \(expected)"
-        case .destinationTaken: "there is another value under the new key"
+        case .destinationTaken: "the new key already holds another value"
         case .changed: "it was changed during the migration"
         }
     }

@@ -1,39 +1,38 @@
 public import LockboxCore
 
-/// What ``Lockbox/migrate(_:dryRun:progress:)-method`` did, or would do.
+/// The result of ``Lockbox/migrate(_:dryRun:progress:)-method``.
 public struct MigrationReport: StoreReport {
-    /// What became of an item.
+    /// The outcome for an item.
     public enum Outcome: Sendable, Hashable {
-        /// It is stored in the new form, and gone from where it was unless that was to stay.
+        /// The item was stored in the new format, and removed from the source unless the old items are kept.
         case migrated
-        /// There is an item in the new form, and none in the old.
+        /// The item already exists in the new format, and the old one does not exist.
         case alreadyNew
-        /// There is none, or an archive of nothing.
+        /// The old item does not exist, or is an archive of nil.
         case absent
-        /// It was left as it was.
+        /// The item could not be migrated.
         case refused(MigrationRefusal)
-        /// An earlier run was done with it. It was not looked at.
+        /// An earlier run migrated the item. This run did not look at it.
         case doneBefore
     }
 
     /// The migration's name.
     public let name: String?
 
-    /// The items' old keys, in the order of the migration, each with what became of it.
+    /// The outcome for each item, with its old key, in the order of the migration.
     public let outcomes: [(key: String, outcome: Outcome)]
 
-    /// Whether nothing was written.
+    /// Whether this was a dry run, which writes nothing.
     public let isDryRun: Bool
 
-    /// The items that were left as they were, by their old keys. The next run tries them again, as it does those that were
-    /// absent.
+    /// The items that could not be migrated, by their old keys. The next run tries them again.
     public var refused: [String: MigrationRefusal] {
         var refused: [String: MigrationRefusal] = [:]
         for case (let key, .refused(let refusal)) in outcomes { refused[key] = refusal }
         return refused
     }
 
-    /// The items that were left as they were. A migration without any is complete: the next run has nothing to do.
+    /// The items that could not be migrated. If there are none, the migration is complete.
     public var findings: [StoreFinding] {
         refused.sorted { $0.key < $1.key }.map { key, refusal in
             let location = "the item for the key \(String(reflecting: key))"
@@ -41,14 +40,14 @@ public struct MigrationReport: StoreReport {
         }
     }
 
-    /// What became of the item with this old key; nil if the migration has none of it.
+    /// Returns the outcome for an item, or `nil` if the migration does not include it.
     ///
     /// - Parameter key: The key in the source.
     public subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
 }
 
 extension MigrationReport: Equatable {
-    /// Whether both say the same of the same items in the same order.
+    /// Returns whether two reports have the same outcomes for the same items in the same order.
     ///
     /// - Parameters:
     ///   - left: A report.
@@ -60,7 +59,7 @@ extension MigrationReport: Equatable {
 }
 
 extension MigrationReport: CustomStringConvertible {
-    /// A line for each item, without any value; control characters of a key as in a Swift literal.
+    /// One line for each item. Contains no values, and escapes control characters in keys.
     public var description: String {
         outcomes.map { key, outcome in "\(String(reflecting: key).dropFirst().dropLast()): \(outcome)" }
             .joined(separator: "\n")
@@ -68,7 +67,7 @@ extension MigrationReport: CustomStringConvertible {
 }
 
 extension MigrationReport.Outcome: CustomStringConvertible {
-    /// In a few words.
+    /// The outcome in a few words.
     public var description: String {
         switch self {
         case .migrated: "migrated"

@@ -2,11 +2,11 @@ import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
-/// One run of a migration: reads everything, then writes everything new, then removes what is old.
+/// A run of a migration: reads everything, then writes all new items, then removes the old ones.
 struct MigrationRun {
     private let migration: Migration
     private let lockbox: Lockbox
-    /// Nil if the migration is not to be remembered.
+    /// The key of the migration's record. Nil if nothing is remembered.
     private let marker: ItemKey?
     private let now: Date
 
@@ -31,11 +31,12 @@ struct MigrationRun {
         let claim = try MigrationClaim(marker, lockbox.backend, now: now)
         let outcomes: [String: MigrationReport.Outcome]
         do { outcomes = try migrate(except: claim.record.done, claim, progress) } catch {
-            // The next one need not wait.
+            // Releases the claim, so that the next run need not wait.
             try? claim.release()
             throw error
         }
-        // What is absent may come, say from a disk that is not there yet.
+        // Absent items are not recorded as done, because they may appear later, for example on a disk that is
+        // mounted later.
         try claim.release(done: outcomes.filter { $0.value.isDone }.keys)
         return report(claim.record, outcomes, isDryRun: false)
     }
@@ -45,7 +46,7 @@ struct MigrationRun {
         return report(record, try outcomes(except: record), isDryRun: true)
     }
 
-    /// What there would be to do.
+    /// Returns what a run would do.
     private func outcomes(except record: MigrationRecord) throws -> [String: MigrationReport.Outcome] {
         let steps = try steps(except: record.done, migration.source.open(lockbox, now))
         return Dictionary(uniqueKeysWithValues: steps.map { ($0.key, $0.step.outcome) })
@@ -71,13 +72,13 @@ struct MigrationRun {
         )
     }
 
-    // MARK: What there is to do
+    // MARK: Planning
 
     private enum Step {
         case none(MigrationReport.Outcome)
-        /// The old item becomes the new one.
+        /// Replaces the old item with the new one, under the same key.
         case replace(old: StoredItem, new: StoredItem)
-        /// Nil, if an earlier run has written it.
+        /// Writes the new item and removes the old one. `new` is nil if an earlier run has written it.
         case move(old: SourceItem, new: StoredItem?)
 
         var outcome: MigrationReport.Outcome {
@@ -85,7 +86,7 @@ struct MigrationRun {
             return .migrated
         }
 
-        /// What is locked first is written first: if that can be written, so can all the rest.
+        /// Items whose class is locked first are written first: if they can be written, so can the others.
         var rank: Int {
             switch self {
             case .replace(_, let new), .move(_, let new?): new.attributes.accessibility.rank
@@ -113,7 +114,7 @@ struct MigrationRun {
         } catch let fault as SourceError {
             return .none(.refused(MigrationRefusal(fault)))
         } catch let error as LockboxError where error.isOfOneRecord {
-            // One damaged item does not hold up the others.
+            // A damaged item does not prevent the others from being migrated.
             return .none(.refused(.malformed(reason: error.description)))
         }
         let nothing = Step.none(
@@ -131,7 +132,7 @@ struct MigrationRun {
             let new = try newItem(item, key, value, old.stored?.attributes)
             try state?.check(new.attributes.accessibility)
             if let stored = old.stored, existing != nil {
-                // The source may be this store by another name, and the old item is to stay.
+                // The source may be this same store, opened separately.
                 if migration.keepsOldItems { return .none(.refused(.destinationTaken)) }
                 return .replace(old: stored, new: new)
             }
@@ -146,7 +147,7 @@ struct MigrationRun {
             if case .interactionNotAllowed = error { throw error }
             return .none(.refused(.notStorable(reason: error.description)))
         } catch {
-            // Of a decoder: its text may hold the value.
+            // A decoder's error may quote the value, so its text is not used.
             return .none(.refused(.wrongType(expected: item.typeName)))
         }
     }
@@ -169,7 +170,7 @@ struct MigrationRun {
         )
     }
 
-    // MARK: Doing it
+    // MARK: Writing
 
     private func migrate(
         except done: Set<String>,
@@ -218,37 +219,37 @@ struct MigrationRun {
         }
     }
 
-    /// The old item goes only after the new one has been read.
+    /// An old item is removed only after the new one has been read back.
     private func verify(_ new: StoredItem) throws {
         let stored = try lockbox.backend.value(for: new.key, now: nil)
         guard stored == new.value else {
             throw LockboxError.corrupt(
                 record: "the item for the key \(String(reflecting: new.key.key))",
-                reason: "it does not read back as it was written"
+                reason: "reading it back returned another value"
             )
         }
     }
 
-    // MARK: What cannot be meant
+    // MARK: Validation
 
     private func check() throws {
         for item in migration.items { _ = try lockbox.itemKey(item.newKey) }
         for (what, keys) in [("old", migration.items.map(\.key)), ("new", migration.items.map(\.newKey))] {
             guard Set(keys).count == keys.count else {
-                throw LockboxError.invalidKey(reason: "the migration has two items with one \(what) key")
+                throw LockboxError.invalidKey(reason: "two items of the migration have the same \(what) key")
             }
         }
         guard migration.source.isStore else { return }
         if migration.keepsOldItems, let item = migration.items.first(where: { $0.key == $0.newKey }) {
             throw LockboxError.invalidKey(
                 reason:
-                    "the item \(String(reflecting: item.key)) cannot be kept under the key of its new form"
+                    "the item \(String(reflecting: item.key)) cannot be kept, because the new item has the same key"
             )
         }
-        // Else what is one item's place now would be another's later.
+        // Otherwise a later run would take one item's new key for another's old one.
         let places = Set(migration.items.filter { $0.key != $0.newKey }.map(\.newKey))
         guard places.isDisjoint(with: migration.items.map(\.key)) else {
-            throw LockboxError.invalidKey(reason: "the migration moves an item to another's old key")
+            throw LockboxError.invalidKey(reason: "the migration moves an item to the old key of another")
         }
     }
 }

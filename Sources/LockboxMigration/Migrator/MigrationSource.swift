@@ -1,13 +1,13 @@
 public import LockboxCore
 public import LockboxPlatform
 
-/// Where the items of a ``Migration`` are before it.
+/// The source of a ``Migration``'s items.
 ///
-/// Old items are removed when all new ones are safely stored, and only those that were migrated and have not changed
-/// meanwhile.
+/// Old items are removed only after all new ones have been stored, and only if they were migrated and have not
+/// changed since they were read.
 public struct MigrationSource: Sendable {
     let open: @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
-    /// Whether old and new items share one place.
+    /// Whether the source is the lockbox's own store and prefix.
     let isStore: Bool
 
     package init(
@@ -18,28 +18,30 @@ public struct MigrationSource: Sendable {
         self.isStore = isStore
     }
 
-    /// The lockbox's own store and prefix: items as Lockbox 2 wrote them, ``ValueFormat/lockbox2``.
+    /// Items that Lockbox 2 stored under the lockbox's own prefix, with the format ``ValueFormat/lockbox2``.
     public static let store = MigrationSource(
         isStore: true,
         open: { BackendItems(backend: $0.backend, keyPrefix: $0.keyPrefix, now: $1) }
     )
 
-    /// Another backend, or another prefix: items as Lockbox 2 wrote them, ``ValueFormat/lockbox2``.
+    /// Items that Lockbox 2 stored in another backend or under another prefix, with the format
+    /// ``ValueFormat/lockbox2``.
     ///
     /// - Parameters:
-    ///   - backend: Where they are.
-    ///   - keyPrefix: Their prefix; nil for the lockbox's.
+    ///   - backend: The backend that stores the items.
+    ///   - keyPrefix: The items' key prefix. If `nil`, the lockbox's.
     public static func backend(_ backend: any LockboxBackend, keyPrefix: String? = nil) -> MigrationSource {
         MigrationSource { BackendItems(backend: backend, keyPrefix: keyPrefix ?? $0.keyPrefix, now: $1) }
     }
 
-    /// Bytes that the app has read with another library, say from Keychain: of Lockbox 2 or 3, Strongbox,
-    /// KeychainAccess, Valet, by the keys that those know them by.
+    /// Items that the app has read itself, for example from the Keychain: values of Lockbox 2 or 3, Strongbox,
+    /// KeychainAccess or Valet, under the keys that these libraries use.
     ///
     /// - Parameters:
-    ///   - items: The bytes.
-    ///   - remove: Is called with the keys whose new items are safely stored, to remove the old ones; nil leaves that
-    ///     to the app. What it throws, ``Lockbox/migrate(_:dryRun:progress:)-method`` throws on; the next run calls it again.
+    ///   - items: The items' bytes, by key.
+    ///   - remove: Removes old items. Called with the keys of the items that have been stored in the new
+    ///     format. Errors that it throws are rethrown by ``Lockbox/migrate(_:dryRun:progress:)-method``, and
+    ///     the next run calls it again. If `nil`, the app removes them itself.
     public static func items(
         _ items: [String: Data],
         remove: (@Sendable (Set<String>) throws -> Void)? = nil
@@ -48,26 +50,32 @@ public struct MigrationSource: Sendable {
         return MigrationSource { _, _ in GivenItems(items: values, removal: remove) }
     }
 
-    /// The entries of a property list's dictionary, binary or XML. Others stay as they are.
+    /// The entries of a property list's top-level dictionary, binary or XML. Entries that are not migrated are
+    /// kept.
     ///
-    /// - Parameter path: The file. It need not be there. It is replaced as a whole, with its owner and permissions.
+    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
+    ///   permissions.
     public static func propertyList(at path: String) -> MigrationSource { file(path, .propertyList) }
 
-    /// The entries of a JSON file's object. Others stay as they are, byte for byte.
+    /// The members of a JSON file's top-level object. The rest of the file is kept byte for byte.
     ///
-    /// - Parameter path: The file. It need not be there. It is replaced as a whole, with its owner and permissions.
+    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
+    ///   permissions.
     public static func json(at path: String) -> MigrationSource { file(path, .json) }
 
-    /// The variables of an `.env` file. Other lines stay as they are, byte for byte.
+    /// The variables of an `.env` file. The rest of the file is kept byte for byte.
     ///
-    /// - Parameter path: The file. It need not be there. It is replaced as a whole, with its owner and permissions.
+    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
+    ///   permissions.
     public static func environmentFile(at path: String) -> MigrationSource { file(path, .environment) }
 
-    /// The entries of a netrc file: `login@machine`, or `machine` for one without a login, each a dictionary of
-    /// `machine`, `login`, `password` and `account`. The rest stays as it is, byte for byte; a comment inside an entry is part
-    /// of it.
+    /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, and its
+    /// value is a dictionary of `machine`, `login`, `password` and `account`.
     ///
-    /// - Parameter path: The file. It need not be there. It is replaced as a whole, with its owner and permissions.
+    /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
+    ///
+    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
+    ///   permissions.
     public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }
 
     private static func file(_ path: String, _ format: SourceFile.Format) -> MigrationSource {

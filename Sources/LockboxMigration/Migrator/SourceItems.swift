@@ -1,23 +1,23 @@
 package import LockboxCore
 import LockboxPlatform
 
-/// The items of a source, as they are when a migration begins.
+/// The items of a source when a migration begins.
 package protocol SourceItems {
-    /// In the order of the source, if it has one.
+    /// Returns the items' keys, in the order of the source if it has one.
     func keys() throws -> [String]
 
-    /// Nil if there is no such item, or none that is old.
+    /// Returns an item, or nil if it does not exist or is already in the new format.
     func item(forKey key: String) throws -> SourceItem?
 
-    /// Removes items that are still as they were read.
+    /// Removes items that have not changed since they were read.
     ///
-    /// - Returns: the keys of those that were not, and are there still.
+    /// - Returns: The keys of the items that have changed, which are kept.
     func remove(_ items: [String: SourceItem]) throws -> Set<String>
 }
 
 package struct SourceItem: Sendable {
     package let value: SourceValue
-    /// If it is in a backend.
+    /// The item as stored in a backend, if the source is one.
     let stored: StoredItem?
 
     package init(_ value: SourceValue, stored: StoredItem? = nil) {

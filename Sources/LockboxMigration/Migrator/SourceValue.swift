@@ -1,11 +1,12 @@
 import LockboxCore
 package import LockboxPlatform
 
-/// A value as a source has it.
+/// An item's value in the source.
 package enum SourceValue: Sendable, Equatable {
-    /// Bytes that do not say what they are. Of Lockbox's own, an empty text is never an empty collection.
+    /// Bytes without a type. `isOwn` if Lockbox itself stored them: an empty text is then never an empty
+    /// collection.
     case bytes(Data, isOwn: Bool)
-    /// A value that says its type.
+    /// A value with a type.
     case property(PropertyValue)
 
     package static func == (one: SourceValue, other: SourceValue) -> Bool {
@@ -25,7 +26,7 @@ package enum SourceValue: Sendable, Equatable {
 
     func property() throws(SourceError) -> PropertyValue {
         guard case .property(let value) = self else {
-            throw .unsupported("its bytes do not say what they are")
+            throw .unsupported("its bytes carry no type")
         }
         return value
     }
@@ -38,18 +39,19 @@ package enum SourceValue: Sendable, Equatable {
     }
 
     func decodeCollection<Value: Decodable>(_ decode: (String) throws -> Value) throws -> Value {
-        // Before 1.4.7 Lockbox stored an empty collection as it does one of an empty text.
+        // Before 1.4.7, Lockbox stored an empty collection like one with an empty string.
         if case .bytes(let data, isOwn: false) = self, data.isEmpty {
-            throw SourceError.unsupported("it may be an empty collection, or one of an empty text")
+            throw SourceError.unsupported("it may be an empty collection, or one with an empty string")
         }
         return try self.decode { try decode(Lockbox2Text.string($0)) }
     }
 }
 
-/// A value on its way into the new form.
+/// A decoded value, ready to be stored in the new format.
 protocol MigratedValue: Sendable {
     func archived(by lockbox: Lockbox, key: String) throws -> ArchivedValue
-    /// Whether `archived` holds the same value; its bytes may be others, as dictionaries and sets have no order.
+    /// Returns whether `archived` holds the same value. The bytes may differ, because dictionaries and sets
+    /// have no order.
     func equals(_ archived: ArchivedValue, of lockbox: Lockbox) -> Bool
 }
 
@@ -58,9 +60,9 @@ struct Migrated<Value: Codable & Sendable>: MigratedValue {
 
     func archived(by lockbox: Lockbox, key: String) throws -> ArchivedValue {
         let archived = try lockbox.archive(value, key)
-        // A value that the app could not read back is not worth the old one.
+        // The old value is worth more than a new one that cannot be read back.
         guard equals(archived, of: lockbox) else {
-            throw MigrationRefusal.notStorable(reason: "it does not read back as it was")
+            throw MigrationRefusal.notStorable(reason: "reading it back would return another value")
         }
         return archived
     }
