@@ -1,7 +1,7 @@
 import LockboxCore
 package import LockboxPlatform
 
-/// Writes a file beside its destination, and puts it there when it is whole.
+/// Writes a file under a temporary name in the same folder, and renames it when it is complete.
 package struct AtomicFile: ~Copyable {
     private let destination: String
     private let temporary: String
@@ -9,7 +9,8 @@ package struct AtomicFile: ~Copyable {
     private let calls: SystemCalls
     private var isFinished = false
 
-    /// - Parameter like: The file whose owner and permissions the new one is to have; nil for 0600.
+    /// - Parameter like: The status of a file whose owner and permissions the new one gets. If nil, the mode is
+    ///   0600.
     package init(_ path: String, like status: stat? = nil, _ calls: SystemCalls) throws {
         destination = Path.absolute(path)
         temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"

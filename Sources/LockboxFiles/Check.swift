@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Passes a system call's result on, or throws its error.
+/// Returns a system call's result, or throws its error.
 @discardableResult
 package func check(_ result: Int, _ operation: String, _ path: @autoclosure () -> String) throws -> Int {
     if result >= 0 { return result }

@@ -1,7 +1,7 @@
 import LockboxCore
 package import LockboxPlatform
 
-/// Tells one file from another, and one version of it from the next.
+/// Identifies a file by its device and inode.
 package struct FileIdentity: Equatable {
     package let device: Int64
     package let inode: Int64
@@ -13,7 +13,7 @@ package struct FileIdentity: Equatable {
 
     package static let plainFile = "a regular file"
 
-    /// Nil if there is nothing of that name.
+    /// Returns nil if there is no entry of that name.
     package static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String? {
         var status = stat()
         return calls.stat(name, at: directory, &status) == 0 ? kind(status) : nil

@@ -1,13 +1,13 @@
 import LockboxCore
 
-/// Names in a folder, in little more memory than their bytes: there may be a million.
+/// The names in a folder, stored compactly because there may be a million.
 package struct NameList: Sequence {
-    /// Each followed by a zero.
+    /// Each name is followed by a zero byte.
     private var bytes: [UInt8] = []
 
     package init() {}
 
-    /// `.` and `..` are left out.
+    /// Leaves out `.` and `..`.
     package mutating func append(_ name: Slice<UnsafeRawBufferPointer>) {
         let dot = UInt8(ascii: ".")
         if name.elementsEqual([dot]) || name.elementsEqual([dot, dot]) { return }
@@ -15,7 +15,7 @@ package struct NameList: Sequence {
         bytes.append(0)
     }
 
-    /// Adds those that are not here yet.
+    /// Adds the names that are not in this list yet.
     package mutating func formUnion(_ other: NameList) {
         let known = Set(self)
         for name in other where !known.contains(name) {
@@ -24,7 +24,7 @@ package struct NameList: Sequence {
         }
     }
 
-    /// A name that is not UTF-8 is none of ours, and is none of ours with the characters that are put in here either.
+    /// Names that are not UTF-8 are repaired. They are not Lockbox's, neither before nor after.
     package func makeIterator() -> AnyIterator<String> {
         var start = 0
         return AnyIterator {

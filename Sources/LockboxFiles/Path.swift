@@ -1,16 +1,16 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Paths as texts.
+/// Functions on paths.
 package enum Path {
-    /// Without a trailing slash, behind which a symbolic link would be followed.
+    /// Returns the path without a trailing slash, which would make a symbolic link be followed.
     package static func absolute(_ path: String) -> String {
         var path = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
     }
 
-    /// Empty for a path in the root, or without a folder.
+    /// Empty if the parent is the root, or if the path has no parent.
     package static func parent(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "" }
         return String(path[..<slash])
@@ -18,7 +18,7 @@ package enum Path {
 }
 
 extension SystemCalls {
-    /// Synchronises the folder that a path stands in. It may be reached through a symbolic link: hence the dot.
+    /// Synchronizes the folder that contains a path. The dot makes it work if that folder is a symbolic link.
     package func synchronizeParent(of path: String, at parent: CInt = SystemCalls.currentDirectory) throws {
         let above = parent == SystemCalls.currentDirectory ? "\(Path.parent(of: path))/." : "."
         let opened = open(above, at: parent, O_RDONLY | O_DIRECTORY)

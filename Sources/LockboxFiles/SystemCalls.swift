@@ -1,22 +1,22 @@
 import LockboxCore
 package import LockboxPlatform
 
-/// The system calls that Lockbox makes on files, one method each, so that a test can make any one of them fail.
+/// The system calls that Lockbox makes on files, one method each, so that tests can make any of them fail.
 ///
-/// Results are the kernel's: a negative one is `-errno`. Interrupted calls are made again.
+/// A negative result is `-errno`. Interrupted calls are repeated.
 package struct SystemCalls: Sendable {
     package enum Call: String, Sendable {
         case open, mkdir, fstat, stat, read, write, fsync, close, rename, unlink, chmod, flock, readdir
     }
 
     package enum Fault: Sendable {
-        /// The call fails with this `errno`, and does nothing.
+        /// Fails with this `errno`, without making the call.
         case failure(CInt)
-        /// A read or write does only half of what it was asked.
+        /// Reads or writes only half of the bytes.
         case partial
     }
 
-    /// Asked before every call.
+    /// Called before every system call.
     package var fault: (@Sendable (Call) -> Fault?)?
 
     package init(fault: (@Sendable (Call) -> Fault?)? = nil) { self.fault = fault }
@@ -37,7 +37,7 @@ package struct SystemCalls: Sendable {
         perform(.fstat) { Int(LockboxPlatform.fstat(descriptor, &status)) }
     }
 
-    /// Does not follow a symbolic link.
+    /// Does not follow symbolic links.
     package func stat(_ path: String, at directory: CInt, _ status: inout stat) -> Int {
         perform(.stat) { Int(fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW)) }
     }
@@ -50,12 +50,12 @@ package struct SystemCalls: Sendable {
         perform(.write, of: bytes.count) { LockboxPlatform.write(descriptor, bytes.baseAddress, $0) }
     }
 
-    /// From that position on, whatever the descriptor's own is.
+    /// Reads from that position, independent of the descriptor's offset.
     package func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
         perform(.read) { pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)) }
     }
 
-    /// To that position, whatever the descriptor's own is.
+    /// Writes at that position, independent of the descriptor's offset.
     package func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int) -> Int {
         perform(.write) { pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
     }
@@ -67,7 +67,8 @@ package struct SystemCalls: Sendable {
     @discardableResult
     package func close(_ descriptor: CInt) -> Int {
         let injected = fault?(.close)
-        // Linux and Darwin have closed it also where they report an error: closing again may hit another file.
+        // Not repeated: Linux and Darwin close the descriptor even if they report an error, and a second call
+        // might close another file.
         var code = LockboxPlatform.close(descriptor) == 0 ? 0 : errno
         if case .failure(let other) = injected { code = other }
         return code == EINTR ? 0 : -Int(code)
@@ -89,20 +90,20 @@ package struct SystemCalls: Sendable {
         perform(.chmod) { Int(fchmod(descriptor, mode)) }
     }
 
-    /// Without waiting: -EWOULDBLOCK if another holds the lock.
+    /// Does not wait: returns -EWOULDBLOCK if another process holds the lock.
     package func lock(_ descriptor: CInt) -> Int {
         perform(.flock) { Int(flock(descriptor, LOCK_EX | LOCK_NB)) }
     }
 
-    /// Waits for the lock, as long as it takes. The kernel serves those who wait in the order of their coming.
+    /// Waits for the lock as long as necessary. The kernel serves waiting processes in order of arrival.
     package func waitForLock(_ descriptor: CInt) -> Int {
         perform(.flock) { Int(flock(descriptor, LOCK_EX)) }
     }
 
-    /// Not among the calls that can be made to fail: nothing depends on it but who waits.
+    /// Tests cannot make this fail, because a failure only affects fairness.
     package func unlock(_ descriptor: CInt) { _ = flock(descriptor, LOCK_UN) }
 
-    /// Appends the names in a directory but for `.` and `..`. Takes the descriptor over.
+    /// Appends the names in a directory, except `.` and `..`. Takes ownership of the descriptor.
     package func names(in descriptor: CInt, _ names: inout NameList) -> Int {
         if case .failure(let code) = fault?(.readdir), code != EINTR {
             LockboxPlatform.close(descriptor)
@@ -144,7 +145,7 @@ package struct SystemCalls: Sendable {
 }
 
 extension SystemCalls {
-    /// Fills the buffer, or as much of it as the file has; returns how much that is.
+    /// Fills the buffer, or reads up to the end of the file. Returns the number of bytes read.
     package func readAll(
         _ file: CInt,
         into buffer: UnsafeMutableRawBufferPointer,

@@ -3,16 +3,16 @@
     @_exported public import Darwin
     @_exported public import Foundation
 
-    /// When the file's bytes were last changed.
+    /// When the file's contents were last modified.
     package func modificationTime(_ status: stat) -> timespec { status.st_mtimespec }
 
-    /// How many descriptors the process may have open; nil if the system does not say.
+    /// How many descriptors the process may open, or nil if the system does not say.
     package var descriptorLimit: UInt64? {
         var limit = rlimit()
         return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? UInt64(limit.rlim_cur) : nil
     }
 
-    /// For `pthread_create` to write to.
+    /// An initial value for `pthread_create` to overwrite.
     package func noThread() -> pthread_t? { nil }
 
     /// Writes a file's bytes to the drive. `fsync` alone leaves them in the drive's cache.

@@ -11,20 +11,20 @@
     /// When the file's bytes were last changed.
     package func modificationTime(_ status: stat) -> timespec { status.st_mtim }
 
-    /// How many descriptors the process may have open; nil if the system does not say.
+    /// How many descriptors the process may open, or nil if the system does not say.
     package var descriptorLimit: UInt64? {
         var limit = rlimit()
         return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
             ? UInt64(limit.rlim_cur) : nil
     }
 
-    /// For `pthread_create` to write to.
+    /// An initial value for `pthread_create` to overwrite.
     package func noThread() -> pthread_t { pthread_t() }
 
     /// Writes a file's bytes to the drive.
     package func flushToDrive(_ descriptor: CInt) -> CInt { fsync(descriptor) }
 
-    /// Nil: an executable has no bundle here, and an Info.plist that happens to lie beside it should not decide which items
+    /// Nil. Executables have no bundle here, and an Info.plist that happens to be in their folder must not decide which items
     /// a program sees.
     package var bundleIdentifier: String? { nil }
 #endif

@@ -8,7 +8,7 @@ package enum AEAD {
     package static let nonceLength = 24
     package static let tagLength = 16
 
-    /// Writes ciphertext and tag to `output`, which may start where `plaintext` does.
+    /// Writes the ciphertext and the tag to `output`, which may begin at the same address as `plaintext`.
     package static func seal(
         _ plaintext: UnsafeRawBufferPointer,
         authenticating data: UnsafeRawBufferPointer,
@@ -32,9 +32,9 @@ package enum AEAD {
         )
     }
 
-    /// Writes the plaintext to `output`, which may start where `ciphertext` does.
+    /// Writes the plaintext to `output`, which may begin at the same address as `ciphertext`.
     ///
-    /// - Returns: false, with no plaintext written, if a length is impossible or the tag does not fit.
+    /// - Returns: false, with no plaintext written, if a length is invalid or the tag does not match.
     package static func open(
         _ ciphertext: UnsafeRawBufferPointer,
         authenticating data: UnsafeRawBufferPointer,

@@ -2,12 +2,12 @@ import Clibsodium
 import LockboxCore
 import LockboxPlatform
 
-/// Argon2id 1.3 (RFC 9106), as libsodium has it: one lane.
+/// Argon2id 1.3 (RFC 9106) with one lane, as implemented by libsodium.
 package enum Argon2id {
-    /// How many passes, and over how many bytes.
+    /// The number of passes, and the memory in bytes.
     package typealias Cost = (operations: UInt32, memory: UInt64)
 
-    /// libsodium's own levels.
+    /// libsodium's predefined levels.
     package static let interactive = cost(
         crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE,
         crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE

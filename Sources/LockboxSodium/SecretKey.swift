@@ -2,20 +2,21 @@ import Clibsodium
 import LockboxCore
 import LockboxPlatform
 
-/// Secret bytes, mostly thirty-two of them, in libsodium's guarded memory: locked into RAM where the system allows it, left out
-/// of core dumps, read-only once filled, wiped when released.
+/// Secret bytes, usually 32, in libsodium's guarded memory. They are locked into RAM if the system allows it,
+/// left out of core dumps, read-only after initialization, and wiped on deallocation.
 package final class SecretKey: @unchecked Sendable {  // the memory is written in init only
     package static let length = 32
 
     private let memory: UnsafeMutableRawPointer
     private let count: Int
-    /// Whether the system has locked the key into RAM: it refuses beyond the limit of `ulimit -l`, and
-    /// `sodium_malloc` does not say so.
+    /// Whether the system has locked the key into RAM. It refuses above the limit of `ulimit -l`, which
+    /// `sodium_malloc` does not report.
     package let isLockedIntoMemory: Bool
 
-    /// A key that `fill` writes in place, so that it exists nowhere else.
+    /// Creates a key that `fill` writes in place, so that no copy is left elsewhere.
     ///
-    /// - Throws: what `fill` throws; ``LockboxError/storageFailure(operation:path:errno:)`` if there is no memory.
+    /// - Throws: Any error of `fill`; ``LockboxError/storageFailure(operation:path:errno:)`` if there is not
+    ///   enough memory.
     package init(count: Int = SecretKey.length, _ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws
     {
         _ = Sodium.ready

@@ -2,10 +2,11 @@ import Clibsodium
 import LockboxCore
 import LockboxPlatform
 
-/// libsodium, initialised.
+/// The functions of libsodium, which is initialized first.
 package enum Sodium {
-    /// Every way into the library passes here first. Before `sodium_init`, `sodium_malloc` aborts the process; and while it
-    /// runs, on whatever thread, libsodium changes implementations under a computation, which gives a wrong tag.
+    /// Must be evaluated before any call of libsodium. Before `sodium_init`, `sodium_malloc` aborts the
+    /// process. While `sodium_init` runs on any thread, libsodium switches implementations, and a computation
+    /// in progress can yield a wrong tag.
     package static let ready: Void = precondition(sodium_init() >= 0, "libsodium could not be initialised")
 
     package static func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
@@ -20,9 +21,9 @@ package enum Sodium {
         }
     }
 
-    // MARK: Bytes that are secret
+    // MARK: Secret bytes
 
-    /// Overwrites memory with zeros, which no compiler leaves out.
+    /// Overwrites memory with zeros. The compiler cannot remove this.
     package static func wipe(_ buffer: UnsafeMutableRawBufferPointer) {
         sodium_memzero(buffer.baseAddress!, buffer.count)
     }
@@ -31,7 +32,7 @@ package enum Sodium {
         bytes.withUnsafeMutableBytes { if !$0.isEmpty { wipe($0) } }
     }
 
-    /// In a time that depends on nothing but the length.
+    /// Compares in a time that depends only on the length.
     package static func isEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
         a.count == b.count && (a.isEmpty || sodium_memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
     }
@@ -42,14 +43,14 @@ package enum Sodium {
 
     // MARK: BLAKE2b
 
-    /// BLAKE2b-256 of a text.
+    /// Returns the BLAKE2b-256 hash.
     package static func hash(of bytes: [UInt8]) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: 32)
         bytes.withUnsafeBytes { bytes in output.withUnsafeMutableBytes { hash(bytes, into: $0) } }
         return output
     }
 
-    /// BLAKE2b without a key.
+    /// Computes BLAKE2b without a key.
     package static func hash(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) {
         _ = ready
         let result = crypto_generichash(
@@ -63,7 +64,7 @@ package enum Sodium {
         precondition(result == 0, "BLAKE2b takes 16 to 64 bytes of output")
     }
 
-    /// Keyed BLAKE2b. The personal string separates the uses of one key; its sixteen bytes are zero-padded.
+    /// Computes keyed BLAKE2b. The personal string, zero-padded to 16 bytes, separates the uses of a key.
     package static func hash(
         _ input: UnsafeRawBufferPointer,
         key: SecretKey,
@@ -88,7 +89,7 @@ package enum Sodium {
     }
 }
 
-/// A personalisation string of BLAKE2b: up to sixteen bytes of ASCII.
+/// A personalization string of BLAKE2b: at most 16 bytes of ASCII.
 package struct Personal {
     package let bytes: SIMD16<UInt8>
 

@@ -4,18 +4,18 @@ import LockboxPlatform
 
 /// A requirement that a backend or a storage does not meet.
 public struct ConformanceFailure: Error, Hashable, CustomStringConvertible {
-    /// What is required, in a few words.
+    /// The requirement in a few words.
     public let requirement: String
 
-    /// What was found instead.
+    /// The observed behavior.
     public let finding: String
 
-    /// Both, in a sentence.
-    public var description: String { "It does not conform: \(requirement): \(finding)" }
+    /// The requirement and the observed behavior.
+    public var description: String { "Requirement not met: \(requirement): \(finding)" }
 }
 
-/// Runs a check on a thread of its own. One that does not return is left behind, so that a deadlock fails one test and
-/// not all of them.
+/// Runs a check on a thread of its own. If it does not return, the thread is abandoned, so that a deadlock
+/// fails only one test.
 func check(
     _ requirement: String,
     within limit: Duration,
@@ -31,7 +31,7 @@ func check(
     guard isDone.wait(timeout: .now() + limit / .seconds(1)) == .success else {
         throw ConformanceFailure(
             requirement: requirement,
-            finding: "a call has not returned after \(limit): it waits for another one, or for itself"
+            finding: "a call did not return within \(limit); it may be deadlocked"
         )
     }
     try result.withLock { $0 }?.get()

@@ -1,10 +1,10 @@
 import LockboxCore
 
 extension FailingBackend: CustomStringConvertible, CustomReflectable {
-    /// The type of the backend behind it. Shows no items.
+    /// The type's name and the type of the wrapped backend. Does not show any items.
     public var description: String { "FailingBackend(\(type(of: wrapped)))" }
 
-    /// Keeps `dump(_:)` from walking into the backend behind it.
+    /// Keeps `dump(_:)` from showing the wrapped backend.
     public var customMirror: Mirror { Mirror(self, children: ["wrapped": "\(type(of: wrapped))"]) }
 }
 

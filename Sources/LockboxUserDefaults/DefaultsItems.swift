@@ -2,8 +2,8 @@ import Foundation
 import LockboxCore
 package import LockboxMigration
 
-/// Entries of `UserDefaults`, as far as they are stored: what is registered, or was given to this process alone, could
-/// not be removed.
+/// The persistent entries of `UserDefaults`. Registered defaults and process arguments are left out, because
+/// they cannot be removed.
 package struct DefaultsItems: SourceItems {
     private let defaults: UserDefaults
     private let domain: String
@@ -14,17 +14,18 @@ package struct DefaultsItems: SourceItems {
             throw LockboxError.storageFailure(operation: "open", path: "UserDefaults", errno: EINVAL)
         }
         (self.defaults, domain) = (defaults, suiteName ?? Self.standardDomain)
-        // Foundation on Linux knows the standard domain by the address of its name, and keeps the first domain that is made
-        // under that name. Asked for by name, it is one of another file, kCFPreferencesCurrentApplication.plist, which the
-        // app's own calls use from then on. A read through the object makes the right one; no argument of the process, which
-        // would answer it, has an empty key.
+        // Foundation on Linux identifies the standard domain by the address of its name, and keeps the first
+        // domain created under that name. If it is requested by name first, that is a domain for another file,
+        // kCFPreferencesCurrentApplication.plist, which the app's own calls then use. Reading any key through
+        // the object creates the right one. The key is empty, because a process argument could answer any
+        // other.
         _ = defaults.object(forKey: "")
         readAnew()
     }
 
-    /// Takes what other processes have written since this one has read the file.
+    /// Reads what other processes have written since this process read the file.
     private func readAnew() {
-        // What it could not write stays in memory, and is looked at as it is there.
+        // If this fails, changes stay in memory, and are read from there.
         defaults.synchronize()
     }
 
@@ -50,13 +51,13 @@ package struct DefaultsItems: SourceItems {
     }
 
     private func isUnchanged(_ item: SourceItem, _ key: String) -> Bool {
-        // What cannot be read now is something else now.
+        // An entry that can no longer be read has changed.
         do { return try self.item(forKey: key).map { $0.value == item.value } ?? true } catch { return false }
     }
 }
 
 extension PropertyValue {
-    /// Of an object as property lists have them.
+    /// Converts an object of a property list.
     init(object: Any, depth: Int) throws(SourceError) {
         guard depth < Self.maximumDepth else { throw .tooDeep }
         switch object {
@@ -70,7 +71,7 @@ extension PropertyValue {
             for element in value { elements.append(try PropertyValue(object: element, depth: depth + 1)) }
             self = .array(elements)
         case let value as [String: Any]:
-            // Sorted, as each reading may have another order.
+            // Sorted, because the order may differ each time.
             let entries = value.sorted { $0.key < $1.key }
             var values: [PropertyValue] = []
             for entry in entries { values.append(try PropertyValue(object: entry.value, depth: depth + 1)) }
@@ -79,7 +80,7 @@ extension PropertyValue {
         }
     }
 
-    /// `NSNumber` does not keep a boolean apart from the numbers 0 and 1 on every system.
+    /// On some systems, `NSNumber` does not distinguish booleans from the numbers 0 and 1.
     private init(number: NSNumber) {
         if number.doubleValue == 0, number.doubleValue.sign == .minus {
             self = .real(-0.0)

@@ -2,9 +2,10 @@ import LockboxCore
 public import LockboxMigration
 
 extension MigrationSource {
-    /// Entries of `UserDefaults`, whose values say their types; not those that are only registered.
+    /// The persistent entries of `UserDefaults`, which record their types. Registered defaults are not
+    /// included.
     ///
-    /// - Parameter suiteName: As in `UserDefaults(suiteName:)`; nil for the standard defaults.
+    /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`. If `nil`, the standard defaults.
     public static func userDefaults(suiteName: String? = nil) -> MigrationSource {
         MigrationSource { _, _ in try DefaultsItems(suiteName: suiteName) }
     }

@@ -83,7 +83,7 @@ import Lockbox
         #expect(try lockbox.attributes(forKey: "key") == nil)
         #expect(try lockbox.allKeys().isEmpty)
         clock.now -= 1
-        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret", "a clock that jumps destroys nothing")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret", "a wrong clock destroys nothing")
         clock.now += 1
         #expect(try lockbox.removeExpired() == 1)
         clock.now -= 1

@@ -1,9 +1,9 @@
 import LockboxCore
 import LockboxPlatform
 
-/// What holds for backends that can do more than they must.
+/// Requirements for backends with optional capabilities.
 extension BackendConformance {
-    static let lockState = BackendConformance("what the lock state calls open can be written and read") {
+    static let lockState = BackendConformance("the lock state tells which classes can be written and read") {
         subject in
         guard let backend = subject.backend as? any LockableBackend else { return }
         let state = try backend.lockState
@@ -24,7 +24,7 @@ extension BackendConformance {
         }
     }
 
-    static let verification = BackendConformance("a verification finds every item, and nothing wrong") {
+    static let verification = BackendConformance("verify counts every item and finds no problems") {
         subject in
         guard let backend = subject.backend as? any VerifiableBackend else { return }
         try subject.expect(backend.verify { _ in } == VerifyReport(), "findings in an empty store")
@@ -38,7 +38,7 @@ extension BackendConformance {
 }
 
 extension LockState {
-    /// What a write of this class must throw.
+    /// The error that a write of this class must throw.
     fileprivate func refusal(of accessibility: Accessibility) -> LockboxError.Code? {
         switch (self, accessibility) {
         case (.noPasscode, .whenPasscodeSetThisDeviceOnly): .passcodeNotSet

@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 
 extension BackendConformance {
-    /// Every requirement.
+    /// All requirements.
     public static let all: [BackendConformance] = [
         absentIsNil, roundTrip, sizes, wholeItem, replaceKeepsCreated, addOnly, updateOnly, failedWrite,
         expiry,
@@ -12,7 +12,7 @@ extension BackendConformance {
         verification,
     ]
 
-    private static let absentIsNil = BackendConformance("what is absent is nil, empty, and can be removed") {
+    private static let absentIsNil = BackendConformance("an absent item is nil and can be removed") {
         backend in
         let key = try backend.key("missing")
         try backend.expect(backend.text(key) == nil, "a value")
@@ -28,7 +28,8 @@ extension BackendConformance {
         )
     }
 
-    private static let roundTrip = BackendConformance("what is written is read, to the last bit") { backend in
+    private static let roundTrip = BackendConformance("an item is read exactly as it was written") {
+        backend in
         let item = try StoredItem(
             key: backend.key("key"),
             value: ArchivedValue(data: Data((0...255).map { UInt8($0) }), format: ValueFormat(rawValue: 200)),
@@ -53,7 +54,7 @@ extension BackendConformance {
         try backend.expect(all == [item.key: item.attributes], "another list: \(all)")
     }
 
-    private static let sizes = BackendConformance("values of every size up to the limit are kept") {
+    private static let sizes = BackendConformance("values of every size up to the limit are stored") {
         backend in
         let key = try backend.key("key")
         for size in [0, 1, 255, 256, 257, 4096, 65_537, ArchivedValue.maximumSize] {
@@ -73,7 +74,8 @@ extension BackendConformance {
         }
     }
 
-    private static let wholeItem = BackendConformance("an item is read whole") { backend in
+    private static let wholeItem = BackendConformance("an item is read with value and attributes") {
+        backend in
         let item = try backend.item(backend.key("key"))
         try backend.write(item)
         try backend.expect(backend.backend.item(for: item.key, now: Subject.now) == item, "another item")
@@ -90,7 +92,7 @@ extension BackendConformance {
         try backend.expect(backend.text(key) == "new", "another value")
     }
 
-    private static let addOnly = BackendConformance("addOnly refuses a key that is taken") { backend in
+    private static let addOnly = BackendConformance("addOnly fails if the item exists") { backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, "first"), .addOnly)
         try backend.expectError(.duplicateItem(key: "key")) {
@@ -99,7 +101,8 @@ extension BackendConformance {
         try backend.expect(backend.text(key) == "first", "the value is not the first")
     }
 
-    private static let updateOnly = BackendConformance("updateOnly refuses a key that is free") { backend in
+    private static let updateOnly = BackendConformance("updateOnly fails if the item does not exist") {
+        backend in
         let key = try backend.key("key")
         try backend.expectError(.itemNotFound(key: "key")) {
             try backend.write(backend.item(key), .updateOnly)
@@ -110,7 +113,7 @@ extension BackendConformance {
         try backend.expect(backend.text(key) == "second", "the value is not the second")
     }
 
-    private static let failedWrite = BackendConformance("a refused write changes no attribute") { backend in
+    private static let failedWrite = BackendConformance("a failed write changes nothing") { backend in
         let item = try backend.item(backend.key("key"))
         try backend.write(item)
         let other = try backend.item(item.key, "other", at: Subject.now + 1, accessibility: .always)
@@ -136,24 +139,26 @@ extension BackendConformance {
         }
     }
 
-    private static let expiryDestroysNothing = BackendConformance("a clock that jumps destroys nothing") {
+    private static let expiryDestroysNothing = BackendConformance("a wrong clock destroys nothing") {
         backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, expires: Subject.now + 60))
         _ = try backend.text(key, at: .distantFuture)
         _ = try backend.keys(at: .distantFuture)
         _ = try backend.backend.attributes(for: key, now: .distantFuture)
-        try backend.expect(backend.text(key) == "value", "the item has gone")
+        try backend.expect(backend.text(key) == "value", "the item is missing")
         let ancient = try backend.key("ancient")
         try backend.write(backend.item(ancient, expires: .distantPast))
         try backend.expect(
             backend.text(ancient, at: nil) == "value",
             "not every item is seen"
         )
-        try backend.expect(backend.backend.prefixes() == [Subject.prefix], "its prefix has gone")
+        try backend.expect(backend.backend.prefixes() == [Subject.prefix], "its prefix is missing")
     }
 
-    private static let policiesAndExpiry = BackendConformance("to a policy, an expired item is absent") {
+    private static let policiesAndExpiry = BackendConformance(
+        "write policies treat an expired item as absent"
+    ) {
         backend in
         let key = try backend.key("key")
         try backend.write(backend.item(key, expires: Subject.now + 60))
@@ -168,7 +173,7 @@ extension BackendConformance {
     }
 
     private static let removeExpired = BackendConformance(
-        "removeExpired removes what is expired, and only that"
+        "removeExpired removes only expired items"
     ) {
         backend in
         for (name, expires) in [("past", Subject.now + 1), ("future", Subject.now + 100), ("never", nil)] {
@@ -182,12 +187,12 @@ extension BackendConformance {
             "another number than 1"
         )
         try backend.expect(backend.keys(at: .distantPast) == ["future", "never"], "other items are left")
-        try backend.expect(backend.text(stranger) == "value", "another prefix's item has gone")
+        try backend.expect(backend.text(stranger) == "value", "an item with another prefix is missing")
     }
 
     // MARK: Removal, keys, prefixes
 
-    private static let removal = BackendConformance("what is removed is absent, and the rest is not") {
+    private static let removal = BackendConformance("removing an item leaves the others") {
         backend in
         let (gone, kept) = (try backend.key("gone"), try backend.key("kept"))
         try backend.write(backend.item(gone))
@@ -200,7 +205,7 @@ extension BackendConformance {
         try backend.expect(backend.text(gone) == "again", "cannot be written again")
     }
 
-    private static let keyEquality = BackendConformance("keys that Swift holds equal are one key") {
+    private static let keyEquality = BackendConformance("canonically equivalent keys are the same key") {
         backend in
         let composed = try backend.key("Caf\u{E9}")
         let decomposed = try backend.key("Cafe\u{301}")
@@ -211,7 +216,7 @@ extension BackendConformance {
         try backend.expect(backend.keys().count == 1, "more than one key")
     }
 
-    private static let oddKeys = BackendConformance("every non-empty key is a key of its own") { backend in
+    private static let oddKeys = BackendConformance("every non-empty key is valid and distinct") { backend in
         let odd = [
             " ", ".", "..", "/", "../x", "a/b", "a", "A", "\0", "a\0", "\n", "key", "Key", "key ", ":", "%",
             "%2F", "\u{FEFF}",
@@ -227,7 +232,7 @@ extension BackendConformance {
         try backend.expect(backend.keys() == Set(odd), "other keys in the list")
     }
 
-    private static let prefixes = BackendConformance("prefixes are strangers to each other") { backend in
+    private static let prefixes = BackendConformance("prefixes are independent of each other") { backend in
         let places = [("a", "b.c"), ("a.b", "c"), ("a.b.c", "c"), ("A", "b.c"), ("ab", "c")]
         for (prefix, key) in places {
             try backend.write(backend.item(backend.key(key, prefix: prefix), "\(prefix) \(key)"))
@@ -242,7 +247,7 @@ extension BackendConformance {
         try backend.expect(backend.backend.prefixes() == Set(places.map(\.0)), "other prefixes")
     }
 
-    private static let removeAll = BackendConformance("removeAll empties its prefix, and no other") {
+    private static let removeAll = BackendConformance("removeAll removes only items with its prefix") {
         backend in
         for key in ["one", "two"] {
             try backend.write(backend.item(backend.key(key), expires: Subject.now + 1))
@@ -251,13 +256,13 @@ extension BackendConformance {
         try backend.write(backend.item(stranger))
         try backend.backend.removeAll(prefix: Subject.prefix)
         try backend.expect(backend.keys(at: .distantPast).isEmpty, "keys are left")
-        try backend.expect(backend.text(stranger) == "value", "another prefix's item has gone")
+        try backend.expect(backend.text(stranger) == "value", "an item with another prefix is missing")
         try backend.expect(backend.backend.prefixes() == ["com.example.stranger"], "other prefixes are left")
     }
 
     // MARK: Classes
 
-    private static let classes = BackendConformance("the class is kept, or refused for want of a passcode") {
+    private static let classes = BackendConformance("the class is stored, or refused without a passcode") {
         backend in
         for accessibility in Accessibility.allCases {
             let key = try backend.key(accessibility.rawValue)
@@ -274,7 +279,7 @@ extension BackendConformance {
         }
     }
 
-    private static let changeOfClass = BackendConformance("a change of class changes the class only") {
+    private static let changeOfClass = BackendConformance("a change of class changes only the class") {
         backend in
         let item = try backend.item(backend.key("key"), expires: Subject.now + 1000)
         try backend.write(item)
@@ -314,19 +319,20 @@ extension BackendConformance {
         try backend.expect(backend.text(other) == "updated meanwhile", "what was written meanwhile is lost")
     }
 
-    private static let update = BackendConformance("an update replaces, removes or makes an item in one step")
-    { backend in
+    private static let update = BackendConformance(
+        "an update creates, replaces or removes an item atomically"
+    ) { backend in
         let key = try backend.key("key")
         let item = try backend.item(key, "first")
         try backend.backend.update(key, now: Subject.now) { old in
-            try backend.expect(old == nil, "an item that is not there")
+            try backend.expect(old == nil, "an item that does not exist")
             return item
         }
         try backend.expect(backend.backend.item(for: key, now: Subject.now) == item, "not made")
         struct Refusal: Error {}
         do {
             try backend.backend.update(key, now: Subject.now) { _ in throw Refusal() }
-            try backend.expect(false, "the error was not thrown on")
+            try backend.expect(false, "the error was not rethrown")
         } catch is Refusal {}
         try backend.expect(
             backend.backend.item(for: key, now: Subject.now) == item,

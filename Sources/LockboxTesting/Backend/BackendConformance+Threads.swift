@@ -2,10 +2,10 @@ import Dispatch
 import LockboxCore
 import LockboxPlatform
 
-/// What must hold for several threads at once.
+/// Requirements for concurrent access.
 extension BackendConformance {
     static let updateIsOneStep = BackendConformance(
-        "no other call comes between what an update reads and what it writes"
+        "no other call takes effect between an update's read and its write"
     ) { backend in
         try backend.interruptUpdate("an update", expecting: ["0ab", "0ba"]) { key in
             try backend.append("b", to: key)
@@ -18,7 +18,7 @@ extension BackendConformance {
         }
     }
 
-    static let manyThreads = BackendConformance("threads get in nobody's way") { backend in
+    static let manyThreads = BackendConformance("concurrent calls lose no writes") { backend in
         let failures = Protected<[any Error]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             do {

@@ -1,6 +1,6 @@
 public import LockboxCore
 
-/// One requirement of the `LockboxBackend` contract, as a check that a backend passes or not.
+/// A requirement of the `LockboxBackend` contract, which a backend can be checked against.
 ///
 /// With Swift Testing:
 ///
@@ -11,11 +11,12 @@ public import LockboxCore
 /// }
 /// ```
 ///
-/// With any other test library, `try BackendConformance.checkAll { MyBackend() }` in one test.
+/// With any other test library, call `try BackendConformance.checkAll { MyBackend() }` in one test.
 ///
-/// The checks give every date themselves. One waits three times for a tenth of a second, in which nothing may happen.
+/// The checks do not depend on the current date. One of them waits three times for a tenth of a second to see
+/// that nothing happens.
 public struct BackendConformance: Sendable, CustomStringConvertible {
-    /// What is required, in a few words.
+    /// The requirement in a few words.
     public let description: String
 
     private let requirement: @Sendable (_ backend: Subject) throws -> Void
@@ -25,12 +26,13 @@ public struct BackendConformance: Sendable, CustomStringConvertible {
         self.requirement = requirement
     }
 
-    /// Checks one backend. What concerns a capability, as ``LockableBackend``, is passed by a backend that does not have it.
+    /// Checks one backend against this requirement. A backend without the capability that a requirement is
+    /// about, such as ``LockableBackend``, passes.
     ///
     /// - Parameters:
-    ///   - limit: How long the check may take. If it is not done then, it fails, and its thread is left behind.
-    ///   - makeBackend: Gives a backend without any items.
-    /// - Throws: ``ConformanceFailure``, or what the backend throws where it must not.
+    ///   - limit: The time limit. A check that exceeds it fails, and its thread is abandoned.
+    ///   - makeBackend: Returns an empty backend.
+    /// - Throws: ``ConformanceFailure``, or an unexpected error of the backend.
     public func check(within limit: Duration = .seconds(120), _ makeBackend: () throws -> any LockboxBackend)
         throws
     {
@@ -38,13 +40,13 @@ public struct BackendConformance: Sendable, CustomStringConvertible {
         try LockboxTesting.check(description, within: limit) { [requirement] in try requirement(subject) }
     }
 
-    /// Checks every requirement, each on a backend of its own.
+    /// Checks every requirement, each with a new backend.
     ///
     /// - Parameters:
-    ///   - limit: How long each check may take.
-    ///   - makeBackend: Gives a backend without any items, each time it is called.
-    /// - Throws: ``ConformanceFailure`` of the first requirement that is not met, or what the backend throws where it must
-    ///   not.
+    ///   - limit: The time limit for each check.
+    ///   - makeBackend: Returns an empty backend. Called for each requirement.
+    /// - Throws: ``ConformanceFailure`` for the first requirement that is not met, or an unexpected error of
+    ///   the backend.
     public static func checkAll(
         within limit: Duration = .seconds(120),
         _ makeBackend: () throws -> any LockboxBackend

@@ -1,7 +1,7 @@
 public import LockboxCore
 public import LockboxPlatform
 
-/// A backend that fails on demand, so that an app can test what it does when its secrets cannot be had.
+/// A backend that fails on demand, to test how an app behaves when its secrets are not available.
 ///
 /// ```swift
 /// let backend = FailingBackend()
@@ -13,19 +13,19 @@ public import LockboxPlatform
 /// backend.succeed()
 /// ```
 ///
-/// A call that is to fail does not reach the backend behind: nothing changes.
+/// A failing call does not reach the wrapped backend, so nothing changes.
 public final class FailingBackend: LockboxBackend {
-    /// The kinds of calls, as `LockboxBackend` has them.
+    /// The kinds of calls that can fail.
     public enum Operation: Sendable, Hashable, CaseIterable {
         /// Storing an item.
         case write
         /// Reading a value or a whole item.
         case read
-        /// Reading the attributes of one item or of all, or the prefixes.
+        /// Reading the attributes of one item or of all items, or the prefixes.
         case attributes
-        /// Updating an item, by which its class is changed too.
+        /// Updating an item, which includes changing its accessibility class.
         case update
-        /// Removing one item, all, or the expired ones.
+        /// Removing one item, all items, or the expired ones.
         case remove
     }
 
@@ -37,7 +37,7 @@ public final class FailingBackend: LockboxBackend {
     let wrapped: any LockboxBackend
     private let failures = Protected<[Operation: Failure]>([:])
 
-    /// - Parameter wrapped: What answers as long as nothing is to fail.
+    /// - Parameter wrapped: Answers all calls that are not made to fail.
     public init(_ wrapped: any LockboxBackend = InMemoryBackend()) {
         self.wrapped = wrapped
     }
@@ -45,9 +45,9 @@ public final class FailingBackend: LockboxBackend {
     /// Makes calls fail from now on.
     ///
     /// - Parameters:
-    ///   - operations: Which calls. All, if none is named.
-    ///   - times: How many calls of each kind; nil, all until ``succeed()``.
-    ///   - error: What they throw.
+    ///   - operations: The calls that fail. If there are none, all calls fail.
+    ///   - times: How many calls of each kind fail. If `nil`, all calls fail until ``succeed()`` is called.
+    ///   - error: The error that they throw.
     public func fail(_ operations: Operation..., times: Int? = nil, with error: any Error) {
         failures.withLock { failures in
             for operation in operations.isEmpty ? Operation.allCases : operations {
@@ -56,7 +56,7 @@ public final class FailingBackend: LockboxBackend {
         }
     }
 
-    /// Makes every call succeed again.
+    /// Makes all calls succeed again.
     public func succeed() {
         failures.withLock { $0 = [:] }
     }

@@ -2,12 +2,12 @@ import Dispatch
 import LockboxCore
 import LockboxPlatform
 
-/// The backend under test, with short names for what the checks do all the time.
+/// The backend under test, with helpers for the checks.
 struct Subject: Sendable {
     let backend: any LockboxBackend
     let requirement: String
 
-    /// The instant at which the checks write unless they say another.
+    /// The time at which the checks write unless they specify another.
     static let now = Date(timeIntervalSinceReferenceDate: 800_000_000.125)
     static let prefix = "com.example.conformance"
 
@@ -59,9 +59,9 @@ struct Subject: Sendable {
         Set(try backend.attributes(prefix: prefix, now: now).keys.map(\.key))
     }
 
-    /// Appends a text to an item's in one update.
+    /// Appends text to an item's value in one update.
     ///
-    /// - Parameter meanwhile: Runs after the item has been read, and before it is written.
+    /// - Parameter meanwhile: Runs after the item has been read and before it is written.
     func append(_ text: String, to key: ItemKey, _ meanwhile: () throws -> Void = {}) throws {
         try backend.update(key, now: Self.now) { old in
             let before = old.map { String(decoding: $0.value.data, as: UTF8.self) } ?? ""
@@ -70,13 +70,13 @@ struct Subject: Sendable {
         }
     }
 
-    /// Makes another call while an update of the item "0", which appends "a", is between reading and writing. Of the two calls
-    /// one must come after the other.
+    /// Makes another call while an update, which appends "a" to the item "0", is between its read and its
+    /// write. The two calls must take effect one after the other.
     ///
     /// - Parameters:
-    ///   - name: Of the other call, in few words.
-    ///   - expected: What may be there afterwards.
-    ///   - call: The other call. It gets time to be done too early, which it must not.
+    ///   - name: The other call, in a few words.
+    ///   - expected: The possible values afterwards.
+    ///   - call: The other call. It has time to finish too early, which it must not.
     func interruptUpdate(
         _ name: String,
         expecting expected: Set<String?>,
@@ -101,6 +101,9 @@ struct Subject: Sendable {
         isDone.wait()
         if let error = error.withLock({ $0 }) { throw error }
         let found = try text(key)
-        try expect(expected.contains(found), "\(name) came in between: \(found ?? "nothing") is there")
+        try expect(
+            expected.contains(found),
+            "\(name) took effect in between: \(found ?? "nothing") is stored"
+        )
     }
 }

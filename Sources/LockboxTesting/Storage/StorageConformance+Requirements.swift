@@ -2,13 +2,13 @@ import LockboxCore
 import LockboxSealed
 
 extension StorageConformance {
-    /// Every requirement.
+    /// All requirements.
     public static let all: [StorageConformance] = [
         absent, roundTrip, limits, copies, replacement, removal, expectations, severalChanges, revisions,
         namespaces, errors, turns, noLostUpdate, wholeRecords, listsAreComplete, transactions,
     ]
 
-    private static let absent = StorageConformance("what was never stored is absent, and can be removed") {
+    private static let absent = StorageConformance("a record that was never stored is absent") {
         subject in
         let record = subject.record("missing")
         try subject.expect(subject.read(record) == nil, "a record")
@@ -33,7 +33,7 @@ extension StorageConformance {
         }
     }
 
-    private static let limits = StorageConformance("limits of reading and of the storage hold") { subject in
+    private static let limits = StorageConformance("the limits of reads and of the storage hold") { subject in
         let record = subject.record("record")
         let bytes = subject.bytes(10_000)
         try subject.put(record, bytes)
@@ -51,7 +51,7 @@ extension StorageConformance {
         try subject.expect(subject.names().count == records.count + 1, "not all of many changes")
     }
 
-    private static let copies = StorageConformance("who reads may overwrite the copy") { subject in
+    private static let copies = StorageConformance("a reader may overwrite its copy") { subject in
         let record = subject.record("record")
         let bytes = subject.bytes()
         try subject.put(record, bytes)
@@ -71,13 +71,13 @@ extension StorageConformance {
         try subject.expect(subject.names() == ["record"], "other names")
     }
 
-    private static let removal = StorageConformance("what is removed is absent, and the rest is not") {
+    private static let removal = StorageConformance("removing a record leaves the others") {
         subject in
         let (gone, kept) = (subject.record("gone"), subject.record("kept"))
         for record in [gone, kept] { try subject.put(record, subject.bytes()) }
         for _ in 0..<2 { try subject.expect(subject.isCommitted([.remove(gone)]), "a conflict") }
-        for _ in 0..<2 { try subject.expect(subject.read(gone) == nil, "it is there") }
-        try subject.expect(subject.read(kept) != nil, "another record has gone")
+        for _ in 0..<2 { try subject.expect(subject.read(gone) == nil, "it is still stored") }
+        try subject.expect(subject.read(kept) != nil, "another record is missing")
         try subject.expect(subject.names() == ["kept"], "other names")
     }
 
@@ -104,7 +104,7 @@ extension StorageConformance {
         }
         try subject.expect(
             subject.isCommitted([.put(record, second)], expecting: [record: revision]),
-            "a conflict without a reason"
+            "a conflict although all expectations hold"
         )
         try subject.expect(subject.read(record)?.bytes == second, "not changed")
     }
@@ -124,14 +124,17 @@ extension StorageConformance {
         try subject.expect(found[one]?.revision == subject.read(one)?.revision, "another revision")
     }
 
-    private static let revisions = StorageConformance("other bytes have another revision") { subject in
+    private static let revisions = StorageConformance("different bytes have different revisions") { subject in
         let record = subject.record("record")
         var seen: Set<RecordRevision> = [.absent]
         for round in 0..<20 {
             try subject.put(record, subject.bytes())
             let found = try subject.read(record)
             try subject.expect(found == subject.read(record), "two readings differ")
-            try subject.expect(found.map { seen.insert($0.revision).inserted } == true, "one comes back")
+            try subject.expect(
+                found.map { seen.insert($0.revision).inserted } == true,
+                "a revision was reused"
+            )
             if round.isMultiple(of: 3) { _ = try subject.isCommitted([.remove(record)]) }
         }
     }
@@ -156,23 +159,23 @@ extension StorageConformance {
         try subject.expect(Set(subject.storage.namespaces()).isSuperset(of: ["b", "ab"]), "namespaces")
     }
 
-    private static let errors = StorageConformance("a record that is too long is damaged; errors pass") {
+    private static let errors = StorageConformance("records that are too long are refused, errors rethrown") {
         subject in
         struct Refusal: Error {}
         let record = subject.record("record")
         try subject.put(record, subject.bytes())
         do {
             _ = try subject.storage.read(record, upTo: .max, maximum: 99) { _ in }
-            try subject.expect(false, "a record of 100 bytes is read, at most 99 are allowed")
+            try subject.expect(false, "a record of 100 bytes is read although 99 is the limit")
         } catch let error as LockboxError where error.code == .corrupt {}
         do {
             _ = try subject.storage.read(record, upTo: .max, maximum: 100) { _ in throw Refusal() }
-            try subject.expect(false, "what the closure of a read throws is lost")
+            try subject.expect(false, "an error of the closure of a read is lost")
         } catch is Refusal {}
         do {
             try subject.storage.forEachName(in: "namespace", waitingForCommits: false) { _ in throw Refusal()
             }
-            try subject.expect(false, "what the closure of a list throws is lost")
+            try subject.expect(false, "an error of the closure of a list is lost")
         } catch is Refusal {}
         try subject.expect(subject.storage.location(of: record).contains("record"), "no name for an error")
     }

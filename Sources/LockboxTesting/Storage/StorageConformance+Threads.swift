@@ -3,9 +3,9 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSealed
 
-/// What must hold for several threads at once.
+/// Requirements for concurrent access.
 extension StorageConformance {
-    static let turns = StorageConformance("whose turn it is, is not overtaken") { subject in
+    static let turns = StorageConformance("no other commit overtakes a turn") { subject in
         let record = subject.record("record")
         try subject.put(record, subject.bytes())
         let storage = subject.storage
@@ -21,12 +21,12 @@ extension StorageConformance {
         isDone.wait()
         try subject.expect(!isOvertaken, "another commit came in between")
         guard case .committed = try outcome.get() else {
-            return try subject.expect(false, "the commit of whose turn it was did not take place")
+            return try subject.expect(false, "the commit that held the turn failed")
         }
         try subject.expect(subject.read(record)?.bytes == [1], "the commit that had to wait is lost")
     }
 
-    static let noLostUpdate = StorageConformance("of two commits that expect one revision, one takes place") {
+    static let noLostUpdate = StorageConformance("of two commits that expect one revision, one succeeds") {
         subject in
         let record = subject.record("counter")
         try subject.put(record, subject.bytes(16) + [0, 0])
@@ -44,7 +44,7 @@ extension StorageConformance {
         let storage = subject.storage
         while true {
             guard let old = try storage.read([record], maximum: 100)[record] else {
-                return try subject.expect(false, "the record has gone")
+                return try subject.expect(false, "the record is missing")
             }
             let count = Int(old.bytes[16]) + Int(old.bytes[17]) << 8 + 1
             let bytes = subject.bytes(16) + [UInt8(count & 0xFF), UInt8(count >> 8)]
@@ -56,7 +56,7 @@ extension StorageConformance {
         }
     }
 
-    static let wholeRecords = StorageConformance("a reader finds the old record or the new one, whole") {
+    static let wholeRecords = StorageConformance("a reader finds the complete old or new record") {
         subject in
         let record = subject.record("record")
         let versions = [3000, 50_000].map { subject.bytes($0) }
@@ -69,7 +69,7 @@ extension StorageConformance {
         }
     }
 
-    static let listsAreComplete = StorageConformance("what is there all the time is in every list") {
+    static let listsAreComplete = StorageConformance("every list has the records that exist throughout") {
         subject in
         let records = (0..<20).map { subject.record("record \($0)") }
         for record in records { try subject.put(record, subject.bytes()) }
@@ -82,7 +82,7 @@ extension StorageConformance {
         }
     }
 
-    static let transactions = StorageConformance("commits are as of one moment where the storage says so") {
+    static let transactions = StorageConformance("commits of a transactional storage are atomic") {
         subject in
         guard subject.storage.limits.isTransactional else { return }
         let records = [subject.record("one"), subject.record("two", in: "other")]
@@ -100,7 +100,7 @@ extension StorageConformance {
         }
     }
 
-    /// Two threads read fifty times each, as long as which another one writes.
+    /// While another thread writes, two threads read fifty times each.
     private static func besideWriter(
         _ write: @escaping @Sendable (_ round: Int) throws -> Void,
         reading read: @escaping @Sendable (_ thread: Int) throws -> Void
@@ -120,13 +120,13 @@ extension StorageConformance {
         }
     }
 
-    /// Throws the first error of a thread.
+    /// Rethrows the first error of a thread.
     private static func concurrently(_ threads: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws
     {
         let error = Protected<(any Error)?>(nil)
         let isDone = DispatchSemaphore(value: 0)
         for thread in 0..<threads {
-            // Threads of their own: those of a queue may be run one after the other.
+            // Explicit threads, because a queue may run its work items one after the other.
             try detachThread {
                 do { try body(thread) } catch let failure { error.withLock { $0 = $0 ?? failure } }
                 isDone.signal()

@@ -1,7 +1,7 @@
 import LockboxCore
 public import LockboxSealed
 
-/// One requirement of the `RecordStorage` contract, as a check that a storage passes or not.
+/// A requirement of the `RecordStorage` contract, which a storage can be checked against.
 ///
 /// With Swift Testing:
 ///
@@ -12,9 +12,9 @@ public import LockboxSealed
 /// }
 /// ```
 ///
-/// With any other test library, `try StorageConformance.checkAll { … }` in one test.
+/// With any other test library, call `try StorageConformance.checkAll { … }` in one test.
 public struct StorageConformance: Sendable, CustomStringConvertible {
-    /// What is required, in a few words.
+    /// The requirement in a few words.
     public let description: String
 
     private let requirement: @Sendable (_ storage: StorageSubject) throws -> Void
@@ -25,26 +25,26 @@ public struct StorageConformance: Sendable, CustomStringConvertible {
         self.requirement = requirement
     }
 
-    /// Checks one storage.
+    /// Checks one storage against this requirement.
     ///
     /// - Parameters:
-    ///   - limit: How long the check may take. If it is not done then, it fails, and its thread is left behind.
-    ///   - open: Gives a storage without any records; or several on the same records, as different processes have them. The
-    ///     checks use them in turn.
-    /// - Throws: ``ConformanceFailure``, or what the storage throws where it must not.
+    ///   - limit: The time limit. A check that exceeds it fails, and its thread is abandoned.
+    ///   - open: Returns an empty storage, or several instances that share the same records, as in different
+    ///     processes. The checks use them in turn.
+    /// - Throws: ``ConformanceFailure``, or an unexpected error of the storage.
     public func check(within limit: Duration = .seconds(120), _ open: () throws -> [any RecordStorage]) throws
     {
         let subject = StorageSubject(storages: try open(), requirement: description)
         try LockboxTesting.check(description, within: limit) { [requirement] in try requirement(subject) }
     }
 
-    /// Checks every requirement, each on storages of its own.
+    /// Checks every requirement, each with new storages.
     ///
     /// - Parameters:
-    ///   - limit: How long each check may take.
-    ///   - open: As in ``check(within:_:)``. Called for each requirement.
-    /// - Throws: ``ConformanceFailure`` of the first requirement that is not met, or what the storage throws where it must
-    ///   not.
+    ///   - limit: The time limit for each check.
+    ///   - open: Returns storages as in ``check(within:_:)``. Called for each requirement.
+    /// - Throws: ``ConformanceFailure`` for the first requirement that is not met, or an unexpected error of
+    ///   the storage.
     public static func checkAll(
         within limit: Duration = .seconds(120),
         _ open: () throws -> [any RecordStorage]

@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSealed
 
-/// The storage under test, with short names for what the checks do all the time.
+/// The storage under test, with helpers for the checks.
 final class StorageSubject: Sendable {
     private let storages: [any RecordStorage]
     private let count = Protected(0)
@@ -15,7 +15,7 @@ final class StorageSubject: Sendable {
         self.requirement = requirement
     }
 
-    /// Another one each time, if there are several.
+    /// If there are several instances, a different one each time.
     var storage: any RecordStorage {
         count.withLock { count in
             count += 1
@@ -31,7 +31,7 @@ final class StorageSubject: Sendable {
         RecordName(namespace: namespace, name: name)
     }
 
-    /// As sealed records are: random at the beginning.
+    /// Bytes that are random at the beginning, like sealed records.
     func bytes(_ count: Int = 100) -> [UInt8] { (0..<count).map { _ in .random(in: .min ... .max) } }
 
     func read(_ record: RecordName) throws -> Record? {
@@ -40,7 +40,7 @@ final class StorageSubject: Sendable {
             let revision = contents.revision
             found = Record(bytes: Array(contents.bytes), revision: revision)
         }
-        try expect(isThere == (found != nil), "read returns \(isThere), and has called the closure or not")
+        try expect(isThere == (found != nil), "read returned \(isThere), but the closure says otherwise")
         return found
     }
 
@@ -54,7 +54,7 @@ final class StorageSubject: Sendable {
         try expect(isCommitted([.put(record, bytes)]), "a commit that expects nothing is a conflict")
     }
 
-    /// False for a conflict.
+    /// Returns false on a conflict.
     func isCommitted(_ changes: [RecordChange], expecting: [RecordName: RecordRevision] = [:]) throws -> Bool
     {
         switch try storage.commit(changes, expecting: expecting, turn: nil) {
