@@ -93,12 +93,12 @@ struct GitCredentialCommand: ParsableCommand {
                 continue
             }
             try store.unlocking {
-                guard let value = try store.backend.value(for: key, now: always),
+                guard let value = try store.backend.value(for: key, now: nil),
                     self.password(value) == password
                 else {
                     return
                 }
-                try store.backend.update(key, now: always) { $0?.value == value ? nil : $0 }
+                try store.backend.update(key, now: nil) { $0?.value == value ? nil : $0 }
             }
         }
     }
