@@ -9,7 +9,7 @@ import Lockbox
 @testable import LockboxSodium
 
 /// `PropertyValue.decode`: exactly, or not at all.
-@Suite struct LegacyDecodingTests {
+@Suite struct PropertyDecoderTests {
     /// As in JSON decoders: a type that asks for null itself gets it, also in an array.
     @Test func aTypeThatAsksForNullGetsIt() throws {
         enum Anything: Decodable, Equatable {
@@ -285,7 +285,7 @@ import Lockbox
         refuses(.integer(1), Endless.self)
         var deep = PropertyValue.null
         for _ in 0..<600 { deep = .array([deep]) }
-        refuses(deep, LegacyHostileTests.Nested.self)
+        refuses(deep, HostileSourceTests.Nested.self)
         struct Greedy: Decodable {
             init(from decoder: any Decoder) throws {
                 var elements = try decoder.unkeyedContainer()

@@ -11,7 +11,7 @@ import Lockbox
 private typealias Writer = PropertyListWriter
 
 /// What `NSKeyedArchiver` writes, here and on Apple's systems.
-@Suite struct LegacyArchiveTests {
+@Suite struct KeyedArchiveTests {
     static func archive(_ object: Any, key: String = "token", secure: Bool = false) -> [UInt8] {
         let archiver = NSKeyedArchiver(requiringSecureCoding: secure)
         archiver.encode(object, forKey: key)

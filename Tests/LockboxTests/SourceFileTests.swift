@@ -9,7 +9,7 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Files in which programs keep secrets in the clear.
-@Suite struct LegacyFileTests {
+@Suite struct SourceFileTests {
     private func file(_ text: String, _ format: SourceFile.Format) throws(SourceError) -> SourceFile {
         try SourceFile(bytes: Array(text.utf8), format: format)
     }

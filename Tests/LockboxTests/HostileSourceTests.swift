@@ -11,7 +11,7 @@ import Lockbox
 private typealias Writer = PropertyListWriter
 
 /// Bytes that no program wrote. What the readers promise of them: an error or a value of what the bytes hold; soon.
-@Suite struct LegacyHostileTests {
+@Suite struct HostileSourceTests {
     private func read(_ bytes: [UInt8], _ key: String = "token") throws(SourceError) -> PropertyValue {
         try KeyedArchive(bytes).value(forKey: key)
     }
@@ -33,7 +33,7 @@ private typealias Writer = PropertyListWriter
             NSNull(), ["a", 2] as NSArray, Set(["s", "t"]) as NSSet, NSOrderedSet(array: ["b", "a"]),
             ["k": ["l": [true, 1.5]]] as NSDictionary, NSMutableData(data: Data([9])),
         ]
-        return objects.map { LegacyArchiveTests.archive($0) }
+        return objects.map { KeyedArchiveTests.archive($0) }
     }
 
     /// Foundation's own reader crashes on 1 in 10 of these.
@@ -102,7 +102,7 @@ private typealias Writer = PropertyListWriter
         case .array(let elements), .set(let elements), .orderedSet(let elements):
             elements.allSatisfy { isFrom(bytes, $0) }
         case .dictionary(let pairs): pairs.allSatisfy { isFrom(bytes, $0.key) && isFrom(bytes, $0.value) }
-        // Its digits are elsewhere: see LegacyArchiveTests.
+        // Its digits are elsewhere: see KeyedArchiveTests.
         case .null, .boolean, .booleanOrNumber, .decimal: true
         }
     }
@@ -311,7 +311,7 @@ private typealias Writer = PropertyListWriter
     }
 
     @Test func nothingShowsAValue() throws {
-        let bytes = LegacyArchiveTests.archive(["secret-name": ["secret-value"]], key: "token")
+        let bytes = KeyedArchiveTests.archive(["secret-name": ["secret-value"]], key: "token")
         let archive = try KeyedArchive(bytes)
         let file = try SourceFile(bytes: Array(#"{"a": "secret-value"}"#.utf8), format: .json)
         for object in [archive, file, try archive.value(forKey: "token"), try BinaryPropertyList(bytes)]

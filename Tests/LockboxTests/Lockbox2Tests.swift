@@ -113,8 +113,8 @@ private enum EveryForm {
 
     static func check() throws {
         let backend = InMemoryBackend()
-        try Lockbox.configure(keyPrefix: "com.example.legacy", backend: backend)
-        let lockbox = try Lockbox(keyPrefix: "com.example.legacy", backend: backend)
+        try Lockbox.configure(keyPrefix: "com.example.lockbox2", backend: backend)
+        let lockbox = try Lockbox(keyPrefix: "com.example.lockbox2", backend: backend)
         let forms: any SetterForms.Type = DeprecatedForms.self
         for (setters, accessibility) in forms.all(of: lockbox) {
             try check(setters, accessibility, lockbox)
@@ -141,11 +141,11 @@ private enum EveryForm {
     }
 }
 
-@Suite struct LegacyTests {
+@Suite struct Lockbox2Tests {
     private let lockbox: Lockbox
     private var v2: any Lockbox2 { lockbox }
 
-    init() throws { lockbox = try Lockbox(keyPrefix: "com.example.legacy", backend: InMemoryBackend()) }
+    init() throws { lockbox = try Lockbox(keyPrefix: "com.example.lockbox2", backend: InMemoryBackend()) }
 
     // MARK: Lockbox 2's bytes
 
