@@ -184,9 +184,7 @@ import Lockbox
             "an older version of an item, put back, opens"
         )
 
-        let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardized
-        let security = try String(contentsOf: root.appendingPathComponent("SECURITY.md"), encoding: .utf8)
-            .lowercased()
+        let security = try SourceText.file("SECURITY.md").lowercased()
         for limit in [
             "same user", "device key beside", "older version", "whole store", "memory", "weak passcode",
             "old keybag",

@@ -8,7 +8,7 @@ import Lockbox
 @testable import LockboxSealed
 @testable import LockboxSodium
 
-@Suite struct ConformanceTests {
+@Suite struct BackendConformanceTests {
     @Test(arguments: BackendConformance.all)
     func inMemoryBackend(_ requirement: BackendConformance) throws {
         try requirement.check { InMemoryBackend() }
