@@ -11,7 +11,7 @@ import Lockbox
 
 /// Defaults that one process has set and another migrates, as after an update of an app. Both have the same name, and so
 /// the same file.
-@Suite(.timeLimit(.minutes(10))) struct UserDefaultsTests {
+@Suite(.timeLimit(.minutes(10))) struct UserDefaultsProcessTests {
     private let store: TestStore
     private let configuration: String
 

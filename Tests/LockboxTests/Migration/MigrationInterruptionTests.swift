@@ -1,0 +1,214 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Migrations that are killed or stopped, and what others do meanwhile.
+@Suite struct MigrationInterruptionTests: MigrationFixture {
+    let store: TestStore
+    let lockbox: Lockbox
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+    }
+
+    // MARK: Killed, stopped, or several at once
+
+    /// From the N-th system call on nothing works any more, as for a process that is killed there.
+    @Test(arguments: [false, true])
+    func interruptedAtEverySystemCall(_ isRenamed: Bool) throws {
+        let items: [Migration.Item] = (0..<3).map { .string("k\($0)", to: isRenamed ? "new\($0)" : nil) }
+        let migration = Migration("m", items: items)
+        for key in 0..<3 { try write("value \(key)".utf8, "k\(key)") }
+        var calls = 0
+        var isDone = false
+        while !isDone {
+            calls += 1
+            let store = try TestStore()
+            try FileManager.default.copyItem(atPath: self.store.directory, toPath: store.directory)
+            let dying = SystemCalls.failing(from: calls)
+            isDone = (try? store.lockbox(TestStore.prefix, dying).migrate(migration)) != nil
+
+            let lockbox = try store.lockbox()
+            let report = try MigrationClaim.$patience.withValue(.milliseconds(20)) {
+                try lockbox.migrate(migration)
+            }
+            #expect(report.isComplete, "call \(calls)")
+            #expect(try lockbox.allKeys() == Set(items.map(\.newKey)), "call \(calls)")
+            for key in 0..<3 {
+                let value = try lockbox.unarchiveObject(String.self, forKey: items[key].newKey)
+                #expect(value == "value \(key)", "call \(calls)")
+            }
+            #expect(try store.leftovers().isEmpty, "call \(calls)")
+        }
+        #expect(calls > 40)
+    }
+
+    private func claim(_ patience: Duration = .milliseconds(100)) throws -> MigrationClaim {
+        try MigrationClaim.$patience.withValue(patience) {
+            try MigrationClaim(
+                MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix),
+                store.backend(),
+                now: Date()
+            )
+        }
+    }
+
+    @Test func whoWasKilledIsNotWaitedForLong() throws {
+        try write("value".utf8, "k")
+        _ = try claim()
+        let start = ContinuousClock.now
+        let report = try MigrationClaim.$patience.withValue(.milliseconds(300)) {
+            try store.lockbox().migrate(Migration("m", .string("k")))
+        }
+        #expect(report["k"] == .migrated)
+        #expect(.now - start >= .milliseconds(300))
+    }
+
+    @Test func whoWasStoppedDoesNotGoOnBesideAnother() throws {
+        let stopped = try claim()
+        let next = try claim()
+        sleep(1)
+        expectError(.conflict) { try stopped.renew() }
+        expectError(.conflict) { try stopped.release(done: ["k"]) }
+        try next.release(done: ["other"])
+        #expect(try claim().record.done == ["other"])
+    }
+
+    @Test func whoIsAtWorkIsWaitedFor() throws {
+        let working = try claim()
+        let isOver = Protected(false)
+        let waiting = Thread {
+            _ = try? self.claim(.milliseconds(1500))
+            isOver.withLock { $0 = true }
+        }
+        waiting.start()
+        for _ in 0..<3 {
+            usleep(1_050_000)
+            try working.renew()
+            #expect(!isOver.withLock { $0 })
+        }
+        try working.release()
+        while !isOver.withLock({ $0 }) { usleep(10_000) }
+    }
+
+    @Test func runByManyAtOnceItHappensOnce() throws {
+        try writeAll()
+        let outcomes = Protected<[[MigrationReport.Outcome]]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            do {
+                let storage = FileStorage(
+                    directory: store.directory,
+                    calls: SystemCalls(),
+                    lockTimeout: .seconds(60)
+                )
+                let lockbox = try Lockbox(
+                    keyPrefix: TestStore.prefix,
+                    backend: SealedBackend(storage: storage)
+                )
+                let report = try lockbox.migrate(all)
+                outcomes.withLock { $0.append(report.outcomes.map(\.outcome)) }
+            } catch { Issue.record(error) }
+        }
+        let done = outcomes.withLock { $0 }
+        #expect(done.count == 8)
+        #expect(done.count { $0.allSatisfy { $0 == .migrated } } == 1)
+        #expect(done.count { $0.allSatisfy { $0 == .doneBefore } } == 7)
+        try expectAll()
+    }
+
+    /// All of them wait for the same instant.
+    @Test(.timeLimit(.minutes(10))) func runByManyProcessesAtOnceItHappensOnce() throws {
+        for _ in 0..<3 {
+            let store = try TestStore()
+            let lockbox = try store.lockbox("com.example.process")
+            for number in 0..<50 { try write("value \(number)".utf8, "k\(number)", in: lockbox) }
+            let processes = try (0..<8).map { _ in try TestProcess("migrate", store.directory) }
+            processes.forEach { $0.endInput() }
+            #expect(processes.map { $0.wait() }.sorted() == [0, 4, 4, 4, 4, 4, 4, 4])
+            for number in 0..<50 {
+                let value = try lockbox.unarchiveObject(String.self, forKey: "k\(number)")
+                #expect(value == "value \(number)")
+            }
+            #expect(try store.leftovers() == [])
+        }
+    }
+
+    // MARK: Changed meanwhile
+
+    /// When other items have been migrated already: the new one that came, and the old one that was changed, stay.
+    @Test func whatComesDuringTheRunStays() throws {
+        try write("1".utf8, "a")
+        try write("2".utf8, "b")
+        let inPlace = Migration(nil, .string("a"), .string("b"))
+        let changed = try lockbox.migrate(inPlace) { progress in
+            if progress.completed == 1 {
+                #expect(throws: Never.self) { try write("changed".utf8, "b") }
+            }
+        }
+        #expect(changed.outcomes.map(\.outcome) == [.migrated, .refused(.changed)])
+        #expect(try bytes("b")?.value.data == Data("changed".utf8))
+
+        let source = MigrationSource.items(["a": Data("1".utf8), "b": Data("2".utf8)])
+        let moved = Migration(nil, from: source, .string("a", to: "new a"), .string("b", to: "new b"))
+        let taken = try lockbox.migrate(moved) { progress in
+            if progress.completed == 1 {
+                #expect(throws: Never.self) { try lockbox.archiveObject("came", forKey: "new b") }
+            }
+        }
+        #expect(taken.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(try lockbox.unarchiveObject(forKey: "new b") == "came")
+    }
+
+    /// Then the old item must not go.
+    @Test func aBackendThatKeepsAnotherValueIsNoticed() throws {
+        let isRemoved = Protected(false)
+        let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: DefectiveBackend(.changesValue))
+        let error = lockboxError { try lockbox.migrate(Migration(nil, from: source, .string("a"))) }
+        #expect(error?.code == .corrupt)
+        #expect(!isRemoved.withLock { $0 })
+    }
+
+    @Test func whatOthersChangeMeanwhileStays() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let source = try FileItems(path: path, format: .environment)
+        let a = try #require(try source.item(forKey: "A"))
+        let b = try #require(try source.item(forKey: "B"))
+        try Data("A=changed\nB=2\nC=3\n".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(try source.remove(["A": a, "B": b]) == ["A"])
+        #expect(try text(path) == "A=changed\nC=3\n")
+
+        try write("old".utf8, "k")
+        let items = BackendItems(backend: lockbox.backend, keyPrefix: TestStore.prefix, now: date)
+        let item = try #require(try items.item(forKey: "k"))
+        try write("newer".utf8, "k")
+        #expect(try items.remove(["k": item]) == ["k"])
+        #expect(try bytes("k")?.value.data == Data("newer".utf8))
+    }
+
+    /// In place, in the same time, and to the same length: also when the new file is written already.
+    @Test func aChangeAtTheLastMomentIsNotOverwritten() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let modified = try #require(
+            FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date
+        )
+        let calls = SystemCalls.before(.write) {
+            #expect(throws: Never.self) {
+                try overwrite(path, Array("A=1\nB=3\n".utf8))
+                try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
+            }
+            return true
+        }
+        let source = try FileItems(path: path, format: .environment, calls: calls)
+        let a = try #require(try source.item(forKey: "A"))
+        #expect(try source.remove(["A": a]) == ["A"])
+        #expect(try text(path) == "A=1\nB=3\n")
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// What a migration remembers, so that nothing is migrated twice.
+@Suite struct MigrationRecordTests: MigrationFixture {
+    let store: TestStore
+    let lockbox: Lockbox
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+    }
+
+    /// What the app has mended is migrated by the next run; what was done is not done again.
+    @Test func theNextRunTriesAgainWhatWasRefused() throws {
+        try write("soon".utf8, "date")
+        try write("t".utf8, "token")
+        let migration = Migration("m", .date("date"), .string("token"))
+        #expect(try lockbox.migrate(migration).refused.keys.sorted() == ["date"])
+        try write("1.5".utf8, "date")
+        try write("old again".utf8, "token")
+        let report = try lockbox.migrate(migration)
+        #expect(report["date"] == .migrated)
+        #expect(report["token"] == .doneBefore)
+        #expect(try bytes("token")?.value.format == .lockbox2)
+    }
+
+    /// Say on a disk that is not there yet.
+    @Test func whatIsAbsentMayCome() throws {
+        try write("t".utf8, "token")
+        let migration = Migration("m", .string("token"), .string("later"))
+        #expect(try lockbox.migrate(migration)["later"] == .absent)
+        let before = try store.snapshot()
+        #expect(try lockbox.migrate(migration)["later"] == .absent)
+        #expect(try store.snapshot() == before, "nothing is written for it")
+        try write("l".utf8, "later")
+        let report = try lockbox.migrate(migration)
+        #expect(report["later"] == .migrated && report["token"] == .doneBefore)
+    }
+
+    @Test func noAppSeesTheRecord() throws {
+        try write("t".utf8, "token")
+        try lockbox.migrate(Migration("token", .string("token")))
+        #expect(try lockbox.allKeys() == ["token"])
+        #expect(try lockbox.backend.prefixes() == [TestStore.prefix])
+        #expect(try lockbox.backend.attributes(prefix: TestStore.prefix, now: date).count == 1)
+        try lockbox.removeAllObjects()
+        try write("t".utf8, "token")
+        #expect(try lockbox.migrate(Migration("token", .string("token")))["token"] == .doneBefore)
+        // Another prefix's migration is another one, and so is one of another name.
+        let other = try store.lockbox("com.example.other")
+        try write("t".utf8, "token", in: other)
+        #expect(try other.migrate(Migration("token", .string("token")))["token"] == .migrated)
+        #expect(try lockbox.migrate(Migration("token 2", .string("token")))["token"] == .migrated)
+
+        let backend = store.backend()
+        let backup = "\(store.directory).backup"
+        let report = try backend.exportBackup(to: backup, passphrase: .value("p"), strength: .interactive)
+        #expect(report.exported == 2 && report.leftOut.isEmpty)
+        #expect(try backend.verify().findings.isEmpty)
+    }
+
+    /// An import that somebody asks for is done each time.
+    @Test func withoutANameItIsNotRemembered() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let source = MigrationSource.environmentFile(at: path)
+        #expect(try lockbox.keys(of: source) == ["A", "B"])
+        let migration = Migration(nil, from: source, .string("A"), .string("B"), keepsOldItems: true)
+        #expect(try lockbox.migrate(migration).isComplete)
+        try lockbox.removeObject(forKey: "A")
+        try lockbox.archiveObject("3", forKey: "B")
+        #expect(try lockbox.migrate(migration, dryRun: true)["A"] == .migrated)
+        let again = try lockbox.migrate(migration)
+        #expect(again["A"] == .migrated && again["B"] == .refused(.destinationTaken))
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "A") == "1")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "B") == "3")
+        try write("t".utf8, "old")
+        #expect(try lockbox.keys(of: .store) == ["old"])
+        #expect(try lockbox.keys(of: .items(["b": Data(), "a": Data()])) == ["a", "b"])
+    }
+
+    @Test func aRecordOfALaterVersionIsNotTouched() throws {
+        try write("t".utf8, "token")
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
+        let value = try ArchivedValue(data: Data(#"{"version":2,"done":["x"]}"#.utf8), format: .json)
+        try lockbox.backend.write(StoredItem(key: key, value: value, modified: date), policy: .replace)
+        let error = lockboxError { try lockbox.migrate(Migration("m", .string("token"))) }
+        #expect(error?.code == .unsupportedVersion)
+        #expect(try lockbox.backend.value(for: key, now: date) == value)
+        #expect(try bytes("token")?.value.format == .lockbox2)
+    }
+
+    /// Whatever it looks like.
+    @Test func aRecordOfALaterVersionIsKnownByItsVersion() throws {
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
+        let value = try ArchivedValue(data: Data(#"{"version":2,"items":{}}"#.utf8), format: .json)
+        try lockbox.backend.write(StoredItem(key: key, value: value, modified: date), policy: .replace)
+        let error = lockboxError { try lockbox.migrate(Migration("m", .string("token"))) }
+        #expect(error?.code == .unsupportedVersion)
+    }
+
+    @Test(arguments: ["p", "\u{FB2C}"]) func thePrefixMayBeAsLongAsAnyMayBe(_ character: String) throws {
+        let length = character.canonical.utf8.count
+        let prefix = String(repeating: character, count: ItemKey.maximumLength / length)
+        let lockbox = try store.lockbox(prefix)
+        try write("t".utf8, "k", in: lockbox)
+        let name = String(repeating: "n", count: ItemKey.maximumLength)
+        #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .migrated)
+        #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .doneBefore)
+        // Another long one has its own record.
+        let other = try store.lockbox("q" + prefix.dropFirst())
+        try write("t".utf8, "k", in: other)
+        #expect(try other.migrate(Migration(name, .string("k")))["k"] == .migrated)
+        #expect(try lockbox.backend.prefixes() == [prefix, other.keyPrefix])
+    }
+
+    @Test func whereARecordIs() throws {
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: "com.example")
+        #expect(key.prefix == "\0migration\0com.example" && key.key == "m")
+        let longest = String(repeating: "p", count: 4085)
+        #expect(
+            try MigrationRecord.key(ofMigration: "m", prefix: longest).prefix == "\0migration\0\(longest)"
+        )
+    }
+}
