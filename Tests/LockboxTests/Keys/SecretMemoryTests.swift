@@ -1,0 +1,76 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Keys and passcodes in memory: wiped after their use, and locked into RAM where that is allowed.
+@Suite(.serialized) struct SecretMemoryTests: PasscodeFixture {
+    let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    /// Looked at before anything else can use the memory again.
+    @Test(.enabled(if: isUnsanitized, "a sanitizer forbids to look at memory that was freed"))
+    func thePasscodeIsWipedAfterItsUse() throws {
+        let text = Array("a passcode of some length".utf8)
+        let address = Protected<UInt>(0)
+        let passcode = PasscodeSource {
+            let bytes = text.map { $0 }
+            address.withLock { address in
+                address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress!) }
+            }
+            return bytes
+        }
+        var during: UInt64 = 0
+        try passcode.withBytes { during = $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) }
+        let memory = UnsafeRawPointer(bitPattern: address.withLock { $0 })!
+        let afterwards = memory.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+        #expect(during == text.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) })
+        #expect(afterwards != during)
+    }
+
+    /// Reads the memory of a process of its own.
+    @Test(
+        .enabled(if: isUnsanitized, "a sanitizer's memory takes hours to read"),
+        arguments: [
+            "a passcode of some length",
+            "Pa\u{DF}wort, \u{43F}\u{430}\u{440}\u{43E}\u{43B}\u{44C} 🔑 \u{958B}\u{3051}\u{3054}\u{307E}",
+        ]
+    )
+    func keysAndPasscodeAreGoneFromMemoryAfterALock(_ passcode: String) throws {
+        let backend = try prepare(passcode)
+        let keyring = try backend.keys.currentKeyring()
+        let wiped: [Accessibility] = [
+            .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
+        ]
+        let needles = try wiped.flatMap {
+            try keyring.key(.classKey($0), epoch: 1).withBytes { $0.map { ~$0 } }
+        }
+        let folder = Path.parent(of: store.directory)
+        try overwrite("\(folder)/needles", needles)
+        try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
+        try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
+        let block = try #require(try backend.keys.own().keybag.passcode)
+        let derived = try PasscodeSource.value(passcode).withBytes { try block.key($0) }
+        try overwrite("\(folder)/inverted-derived-key", derived.withBytes { $0.map { ~$0 } })
+        let status = try TestProcess("memory", store.directory, folder).wait()
+        #expect(status == 0)
+    }
+
+    /// In a process of its own, which may lock nothing into RAM.
+    @Test(.enabled(if: isUnsanitized, "under a sanitizer mlock does nothing, and succeeds"))
+    func itIsSaidWhereKeysMayBeSwappedOut() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+            // RLIMIT_MEMLOCK, which the Glibc module does not have.
+            guard setrlimit(__rlimit_resource_t(8), &limit) == 0 else { exit(2) }
+            setuid(65534)  // who is root may do it all the same
+            exit(try SecretKey.random().isLockedIntoMemory ? 1 : 0)
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// A store with a passcode, and an item of every class.
+protocol PasscodeFixture {
+    var store: TestStore { get }
+}
+
+extension PasscodeFixture {
+    func lockbox(_ backend: EncryptedFileBackend) throws -> Lockbox {
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+    }
+
+    /// A backend that has set the passcode, and an item of every class.
+    func prepare(_ passcode: String = "1234", _ suffixes: [String] = [""]) throws
+        -> EncryptedFileBackend
+    {
+        let backend = store.backend()
+        try backend.setPasscode(.value(passcode), strength: .interactive)
+        for accessibility in Accessibility.allCases {
+            for suffix in suffixes {
+                try lockbox(backend).archiveObject(
+                    "old",
+                    forKey: accessibility.rawValue + suffix,
+                    accessibility: accessibility
+                )
+            }
+        }
+        return backend
+    }
+}
+
+let isUnsanitized = ProcessInfo.processInfo.environment["LOCKBOX_SANITIZER"] == nil
