@@ -36,5 +36,3 @@ extension PasscodeFixture {
         return backend
     }
 }
-
-let isUnsanitized = ProcessInfo.processInfo.environment["LOCKBOX_SANITIZER"] == nil
