@@ -58,7 +58,7 @@ import Lockbox
     /// It would be gone with the old entry.
     @Test func whatTheTypeDoesNotHaveIsNotLost() throws {
         struct Login: Codable { var machine, login, password: String }
-        let reason = "it cannot be read without loss: the type has no place for all that is there"
+        let reason = "it cannot be read without loss: the type does not decode all of the data"
         let lost = MigrationRefusal.ambiguous(reason: reason)
         let path = try file("netrc", "machine a.example login al password s3cret account billing\n".utf8)
         let migration = Migration(
