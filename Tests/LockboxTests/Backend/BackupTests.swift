@@ -8,81 +8,14 @@ import Lockbox
 @testable import LockboxSealed
 @testable import LockboxSodium
 
-/// Two machines are played by two folders.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests {
-    private let source: TestStore
-    private let target: TestStore
-    private let path: String
-    private let now = Date(timeIntervalSinceReferenceDate: 800_000_000.5)
+/// What a backup holds, and what becomes of its file.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests: BackupFixture {
+    let source: TestStore
+    let target: TestStore
 
     init() throws {
         source = try TestStore()
         target = try TestStore()
-        path = Path.parent(of: source.directory) + "/backup"
-    }
-
-    private func item(
-        _ key: String,
-        _ prefix: String = "a",
-        _ accessibility: Accessibility = .whenUnlocked,
-        text: String? = nil,
-        expires: Date? = nil
-    ) throws -> StoredItem {
-        try StoredItem(
-            key: ItemKey(prefix: prefix, key: key),
-            value: ArchivedValue(data: Data((text ?? "of \(key)").utf8), format: ValueFormat(rawValue: 130)),
-            accessibility: accessibility,
-            created: now - 100,
-            modified: now,
-            expires: key == "expired" ? .distantPast : expires,
-            label: "L",
-            comment: "C"
-        )
-    }
-
-    private func migratable() throws -> [StoredItem] {
-        try [
-            item("1"), item("2", "a", .afterFirstUnlock), item("3", "b", .always), item("expired"),
-            item("Café 🔑", "b"), item("large", "a", text: String(repeating: "x", count: 70_000)),
-            item("empty", "b", text: ""),
-        ]
-    }
-
-    private func prepare() throws -> EncryptedFileBackend {
-        let backend = source.backend()
-        for item in try migratable() { try backend.write(item, policy: .addOnly) }
-        for accessibility in [
-            Accessibility.whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
-        ] {
-            try backend.write(item(accessibility.rawValue, "b", accessibility), policy: .addOnly)
-        }
-        return backend
-    }
-
-    private func items(_ backend: EncryptedFileBackend) throws -> Set<StoredItem> {
-        var items: Set<StoredItem> = []
-        for prefix in try backend.prefixes() {
-            for key in try backend.attributes(prefix: prefix, now: nil).keys {
-                items.insert(try #require(try backend.item(for: key, now: nil)))
-            }
-        }
-        return items
-    }
-
-    @discardableResult
-    private func export(_ backend: EncryptedFileBackend, prefix: String? = nil) throws -> ExportReport {
-        try backend.exportBackup(
-            to: path,
-            passphrase: .value("passphrase"),
-            prefix: prefix,
-            strength: .interactive
-        )
-    }
-
-    private func restore(_ backend: EncryptedFileBackend, _ policy: ImportPolicy = .keep) throws
-        -> ImportReport
-    {
-        try backend.importBackup(from: path, passphrase: .value("passphrase"), existing: policy)
     }
 
     @Test func everyMigratableItemArrivesAndTheOthersAreNamed() throws {
@@ -109,138 +42,6 @@ import Lockbox
         #expect(!FileManager.default.fileExists(atPath: source.directory))
     }
 
-    @Test func existingItems() throws {
-        try export(prepare())
-        let own = try item("1", "a", .always, text: "the target's own")
-        for (policy, imported, kept) in [(ImportPolicy.keep, 6, ["1"]), (.replace, 7, []), (.fail, 0, [])] {
-            let target = try TestStore()
-            let backend = target.backend()
-            try backend.write(own, policy: .addOnly)
-            let before = try target.snapshot()
-            let found = lockboxError {
-                let report = try restore(backend, policy)
-                #expect(report.imported == imported)
-                #expect(report.kept.map(\.key) == kept)
-            }
-            #expect(found == (policy == .fail ? .duplicateItem(key: own.key.key) : nil))
-            if policy == .fail { #expect(try target.snapshot() == before) }
-            let expected = policy == .replace ? try item("1") : own
-            #expect(try backend.item(for: own.key, now: now) == expected)
-            if policy != .fail {
-                let again = try restore(backend, policy == .keep ? .keep : .fail)
-                #expect(again.imported == 0 && again.unchanged + again.kept.count == 7)
-            }
-        }
-    }
-
-    @Test(arguments: ImportPolicy.allCases) func anExpiredItemIsInNobodysWay(_ policy: ImportPolicy) throws {
-        try export(prepare())
-        let backend = target.backend()
-        let expired = try item("1", text: "the target's own", expires: now - 1)
-        try backend.write(expired, policy: .addOnly)
-        let report = try restore(backend, policy)
-        #expect(report.imported == 7 && report.kept.isEmpty)
-        #expect(try backend.item(for: expired.key, now: now) == item("1"))
-        #expect(try restore(backend, policy).unchanged == 7, "the one that is expired in the backup, too")
-    }
-
-    /// Who replaces an expired item need not be able to read it.
-    @Test(arguments: ImportPolicy.allCases) func anExpiredItemThatIsLocked(_ policy: ImportPolicy) throws {
-        let open = try item("k", "a", .always)
-        try source.backend().write(open, policy: .addOnly)
-        try export(source.backend())
-        let backend = target.backend()
-        try backend.setPasscode(.value("5678"), strength: .interactive)
-        let expired = try item("k", text: "the target's own", expires: now - 1)
-        try backend.write(expired, policy: .addOnly)
-        try backend.lock()
-        expectError(.interactionNotAllowed) {
-            try backend.item(for: expired.key, now: nil)
-        }
-        #expect(try restore(backend, policy).imported == 1)
-        #expect(try backend.item(for: expired.key, now: now) == open)
-    }
-
-    /// Between the look at it and its turn, another process stores a new value in its place.
-    @Test(arguments: [ImportPolicy.keep, .fail])
-    func anExpiredItemThatIsWrittenAnewMeanwhile(_ policy: ImportPolicy) throws {
-        try source.backend().write(item("1"), policy: .addOnly)
-        try export(source.backend())
-        let other = target.backend()
-        try other.write(item("1", text: "expired", expires: now - 1), policy: .addOnly)
-        let newer = try item("1", text: "another process's")
-        let isWritten = Protected(false)
-        let backend = target.backend(
-            SystemCalls(fault: { call in
-                // The lock for the write is the first.
-                if call == .flock, !isWritten.withLock({ $0 }) {
-                    isWritten.withLock { $0 = true }
-                    try? other.write(newer, policy: .replace)
-                }
-                return nil
-            })
-        )
-        let error = lockboxError {
-            let report = try restore(backend, policy)
-            #expect(report.kept == [newer.key])
-        }
-        #expect(error == (policy == .fail ? .duplicateItem(key: newer.key.key) : nil))
-        #expect(isWritten.withLock { $0 })
-        #expect(try other.item(for: newer.key, now: now)?.value == newer.value)
-    }
-
-    /// A backup is what a damaged item is mended with.
-    @Test func damagedItems() throws {
-        let backend = try prepare()
-        _ = try export(backend)
-        let damaged = try source.path("1", prefix: "a")
-        try overwrite(damaged, Array(readBytes(damaged).dropLast()))
-        #expect(try restore(backend).kept.map(\.key) == ["1"])
-        expectError(.duplicateItem) { try restore(backend, .fail) }
-        let report = try restore(backend, .replace)
-        #expect(report.imported == 1 && report.unchanged == 6)
-        #expect(try backend.item(for: item("1").key, now: now) == item("1"))
-    }
-
-    /// The names are whole still, and with them the dates that the item had here.
-    @Test func anItemWithADamagedValueBecomesTheBackups() throws {
-        let backend = try prepare()
-        _ = try export(backend)
-        let path = try source.path("1", prefix: "a")
-        try backend.write(item("1", text: "other"), policy: .replace)
-        let bytes = try readBytes(path)
-        try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1])
-        #expect(try restore(backend, .replace).imported == 1)
-        #expect(try restore(backend, .keep).unchanged == 7)
-        #expect(try restore(backend, .fail).unchanged == 7)
-    }
-
-    /// A mistyped prefix or folder must not cost the last backup.
-    @Test func nothingDoesNotReplaceABackup() throws {
-        let backend = try prepare()
-        _ = try export(backend)
-        let before = try readBytes(path)
-        expectError(.unsafePermissions) { try export(backend, prefix: "none") }
-        expectError(.unsafePermissions) { try export(TestStore().backend()) }
-        #expect(try readBytes(path) == before)
-        try FileManager.default.removeItem(atPath: path)
-        #expect(try export(backend, prefix: "none").exported == 0)
-    }
-
-    /// Also from a disk that may not be written to.
-    @Test func aReadOnlyStoreIsExported() throws {
-        _ = try prepare()
-        let backend = source.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
-        #expect(try export(backend).exported == 7)
-    }
-
-    @Test func onePrefixBesideADamagedOne() throws {
-        let backend = try prepare()
-        try overwrite(source.path("3", prefix: "b"), [])
-        #expect(try export(backend, prefix: "a").exported == 4)
-        expectError(.corrupt) { try export(backend) }
-    }
-
     @Test func lockedItems() throws {
         let backend = try prepare()
         try backend.setPasscode(.value("1234"), strength: .interactive)
@@ -259,6 +60,48 @@ import Lockbox
         #expect(try target.snapshot() == before)
         try receiver.unlock(.value("5678"))
         #expect(try restore(receiver).imported == 7)
+    }
+
+    /// Also from a disk that may not be written to.
+    @Test func aReadOnlyStoreIsExported() throws {
+        _ = try prepare()
+        let backend = source.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
+        #expect(try export(backend).exported == 7)
+    }
+
+    @Test func onePrefixBesideADamagedOne() throws {
+        let backend = try prepare()
+        try overwrite(source.path("3", prefix: "b"), [])
+        #expect(try export(backend, prefix: "a").exported == 4)
+        expectError(.corrupt) { try export(backend) }
+    }
+
+    @Test func anItemThatCannotBeReadStopsTheExport() throws {
+        let backend = try prepare()
+        try export(backend)
+        let before = try readBytes(path)
+        try overwrite(source.path("2", prefix: "a"), [])
+        expectError(.corrupt) { try export(backend) }
+        #expect(try readBytes(path) == before, "the earlier backup is still there")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path)).sorted() == [
+                "backup", "store",
+            ]
+        )
+    }
+
+    // MARK: The file
+
+    /// A mistyped prefix or folder must not cost the last backup.
+    @Test func nothingDoesNotReplaceABackup() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let before = try readBytes(path)
+        expectError(.unsafePermissions) { try export(backend, prefix: "none") }
+        expectError(.unsafePermissions) { try export(TestStore().backend()) }
+        #expect(try readBytes(path) == before)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(try export(backend, prefix: "none").exported == 0)
     }
 
     /// A backup takes the place of an earlier one, and of nothing else: not of the store's own files, and not of a device.
@@ -292,20 +135,6 @@ import Lockbox
         }
     }
 
-    @Test func anItemThatCannotBeReadStopsTheExport() throws {
-        let backend = try prepare()
-        try export(backend)
-        let before = try readBytes(path)
-        try overwrite(source.path("2", prefix: "a"), [])
-        expectError(.corrupt) { try export(backend) }
-        #expect(try readBytes(path) == before, "the earlier backup is still there")
-        #expect(
-            try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path)).sorted() == [
-                "backup", "store",
-            ]
-        )
-    }
-
     @Test("Promise 2: an export is synchronised before and after its rename")
     func orderOfSystemCalls() throws {
         let backend = try prepare()
@@ -316,83 +145,6 @@ import Lockbox
         })
         _ = try backend.exportBackup(to: path, .value("p"), nil, .interactive, calls) { _ in }
         #expect(trace.withLock { $0.suffix(4) } == [.write, .fsync, .rename, .fsync])
-    }
-
-    @Test func aWrongPassphraseOrADamagedFileChangesNothing() throws {
-        let backend = source.backend()
-        try backend.write(item("1"), policy: .addOnly)
-        try backend.write(item("2"), policy: .addOnly)
-        try export(backend)
-        let original = try readBytes(path)
-        let receiver = target.backend()
-        try receiver.write(item("own"), policy: .addOnly)
-        let before = try target.snapshot()
-        #expect(throws: LockboxError.wrongPasscode) {
-            try receiver.importBackup(from: path, passphrase: .value("x"))
-        }
-        expectError(.storageFailure) {
-            try receiver.importBackup(from: path + "-missing", passphrase: .value("x"))
-        }
-
-        // With the key in hand: Argon2id for each would take minutes. What the header says is tried below.
-        let reader = try BackupReader(path, SystemCalls())
-        let header = try reader.header()
-        let key = try reader.key(header, .value("passphrase"))
-        func expectRefusal(_ bytes: [UInt8], _ what: String) throws {
-            try overwrite(path, bytes)
-            let found = lockboxError { try BackupReader(path, SystemCalls()).read(key, header) { _ in } }
-            #expect(
-                [.corrupt, .authenticationFailed].contains(found?.code),
-                "\(what): \(String(describing: found))"
-            )
-        }
-        for index in header.count..<original.count {
-            var bytes = original
-            bytes[index] ^= 1 << (index % 8)
-            try expectRefusal(bytes, "byte \(index)")
-        }
-        for length in header.count..<original.count {
-            try expectRefusal(Array(original[..<length]), "length \(length)")
-        }
-        try expectRefusal(original + [0], "a byte more")
-        let box = 4 + Int(original[72]) + Int(original[73]) << 8
-        let (first, second) = (original[72..<72 + box], original[72 + box..<72 + 2 * box])
-        try expectRefusal(
-            Array(original[..<72] + second + first + original[(72 + 2 * box)...]),
-            "two items exchanged"
-        )
-        try expectRefusal(Array(original[..<72] + first + original[(72 + 2 * box)...]), "an item left out")
-
-        for index in 0..<header.count where index % 5 == 0 || index < 12 {
-            var bytes = original
-            bytes[index] ^= 0x80
-            try overwrite(path, bytes)
-            let found = lockboxError { try restore(receiver) }
-            #expect(
-                index < 4
-                    ? found == .notABackup(path: path)
-                    : [.corrupt, .unsupportedVersion, .wrongPasscode, .authenticationFailed].contains(
-                        found?.code
-                    ),
-                "byte \(index): \(String(describing: found))"
-            )
-        }
-        #expect(try target.snapshot() == before)
-        try overwrite(path, original)
-        #expect(try restore(receiver).imported == 2, "the control")
-    }
-
-    @Test func aLengthIsCheckedBeforeMemoryIsTakenForIt() throws {
-        let backend = try prepare()
-        try export(backend)
-        let header = BackupRecord.headerLength
-        let original = try readBytes(path)
-        try overwrite(path, original[..<header] + [0xFF, 0xFF, 0xFF, 0xFF] + original[(header + 4)...])
-        guard case .corrupt(_, "one of its lengths is impossible") = lockboxError({ try restore(backend) })
-        else {
-            Issue.record("it was read")
-            return
-        }
     }
 
     @Test("Promise 2: a killed export leaves the old file or the new one")
@@ -410,43 +162,5 @@ import Lockbox
         }
         #expect(status == 0)
         #expect(number > 12)
-    }
-
-    @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {
-        let other = source.backend()
-        for key in ["a", "b"] { try other.write(item(key, "a", .always, text: "theirs"), policy: .addOnly) }
-        try export(other)
-        let own = target.backend()
-        try own.setPasscode(.value("1234"), strength: .interactive)
-        for key in ["a", "b"] { try own.write(item(key, text: "mine"), policy: .addOnly) }
-        expectError(.interactionNotAllowed) {
-            try own.importBackup(from: path, passphrase: .value("passphrase"), existing: .replace) { _ in
-                #expect(throws: Never.self) { try own.lock() }
-            }
-        }
-        try own.unlock(.value("1234"))
-        let texts = try items(own).map { String(decoding: $0.value.data, as: UTF8.self) }
-        #expect(texts.sorted() == ["mine", "theirs"])
-    }
-
-    @Test("Promise 2: a killed import loses nothing, and can be run again")
-    func killedImport() throws {
-        try export(prepare())
-        var number = 0
-        var status: Int32 = -SIGKILL
-        while status == -SIGKILL {
-            number += 1
-            let target = try TestStore()
-            let own = try item("own", "c")
-            try target.backend().write(own, policy: .addOnly)
-            status = try TestProcess("die-in", target.directory, "\(number)", "import", path).wait()
-            let expected = Set(try migratable() + [own])
-            #expect(try items(target.backend()).isSubset(of: expected), "call \(number)")
-            let report = try restore(target.backend(), .fail)
-            #expect(report.imported + report.unchanged == 7, "call \(number)")
-            #expect(try items(target.backend()) == expected, "call \(number)")
-        }
-        #expect(status == 0)
-        #expect(number > 50)
     }
 }
