@@ -55,7 +55,9 @@ import Lockbox
     ])
     func numbersThatCannotBeKept(_ number: String) throws {
         let file = try file("{\"A\": \(number), \"B\": 2}", .json)
-        #expect(throws: SourceError.unsupported("a number has more digits than can be kept, in line 1")) {
+        #expect(
+            throws: SourceError.unsupported("a number has more digits than can be stored exactly, in line 1")
+        ) {
             try file.value(forName: "A")
         }
         #expect(try file.value(forName: "B") == .integer(2))

@@ -93,7 +93,7 @@ import Lockbox
         // As both are written once more in the same way, they are equal if nothing was lost.
         #expect(try file.removing(["k4"]) == expected.removing(["k4"]))
         #expect(try file.value(forName: "k2") == .integer(5))
-        #expect(throws: SourceError.unsupported("it refers to an object of a keyed archive")) {
+        #expect(throws: SourceError.unsupported("it contains a UID of a keyed archive")) {
             try file.value(forName: "k0")
         }
         #expect(throws: SourceError.self, "the whole, again") { try file.value(forName: "k4") }
