@@ -97,7 +97,7 @@ struct ImportedFile: ParsableArguments {
     }
 
     private func keys(_ source: MigrationSource, _ store: Store) throws -> [String] {
-        do { return try store.lockbox.keys(of: source) } catch LockboxError.corrupt(_, let reason) {
+        do { return try source.keys(for: store.lockbox) } catch LockboxError.corrupt(_, let reason) {
             throw Failure(.conflict, "\(file.onOneLine) was refused as a whole, and is as it was: \(reason).")
         }
     }

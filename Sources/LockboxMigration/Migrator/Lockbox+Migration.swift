@@ -31,11 +31,4 @@ extension Lockbox {
         let run = try MigrationRun(migration, self)
         return try dryRun ? run.dryRun() : run.perform(progress)
     }
-
-    /// Returns the keys of all items in a source, for example to migrate all of them.
-    ///
-    /// - Parameter source: The source. It is not changed.
-    /// - Returns: The keys; empty if the source does not exist.
-    /// - Throws: ``LockboxError`` if the source cannot be read.
-    public func keys(of source: MigrationSource) throws -> [String] { try source.open(self, now()).keys() }
 }

@@ -12,9 +12,4 @@ extension Lockbox {
     ) async throws -> MigrationReport {
         try await offPool { try migrate(migration, dryRun: dryRun, progress: progress) }
     }
-
-    /// Returns the keys of all items in a source, for example to migrate all of them.
-    public func keys(of source: MigrationSource) async throws -> [String] {
-        try await offPool { try keys(of: source) }
-    }
 }

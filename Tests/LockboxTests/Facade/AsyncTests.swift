@@ -153,6 +153,6 @@ import Lockbox
         try await run { try await backend.removePasscode() }
         let migration = Migration(nil, from: .items(["old": Data("v".utf8)]), .string("old"))
         #expect(try await run { try await lockbox.migrate(migration, progress: show) }["old"] == .migrated)
-        #expect(try await lockbox.keys(of: migration.source) == ["old"])
+        #expect(try await migration.source.keys(for: lockbox) == ["old"])
     }
 }

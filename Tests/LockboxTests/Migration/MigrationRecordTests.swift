@@ -71,7 +71,7 @@ import Lockbox
     @Test func withoutANameItIsNotRemembered() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
         let source = MigrationSource.environmentFile(at: path)
-        #expect(try lockbox.keys(of: source) == ["A", "B"])
+        #expect(try source.keys(for: lockbox) == ["A", "B"])
         let migration = Migration(nil, from: source, .string("A"), .string("B"), keepsOldItems: true)
         #expect(try lockbox.migrate(migration).isComplete)
         try lockbox.removeObject(forKey: "A")
@@ -82,8 +82,8 @@ import Lockbox
         #expect(try lockbox.unarchiveObject(String.self, forKey: "A") == "1")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "B") == "3")
         try write("t".utf8, "old")
-        #expect(try lockbox.keys(of: .store) == ["old"])
-        #expect(try lockbox.keys(of: .items(["b": Data(), "a": Data()])) == ["a", "b"])
+        #expect(try MigrationSource.store.keys(for: lockbox) == ["old"])
+        #expect(try MigrationSource.items(["b": Data(), "a": Data()]).keys(for: lockbox) == ["a", "b"])
     }
 
     @Test func aRecordOfALaterVersionIsNotTouched() throws {

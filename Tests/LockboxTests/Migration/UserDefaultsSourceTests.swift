@@ -90,7 +90,7 @@ import Lockbox
             #expect(report[keys[1]] == .migrated)
             #expect(defaults.string(forKey: keys[0]) == "none")
             #expect(defaults.string(forKey: keys[1]) == "none")
-            #expect(try !lockbox.keys(of: source).contains(keys[0]))
+            #expect(try !source.keys(for: lockbox).contains(keys[0]))
             #expect(try lockbox.unarchiveObject(String.self, forKey: keys[1]) == "s3cret")
             try lockbox.removeAllObjects()
         }

@@ -1,0 +1,15 @@
+public import LockboxCore
+
+extension MigrationSource {
+    /// Returns the keys of all items in a source, for example to migrate all of them.
+    ///
+    /// - Parameter lockbox: The lockbox that is to have the items. Nothing is changed.
+    /// - Returns: The keys; empty if the source does not exist.
+    /// - Throws: ``LockboxError`` if the source cannot be read.
+    public func keys(for lockbox: Lockbox) throws -> [String] { try open(lockbox, lockbox.now()).keys() }
+
+    /// Returns the keys of all items in a source, for example to migrate all of them.
+    public func keys(for lockbox: Lockbox) async throws -> [String] {
+        try await offPool { try keys(for: lockbox) }
+    }
+}
