@@ -3,7 +3,7 @@ import LockboxMigration
 
 extension Lockbox {
     /// Migrates items from an older version of the app, or from another library, into the ``default`` lockbox.
-    /// See ``migrate(_:dryRun:progress:)-method``.
+    /// Migrates with the ``default`` lockbox.
     @discardableResult
     public static func migrate(
         _ migration: Migration,

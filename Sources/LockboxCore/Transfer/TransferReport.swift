@@ -1,5 +1,5 @@
-/// The result of ``LockboxBackend/copyItems(to:prefix:existing:progress:)`` or
-/// ``LockboxBackend/moveItems(to:prefix:existing:progress:)``.
+/// The result of ``LockboxBackend``'s `copyItems` or
+/// `moveItems`.
 public struct TransferReport: StoreReport {
     /// The items that are now in the destination, written by this call or an earlier one.
     public internal(set) var transferred: [ItemKey] = []

@@ -7,7 +7,7 @@ public import LockboxPlatform
 // As in Lockbox 2, a result of false or nil does not say why. The setters refuse values that Lockbox 2 would
 // not have read back unchanged: elements that contain `-|-`, or that form one with their neighbors, and dates
 // that are not finite. The old value is then kept. As in Lockbox 1.4.7 and later, an empty collection removes
-// the item. The getters also read items that ``Lockbox/migrate(_:dryRun:progress:)`` has converted.
+// the item. The getters also read items that `migrate(_:)` has converted.
 extension Lockbox {
     /// Stores a string in Lockbox 2's format. `nil` removes the item. Returns whether it succeeded.
     ///

@@ -14,7 +14,7 @@ import LockboxCore
 /// for (key, refusal) in report.refused { print("\(key): \(refusal)") }
 /// ```
 ///
-/// Run it at the start of the app with ``Lockbox/migrate(_:dryRun:progress:)-method``.
+/// Run it at the start of the app with ``Lockbox``'s `migrate`.
 public struct Migration: Sendable {
     /// The name under which the store remembers, for each key prefix, which items are done. If `nil`, nothing
     /// is remembered.

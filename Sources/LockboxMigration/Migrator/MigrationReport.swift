@@ -1,6 +1,6 @@
 public import LockboxCore
 
-/// The result of ``Lockbox/migrate(_:dryRun:progress:)-method``.
+/// The result of ``Lockbox``'s `migrate`.
 public struct MigrationReport: StoreReport {
     /// The outcome for an item.
     public enum Outcome: Sendable, Hashable {

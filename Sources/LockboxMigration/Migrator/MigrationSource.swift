@@ -40,7 +40,7 @@ public struct MigrationSource: Sendable {
     /// - Parameters:
     ///   - items: The items' bytes, by key.
     ///   - remove: Removes old items. Called with the keys of the items that have been stored in the new
-    ///     format. Errors that it throws are rethrown by ``Lockbox/migrate(_:dryRun:progress:)-method``, and
+    ///     format. Errors that it throws are rethrown by ``Lockbox``'s `migrate`, and
     ///     the next run calls it again. If `nil`, the app removes them itself.
     public static func items(
         _ items: [String: Data],

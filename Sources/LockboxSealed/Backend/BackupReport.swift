@@ -1,6 +1,6 @@
 public import LockboxCore
 
-/// The result of ``SealedBackend/exportBackup(to:passphrase:prefix:strength:progress:)``.
+/// The result of ``SealedBackend``'s `exportBackup`.
 public struct ExportReport: StoreReport, Equatable, Codable {
     /// The number of items in the backup.
     public internal(set) var exported = 0
@@ -12,7 +12,7 @@ public struct ExportReport: StoreReport, Equatable, Codable {
     public var findings: [StoreFinding] { [] }
 }
 
-/// The result of ``SealedBackend/importBackup(from:passphrase:existing:progress:)``.
+/// The result of ``SealedBackend``'s `importBackup`.
 public struct ImportReport: StoreReport, Equatable, Codable {
     /// The number of items written.
     public internal(set) var imported = 0

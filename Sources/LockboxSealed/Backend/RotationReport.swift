@@ -1,6 +1,6 @@
 public import LockboxCore
 
-/// The result of ``SealedBackend/rotateKeys(progress:)``.
+/// The result of ``SealedBackend``'s `rotateKeys`.
 public struct RotationReport: StoreReport, Equatable {
     /// The number of items sealed with the new keys.
     public internal(set) var resealed = 0

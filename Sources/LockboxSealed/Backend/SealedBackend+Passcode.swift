@@ -49,7 +49,7 @@ extension SealedBackend {
     ///   - timeout: With the scope ``UnlockScope/user``, the time after which the kernel drops all keys except
     ///     those of the `afterFirstUnlock` classes, in whole seconds and at least one. If `nil`, they stay
     ///     until a lock or a restart of the machine. If the kernel refuses the keys, the timeout has no effect,
-    ///     and this backend stays unlocked until ``lock(includingAfterFirstUnlock:)``.
+    ///     and this backend stays unlocked until it is locked.
     /// - Returns: Whom the store is unlocked for.
     /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/invalidPasscode(reason:)`` if the source
     ///   returns no valid passcode; ``LockboxError/notEnoughMemory(bytes:)``.

@@ -89,7 +89,7 @@ public struct DeviceKeySource: Sendable {
 
 extension DeviceKeySource: CustomStringConvertible, CustomReflectable {
     /// A fixed text. Does not show the key.
-    public var description: String { "DeviceKey" }
+    public var description: String { "DeviceKeySource" }
 
     /// Keeps `dump(_:)` from showing the key.
     public var customMirror: Mirror { Mirror(self, children: []) }

@@ -131,7 +131,7 @@ private func canonicalize(_ bytes: inout [UInt8]) {
 
 extension PasscodeSource: CustomStringConvertible, CustomReflectable {
     /// A fixed text. Does not show the passcode.
-    public var description: String { "Passcode" }
+    public var description: String { "PasscodeSource" }
 
     /// Keeps `dump(_:)` from showing the passcode.
     public var customMirror: Mirror { Mirror(self, children: []) }

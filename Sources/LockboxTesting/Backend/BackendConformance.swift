@@ -27,7 +27,7 @@ public struct BackendConformance: Sendable, CustomStringConvertible {
     }
 
     /// Checks one backend against this requirement. A backend without the capability that a requirement is
-    /// about, such as ``LockableBackend``, passes.
+    /// about, such as `LockableBackend`, passes.
     ///
     /// - Parameters:
     ///   - limit: The time limit. A check that exceeds it fails, and its thread is abandoned.
