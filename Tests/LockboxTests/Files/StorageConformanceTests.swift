@@ -32,10 +32,10 @@ import Lockbox
     @Test func whatDeadlocksFailsWithAMessage() {
         #expect {
             try StorageConformance.checkAll(within: .seconds(1)) { [DefectiveStorage(.waitsForItself)] }
-        } throws: { "\($0)".contains("has not returned after 1.0 seconds") }
+        } throws: { "\($0)".contains("did not return within 1.0 seconds") }
         #expect {
             try BackendConformance.checkAll(within: .seconds(1)) { DefectiveBackend(.waitsForItself) }
-        } throws: { "\($0)".contains("has not returned after 1.0 seconds") }
+        } throws: { "\($0)".contains("did not return within 1.0 seconds") }
     }
 
     @Test(arguments: BackendConformance.all)
