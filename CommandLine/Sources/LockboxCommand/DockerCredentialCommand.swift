@@ -4,10 +4,10 @@ import Lockbox
 struct DockerCredentialCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "docker-credential",
-        abstract: "Keep Docker's passwords: a credential helper.",
+        abstract: "Store Docker's passwords: a credential helper.",
         discussion: """
-            Docker runs it under the name docker-credential-lockbox, and takes errors from standard output. The items are \
-            under the prefix docker. It never asks for a passcode.
+            Docker runs it under the name docker-credential-lockbox, and reads errors from standard output. \
+            The items have the prefix docker. It never asks for a passcode.
 
             Example: echo '{"credsStore": "lockbox"}' > ~/.docker/config.json
             """
@@ -20,21 +20,21 @@ struct DockerCredentialCommand: ParsableCommand {
 
     @OptionGroup var options: StoreOptions
 
-    /// As Docker spells it.
+    /// Spelled as Docker does.
     private struct Credentials: Codable {
         var ServerURL: String?
         var Username: String?
         var Secret: String?
     }
 
-    /// Whatever else is wrong with the arguments.
+    /// Whether Docker started the command, even if its other arguments are invalid.
     static var isRunning: Bool {
         let arguments = CommandLine.arguments
         return arguments.first?.split(separator: "/").last == Substring(helperName)
             || arguments.dropFirst().first == configuration.commandName
     }
 
-    /// Docker takes errors from standard output, and knows one status.
+    /// Docker reads errors from standard output, and knows only one exit status.
     static func leave(with failure: Failure) -> Never {
         try? Output.line(failure.message.onOneLine)
         endProcess(1)
@@ -46,7 +46,7 @@ struct DockerCredentialCommand: ParsableCommand {
         case "store": try keep(store)
         case "get": try get(store)
         case "erase": try store.lockbox.removeObject(forKey: server())
-        // The names are labels, which can be read while the store is locked.
+        // The server names are labels, which can be read while the store is locked.
         case "list": try print(store.lockbox.allAttributes().compactMapValues(\.label))
         case "version":
             try Output.line("\(Self.helperName) (lockbox) \(LockboxCommand.configuration.version)")
@@ -62,7 +62,7 @@ struct DockerCredentialCommand: ParsableCommand {
         guard let user = credentials.Username, !user.isEmpty else {
             throw Failure(.usage, "no credentials username")
         }
-        // Docker itself asks until it has one.
+        // Docker asks again until it has a password.
         guard let secret = credentials.Secret, !secret.isEmpty else {
             throw Failure(.usage, "no credentials secret")
         }
@@ -86,7 +86,7 @@ struct DockerCredentialCommand: ParsableCommand {
 
     private func server() throws -> String {
         guard let text = String(validating: try Input.all(), as: UTF8.self) else {
-            throw Failure(.usage, "the server URL is not text in UTF-8")
+            throw Failure(.usage, "the server URL is not UTF-8")
         }
         return try Self.server(text)
     }

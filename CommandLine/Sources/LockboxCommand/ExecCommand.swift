@@ -6,11 +6,12 @@ struct ExecCommand: ParsableCommand {
         commandName: "exec",
         abstract: "Run a command with items as environment variables.",
         discussion: """
-            A variable's name is the item's key in capitals, with _ for everything but letters and digits: web-shop/token \
-            becomes WEB_SHOP_TOKEN. Names such as PATH and LD_PRELOAD, which decide what programs run, are refused unless \
-            --allow-variable names them. The command takes the place of lockbox, so signals and the exit status are its own. \
-            It is looked for in the PATH that lockbox was started with. Status 127 if there is no such command, 126 if it \
-            cannot be run.
+            A variable's name is the item's key in upper case, with _ for everything except letters and \
+            digits: web-shop/token becomes WEB_SHOP_TOKEN. Names such as PATH and LD_PRELOAD, which control \
+            what programs run, are refused unless they are given with --allow-variable. The command replaces \
+            lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
+            was started with. The exit status is 127 if there is no such command, and 126 if it cannot be \
+            run.
 
             Example: lockbox exec --only token -- ./deploy
             """
@@ -18,14 +19,14 @@ struct ExecCommand: ParsableCommand {
 
     @Option(
         parsing: .upToNextOption,
-        help: "Only these items. (default: every item of the prefix)",
+        help: "Only these items. (default: all items with the prefix)",
         completion: .custom(Keys.keys)
     )
     var only: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Hand on this variable, although it decides what programs run. Can be repeated.",
+            "Pass this variable although it controls what programs run. Can be repeated.",
             valueName: "name"
         )
     )
@@ -48,7 +49,7 @@ struct ExecCommand: ParsableCommand {
             try variables.map { name, key in (name, key, try value(key, store, now)) }
         }
         let search = ProgramSearch()
-        // Neither is the command's business.
+        // The command must not inherit these.
         unsetenv("LOCKBOX_PASSCODE")
         if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
         for (name, key, value) in values { try Self.set(name, key, value) }
@@ -59,7 +60,7 @@ struct ExecCommand: ParsableCommand {
         if value.contains(0) {
             throw Failure(
                 .conflict,
-                "The value for the key \(String(reflecting: key)) has a NUL, which no variable can hold."
+                "The value for the key \(String(reflecting: key)) contains a NUL, which a variable cannot hold."
             )
         }
         let text = value.map { CChar(bitPattern: $0) } + [0]
@@ -68,7 +69,8 @@ struct ExecCommand: ParsableCommand {
         }
     }
 
-    /// Every key of the prefix. A variable that is missing without a word would be found out too late.
+    /// All keys with the prefix. An item that cannot be read is an error, because a missing variable would be
+    /// noticed too late.
     private func keys(_ store: Store, _ now: Date) throws -> [String] {
         let all = try store.backend.attributes(prefix: store.prefix, now: nil)
         if let expired = all.first(where: { $0.value.isExpired(at: now) }) {
@@ -87,7 +89,7 @@ struct ExecCommand: ParsableCommand {
     private static func expired(_ key: String) -> Failure {
         Failure(
             .noSuchItem,
-            "The item for the key \(String(reflecting: key)) has expired. Store it anew, or remove it."
+            "The item for the key \(String(reflecting: key)) has expired. Store it again, or remove it."
         )
     }
 

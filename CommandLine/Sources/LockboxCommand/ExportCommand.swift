@@ -4,25 +4,25 @@ import Lockbox
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a backup: one file, sealed with a passphrase.",
+        abstract: "Write a backup file, encrypted with a passphrase.",
         discussion: """
-            It opens without anything else of this store. Items of the ThisDeviceOnly classes are left out, and named. \
-            Without --prefix, the items of every prefix are in it.
+            The backup can be imported into any store. Items of the ThisDeviceOnly classes are left out, and \
+            listed. Without --prefix, items of all prefixes are included.
 
             Example: lockbox export /media/usb/lockbox-backup
             """
     )
 
     @Argument(
-        help: "The file to write. An earlier backup there is replaced, anything else is not.",
+        help: "The file to write. Replaces an earlier backup, but no other file.",
         completion: .file()
     )
     var file: String
 
-    @Option(help: "Read the passphrase from this file, instead of asking.", completion: .file())
+    @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
     var passphraseFile: String?
 
-    @Option(help: "What each guess at the passphrase costs.")
+    @Option(help: "The cost of each guess at the passphrase.")
     var strength = Strength.moderate
 
     @OptionGroup var options: StoreOptions
@@ -44,7 +44,9 @@ struct ExportCommand: ParsableCommand {
             strength: strength.strength
         ) { progress.show($0) }
         progress.end()
-        for key in report.leftOut { try store.report("left out, as it stays on this device: \(key.text)") }
+        for key in report.leftOut {
+            try store.report("left out because it stays on this device: \(key.text)")
+        }
         try store.report("items in the backup: \(report.exported)")
     }
 }

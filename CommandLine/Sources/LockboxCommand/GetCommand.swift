@@ -6,7 +6,8 @@ struct GetCommand: ParsableCommand {
         commandName: "get",
         abstract: "Print a value, and nothing else.",
         discussion: """
-            Text is printed as text, data as bytes, everything else as JSON. On a terminal a newline follows.
+            Text is printed as text, data as bytes, everything else as JSON. On a terminal, a newline is \
+            added.
 
             Example: curl -H "Authorization: Bearer $(lockbox get token)" https://example.com
             """
@@ -15,7 +16,7 @@ struct GetCommand: ParsableCommand {
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
 
-    @Flag(help: "Print JSON: text as a JSON string, data as one in base64.")
+    @Flag(help: "Print JSON: text as a JSON string, data as a base64 string.")
     var json = false
 
     @OptionGroup var options: StoreOptions

@@ -4,15 +4,15 @@ import Lockbox
 struct GitCredentialCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "git-credential",
-        abstract: "Keep git's passwords: a credential helper.",
+        abstract: "Store git's passwords: a credential helper.",
         discussion: """
-            Speaks git's protocol on standard input and output; the items are under the prefix git.
+            Uses git's protocol on standard input and output. The items have the prefix git.
 
             Example: git config --global credential.helper '!lockbox git-credential'
             """
     )
 
-    @Argument(help: "get, store or erase. Anything else does nothing, as git asks of helpers.")
+    @Argument(help: "get, store or erase. Other operations are ignored, as git requires.")
     var operation: String
 
     @OptionGroup var options: StoreOptions
@@ -20,7 +20,7 @@ struct GitCredentialCommand: ParsableCommand {
     func validate() throws {
         if options.passcodeFd == STDIN_FILENO {
             throw ValidationError(
-                "Standard input has git's request, so --passcode-fd must be another descriptor."
+                "Standard input carries git's request; use another descriptor for --passcode-fd."
             )
         }
     }
@@ -43,7 +43,7 @@ struct GitCredentialCommand: ParsableCommand {
         !["0", "false", "no", "off"].contains(Environment["GIT_TERMINAL_PROMPT"]?.lowercased())
     }
 
-    /// Prints the newest that matches, if any does.
+    /// Prints the newest matching credential, if there is one.
     private static func get(_ context: GitContext, _ store: Store) throws {
         for key in try matching(context, store, at: Date()) {
             let value = try store.unlocking { try store.backend.value(for: key, now: Date()) }
@@ -75,17 +75,19 @@ struct GitCredentialCommand: ParsableCommand {
         )
         try store.unlocking {
             let old = try store.backend.value(for: item.key, now: now)
-            // git says so each time it has used it.
+            // git sends this every time it has used the credential.
             if old == item.value { return }
-            // It may be right where there is none yet, but no slip of the hand costs the one that is there.
+            // An empty password can be right for a new credential, but a typing error must not replace an
+            // existing one.
             if password.isEmpty, let old, self.password(old) != password {
-                return store.say("An empty password does not replace the one that is stored.")
+                return store.say("An empty password does not replace the stored one.")
             }
             try store.backend.write(item, policy: .replace)
         }
     }
 
-    /// Removes what matches; with a password, only what has that one: a newer one may have been stored since.
+    /// Removes the matching credentials. If there is a password, removes only those that have it, because a
+    /// newer one may have been stored since.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
         for key in try matching(context, store, at: nil) {
             guard let password = request["password"] else {
@@ -119,7 +121,7 @@ struct GitCredentialCommand: ParsableCommand {
             ?? false
     }
 
-    /// The last second of the year 9999, after which dates are no use to anybody.
+    /// The last second of the year 9999, as a limit for expiry dates.
     private static let endOfTime: Int64 = 253_402_300_799
 
     private static func integer(_ value: Data) -> Int64? { Int64(String(decoding: value, as: UTF8.self)) }

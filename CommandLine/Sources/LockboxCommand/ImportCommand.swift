@@ -4,15 +4,16 @@ import Lockbox
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Read a backup into this store.",
+        abstract: "Import a backup into this store.",
         discussion: """
-            Nothing is written before the whole file has been found to be genuine. Can be run again after an interruption.
+            Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
+            run again.
 
             Example: lockbox import /media/usb/lockbox-backup
             """
     )
 
-    /// What is to be done with items that are there, and are others.
+    /// What to do with a different item that already exists.
     enum Existing: String, CaseIterable, ExpressibleByArgument {
         case keep, replace, fail
 
@@ -35,17 +36,17 @@ struct ImportCommand: ParsableCommand {
     @Argument(help: "The file to read.", completion: .file())
     var file: String
 
-    @Option(help: "What to do with an item that is there already, and is not the same.")
+    @Option(help: "What to do with a different item that already exists.")
     var existing = Existing.keep
 
-    @Option(help: "Read the passphrase from this file, instead of asking.", completion: .file())
+    @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
     var passphraseFile: String?
 
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
         if options.prefix != nil {
-            throw ValidationError("Items are imported under the prefixes that they had.")
+            throw ValidationError("Items are imported with their original prefixes; leave out --prefix.")
         }
     }
 
@@ -67,7 +68,7 @@ struct ImportCommand: ParsableCommand {
             progress.show($0)
         }
         progress.end()
-        for key in report.kept { try store.report("kept against the backup: \(key.text)") }
+        for key in report.kept { try store.report("kept, and differs from the backup: \(key.text)") }
         try store.report("items imported: \(report.imported), unchanged: \(report.unchanged)")
     }
 }

@@ -6,9 +6,9 @@ struct ImportEnvCommand: ParsableCommand {
         commandName: "import-env",
         abstract: "Store the variables of an .env file.",
         discussion: """
-            Each becomes a text under its name, also an empty one. An item that is there already with another value stays, and \
-            is named. A variable such as PATH or LD_PRELOAD, which decides what programs run, is refused unless \
-            --allow-variable names it.
+            Each variable is stored as text under its name, even if it is empty. An existing item with \
+            another value is kept, and listed. Variables such as PATH or LD_PRELOAD, which control what \
+            programs run, are refused unless they are given with --allow-variable.
 
             Example: lockbox import-env .env --remove
             """
@@ -18,7 +18,7 @@ struct ImportEnvCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Import this variable, although it decides what programs run. Can be repeated.",
+            "Import this variable although it controls what programs run. Can be repeated.",
             valueName: "name"
         )
     )
@@ -42,8 +42,8 @@ struct ImportNetrcCommand: ParsableCommand {
         commandName: "import-netrc",
         abstract: "Store the logins of a netrc file.",
         discussion: """
-            Each becomes JSON with machine, login, password and account, under a key such as alice@example.com. An item that \
-            is there already with another value stays, and is named.
+            Each login is stored as JSON with machine, login, password and account, under a key such as \
+            alice@example.com. An existing item with another value is kept, and listed.
 
             Example: lockbox import-netrc ~/.netrc --prefix netrc
             """
@@ -58,18 +58,18 @@ struct ImportNetrcCommand: ParsableCommand {
     }
 }
 
-/// What the two have in common.
+/// The options and steps that both commands share.
 struct ImportedFile: ParsableArguments {
     @Argument(help: "The file to read.", completion: .file())
     var file: String
 
-    @Flag(help: "Remove from the file what is safely stored. The rest of it stays as it is.")
+    @Flag(help: "Remove the stored items from the file. The rest of the file is kept.")
     var remove = false
 
     @Option(name: .customLong("class"), help: "When the values can be read.")
     var itemClass = ItemClass.whenUnlocked
 
-    @Flag(help: "Say what would be done, and do nothing.")
+    @Flag(help: "Print what would be done, without doing it.")
     var dryRun = false
 
     func run(
@@ -98,7 +98,7 @@ struct ImportedFile: ParsableArguments {
 
     private func keys(_ source: MigrationSource, _ store: Store) throws -> [String] {
         do { return try source.keys(for: store.lockbox) } catch LockboxError.corrupt(_, let reason) {
-            throw Failure(.conflict, "\(file.onOneLine) was refused as a whole, and is as it was: \(reason).")
+            throw Failure(.conflict, "\(file.onOneLine) was refused and is unchanged: \(reason).")
         }
     }
 }

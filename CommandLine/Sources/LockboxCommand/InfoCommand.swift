@@ -4,7 +4,7 @@ import Lockbox
 struct InfoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Print what is known of an item besides its value.",
+        abstract: "Print an item's attributes.",
         discussion: """
             Needs no passcode.
 

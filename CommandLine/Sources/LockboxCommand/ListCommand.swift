@@ -4,9 +4,9 @@ import Lockbox
 struct ListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Print the keys, one on each line.",
+        abstract: "Print the keys, one per line.",
         discussion: """
-            Control characters in a key are shown as escapes; --json has it as it is. Needs no passcode.
+            Control characters in a key are escaped; --json prints the exact key. Needs no passcode.
 
             Example: lockbox list --long
             """
@@ -15,7 +15,7 @@ struct ListCommand: ParsableCommand {
     @Flag(help: "Print class, dates, expiry, size and label too.")
     var long = false
 
-    @Flag(help: "Print a JSON array with everything that is known of each item but its value.")
+    @Flag(help: "Print a JSON array with the attributes of each item.")
     var json = false
 
     @OptionGroup var options: StoreOptions

@@ -4,15 +4,16 @@ import Lockbox
 struct LockCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lock",
-        abstract: "Take back what `lockbox unlock` has opened.",
+        abstract: "Lock the store for every program of this user.",
         discussion: """
-            Items of the afterFirstUnlock classes stay readable until the machine restarts, but for --all.
+            Items of the afterFirstUnlock classes stay readable until the machine restarts, unless --all is \
+            given.
 
             Example: lockbox lock
             """
     )
 
-    @Flag(help: "The afterFirstUnlock classes, too.")
+    @Flag(help: "Lock the afterFirstUnlock classes too.")
     var all = false
 
     @OptionGroup var options: StoreOptions

@@ -1,15 +1,15 @@
 import ArgumentParser
 
-/// The `lockbox` command. Under the name of a helper that another program looks for, it is that helper.
+/// The `lockbox` command. If it is started under the name of a credential helper, it acts as that helper.
 @main struct LockboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lockbox",
-        abstract: "Keeps secrets in encrypted files.",
+        abstract: "Stores secrets in encrypted files.",
         discussion: """
-            A value comes from standard input, or is asked for without echo; it is never an argument.
+            A value is read from standard input, or typed without echo. It is never an argument.
 
-            Exit status: 0 done; 1 no such item; 2 locked, or a passcode is needed or wrong; 3 damaged or tampered; \
-            4 exists already, or is not what was asked for; 64 usage; 74 input or output.
+            Exit status: 0 success; 1 no such item; 2 locked, or a passcode is needed or wrong; 3 damaged or tampered \
+            with; 4 already exists, or refused; 64 usage; 74 input or output.
             """,
         version: "0.1.0",
         groupedSubcommands: [
@@ -50,7 +50,7 @@ import ArgumentParser
         }
     }
 
-    /// A helper's name stands for its command.
+    /// Replaces the name of a credential helper with the corresponding subcommand.
     private static func arguments() throws -> [String] {
         var arguments = try RawArguments.checked()
         let name = arguments.isEmpty ? "" : arguments.removeFirst().split(separator: "/").last ?? ""
@@ -65,7 +65,7 @@ import ArgumentParser
         if let code = error as? ExitCode { endProcess(code.rawValue) }
         let arguments = (try? arguments()) ?? []
         if exitCode(for: error) == .success { answer(fullMessage(for: error)) }
-        // A shell that completes has no use for a message.
+        // During shell completion, a message would be useless.
         if arguments.first == "---completion" { endProcess(ExitStatus.usage.rawValue) }
         let isUsage = exitCode(for: error) == .validationFailure && !(error is Failure)
         let failure = isUsage ? Failure(.usage, usage(error, arguments)) : Failure(error)
@@ -79,7 +79,7 @@ import ArgumentParser
         endProcess(failure.status.rawValue)
     }
 
-    /// Help, a version, a completion script.
+    /// Whether this is a request for help, the version or a completion script.
     private static func answer(_ text: String) -> Never {
         do { try Output.line(text) } catch { leave(with: Failure(error)) }
         endProcess(ExitStatus.done.rawValue)

@@ -4,10 +4,11 @@ import Lockbox
 struct MigrateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Bring along what older programs have stored, once.",
+        abstract: "Migrate items that older programs have stored.",
         discussion: """
-            The manifest is a JSON file that names the source and the items; see the documentation of the command. What \
-            cannot be read exactly stays as it is and is named, with status 4. Can be run again after an interruption.
+            The manifest is a JSON file that names the source and the items; see the documentation of the \
+            command. Items that cannot be converted exactly are kept unchanged and listed, with exit status \
+            4. If it is interrupted, it can be run again.
 
             Example: lockbox migrate settings-to-lockbox.json --dry-run
             """
@@ -16,7 +17,7 @@ struct MigrateCommand: ParsableCommand {
     @Argument(help: "The manifest.", completion: .file(extensions: ["json"]))
     var manifest: String
 
-    @Flag(help: "Say what would be done, and do nothing.")
+    @Flag(help: "Print what would be done, without doing it.")
     var dryRun = false
 
     @OptionGroup var options: StoreOptions
@@ -28,9 +29,9 @@ struct MigrateCommand: ParsableCommand {
 }
 
 extension Store {
-    /// Says what became of each item. What was refused makes it end with status 4.
+    /// Prints the outcome for each item. Exits with status 4 if an item was refused.
     ///
-    /// - Parameter refused: What is not in the migration, and why.
+    /// - Parameter refused: Items that are not part of the migration, with the reason.
     func migrate(
         _ migration: Migration,
         dryRun: Bool,
@@ -47,7 +48,7 @@ extension Store {
         if count > 0 {
             throw Failure(
                 .conflict,
-                "\(count) of \(result.outcomes.count + refused.count) items were refused, and are as they were."
+                "\(count) of \(result.outcomes.count + refused.count) items were refused and are unchanged."
             )
         }
     }

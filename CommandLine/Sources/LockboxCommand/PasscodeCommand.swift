@@ -4,9 +4,9 @@ import Lockbox
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "passcode",
-        abstract: "Give the store a passcode, change it, or take it away.",
+        abstract: "Set, change or remove the store's passcode.",
         discussion: """
-            Only the keybag is rewritten. Copies of the old one still open as they did.
+            Only the keybag is rewritten. Copies of the old keybag still open as before.
 
             Example: lockbox passcode set
             """,
@@ -14,10 +14,10 @@ struct PasscodeCommand: ParsableCommand {
     )
 
     struct NewPasscode: ParsableArguments {
-        @Option(help: "Read the new passcode from this file, instead of asking.", completion: .file())
+        @Option(help: "Read the new passcode from this file instead of asking.", completion: .file())
         var newPasscodeFile: String?
 
-        @Option(help: "What each unlock, and each guess, costs.")
+        @Option(help: "The cost of each unlock and each guess.")
         var strength = Strength.moderate
 
         func passcode() throws -> PasscodeSource {
@@ -27,7 +27,7 @@ struct PasscodeCommand: ParsableCommand {
 
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give a passcode to a store that has none.",
+            abstract: "Set the passcode of a store that has none.",
             discussion: "Example: lockbox passcode set"
         )
 
@@ -36,20 +36,20 @@ struct PasscodeCommand: ParsableCommand {
 
         func run() throws {
             let store = try options.store()
-            // Known before anything is typed.
+            // Checked before the user is asked for a passcode.
             guard try store.backend.lockState == .noPasscode else { throw LockboxError.passcodeAlreadySet }
             try store.backend.setPasscode(new.passcode(), strength: new.strength.strength)
             try store.report(
-                "The store has a passcode now. `lockbox unlock` opens it for all programs of this user."
+                "The passcode is set. `lockbox unlock` unlocks the store for all programs of this user."
             )
         }
     }
 
     struct Change: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Replace the passcode.",
+            abstract: "Change the passcode.",
             discussion: """
-                The old one is needed if the store is locked.
+                If the store is locked, the old passcode is needed.
 
                 Example: lockbox passcode change --passcode-file old --new-passcode-file new
                 """
@@ -71,15 +71,16 @@ struct PasscodeCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take the passcode away: the store is open from then on.",
+            abstract: "Remove the passcode: the store is always open from then on.",
             discussion: """
-                Items of the class whenPasscodeSetThisDeviceOnly are destroyed. If there are any, it asks first at a terminal.
+                Items of the class whenPasscodeSetThisDeviceOnly are destroyed. If there are any, it asks \
+                for confirmation first at a terminal.
 
                 Example: lockbox passcode remove
                 """
         )
 
-        @Flag(name: .shortAndLong, help: "Do not ask.")
+        @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
         var yes = false
 
         @OptionGroup var options: StoreOptions
@@ -98,7 +99,7 @@ struct PasscodeCommand: ParsableCommand {
             try store.unlocking { try store.backend.removePasscode() }
         }
 
-        /// How many items go with the passcode.
+        /// The number of items that would be destroyed with the passcode.
         private static func bound(_ backend: EncryptedFileBackend) throws -> Int {
             try backend.prefixes().reduce(0) { count, prefix in
                 let items = try backend.attributes(prefix: prefix, now: nil).values

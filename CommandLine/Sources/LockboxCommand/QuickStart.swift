@@ -1,7 +1,7 @@
-/// `lockbox get KEY` and `lockbox git-credential get` in their plain forms, without the parser: it looks at every command
-/// and every option there is, and that takes several times as long as what they do.
+/// Runs the simple forms of `lockbox get KEY` and `lockbox git-credential get` without the argument parser. The
+/// parser inspects every command and option, which takes several times as long as the commands themselves.
 enum QuickStart {
-    /// False if there is anything that is not plain, even if it is wrong: that is for the parser, then.
+    /// Returns false for any other arguments, valid or not. The parser handles those.
     static func run(_ arguments: [String]) throws -> Bool {
         guard let command = arguments.first, command == "get" || command == "git-credential" else {
             return false

@@ -6,7 +6,8 @@ struct RemoveCommand: ParsableCommand {
         commandName: "remove",
         abstract: "Remove items.",
         discussion: """
-            Also items that are locked, expired or damaged. Those that are there are removed even if others are not.
+            Also removes items that are locked, expired or damaged. If some keys do not exist, the other \
+            items are removed all the same.
 
             Example: lockbox remove token old-token
             """

@@ -4,10 +4,10 @@ import Lockbox
 struct RotateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Give the store new keys, and seal every item anew.",
+        abstract: "Create new keys, and reseal every item with them.",
         discussion: """
-            After a passcode or a device key may have become known. Other programs can go on reading and writing; after an \
-            interruption, run it again.
+            Use it when a passcode or a device key may have leaked. Other programs can keep reading and \
+            writing. If it is interrupted, run it again.
 
             Example: lockbox rotate
             """
@@ -22,7 +22,7 @@ struct RotateCommand: ParsableCommand {
         defer { progress.end() }
         let report = try store.unlocking { try store.backend.rotateKeys { progress.show($0) } }
         progress.end()
-        try store.report("items under new keys: \(report.resealed)")
+        try store.report("items resealed: \(report.resealed)")
         guard report.isComplete else {
             for (record, error) in report.unreadable.sorted(by: { $0.key < $1.key }) {
                 Output.note("lockbox: \(record.onOneLine): \(error.description.onOneLine)")

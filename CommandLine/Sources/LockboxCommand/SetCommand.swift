@@ -4,11 +4,11 @@ import Lockbox
 struct SetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Store a value, in place of what the key held before.",
+        abstract: "Store a value, replacing the key's previous one.",
         discussion: """
-            The value is what standard input holds, or is asked for at a terminal. It is text, without the newline at the \
-            end if that is its only one; with --data it is kept byte for byte. An empty one is refused, as it may come from a \
-            command that failed.
+            The value is read from standard input, or typed at a terminal. It is text; a newline at the end \
+            is removed if it is the only one. With --data, the value is stored byte for byte. An empty value \
+            is refused, because it may come from a command that failed.
 
             Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
             """
@@ -30,7 +30,8 @@ struct SetCommand: ParsableCommand {
     var itemClass = ItemClass.whenUnlocked
 
     @Option(
-        help: "When it goes: a span such as 8h or 7d, or a date such as 2030-12-24 or 2030-12-24T12:00:00Z."
+        help:
+            "When the item expires: a time span such as 8h or 7d, or a date such as 2030-12-24 or 2030-12-24T12:00:00Z."
     )
     var expires: String?
 
@@ -40,29 +41,29 @@ struct SetCommand: ParsableCommand {
     @Option(help: "A longer text for people. Not for secrets.")
     var comment: String?
 
-    @Flag(help: "Store an empty value, too.")
+    @Flag(help: "Allow an empty value.")
     var allowEmpty = false
 
-    @Flag(help: "Fail if there is such an item already.")
+    @Flag(help: "Fail if the item already exists.")
     var add = false
 
-    @Flag(help: "Fail if there is no such item yet.")
+    @Flag(help: "Fail if the item does not exist.")
     var update = false
 
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
-        // Anything said of its value would show it once more.
+        // The message must not repeat the argument, which may be a secret.
         if !rest.isEmpty {
             throw ValidationError(
-                "A value is never an argument, where others can see it: give it on standard input. If that is none, an option before it is misspelt."
+                "A value is never an argument, where others could see it: pass it on standard input. If it was not meant as a value, an option before it is misspelled."
             )
         }
         if json && data { throw ValidationError("Give --json or --data, not both.") }
         if add && update { throw ValidationError("Give --add or --update, not both.") }
         if options.passcodeFd == STDIN_FILENO {
             throw ValidationError(
-                "Standard input has the value, so --passcode-fd must be another descriptor."
+                "Standard input carries the value; use another descriptor for --passcode-fd."
             )
         }
     }
@@ -89,7 +90,7 @@ struct SetCommand: ParsableCommand {
         if let date = Lifetime.end(text, now: now), date > now { return date }
         throw Failure(
             .usage,
-            "--expires takes a span such as 8h or 7d, or a date to come such as 2030-12-24."
+            "--expires takes a time span such as 8h or 7d, or a future date such as 2030-12-24."
         )
     }
 
@@ -101,7 +102,7 @@ struct SetCommand: ParsableCommand {
             return try ArchivedValue(data: input, format: .data)
         }
         guard let text = String(validating: input, as: UTF8.self)?.withoutOnlyNewline else {
-            throw Failure(.usage, "Standard input is not text in UTF-8. Give --data to store bytes.")
+            throw Failure(.usage, "Standard input is not UTF-8 text. Use --data to store bytes.")
         }
         try checkIsMeant(isEmpty: text.isEmpty)
         return try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
@@ -111,34 +112,35 @@ struct SetCommand: ParsableCommand {
         guard Terminal.isThere(STDIN_FILENO) else { return try Input.all() }
         let typed = try Terminal.secret(
             "Value: ",
-            otherwise: "There is no terminal to ask for the value at."
+            otherwise: "There is no terminal to read the value from."
         )
         return Data(typed.utf8)
     }
 
-    /// The command before a pipe writes nothing if it fails: that must not cost the value that is there.
+    /// If the command before a pipe fails, it writes nothing. That must not replace an existing value.
     private func checkIsMeant(isEmpty: Bool) throws {
         if isEmpty, !allowEmpty {
             throw Failure(
                 .usage,
-                "The value is empty. Nothing was changed. Give --allow-empty if it is to be so."
+                "The value is empty. Nothing was changed. Use --allow-empty to store it."
             )
         }
     }
 
     private static func checked(json: Data) throws -> Data {
         if json.isEmpty {
-            throw Failure(.usage, "The value is empty, which is no JSON. Nothing was changed.")
+            throw Failure(.usage, "The value is empty, which is not valid JSON. Nothing was changed.")
         }
         guard JSONValue.isStrict(json) else {
-            throw Failure(.usage, "The value is not JSON in UTF-8. Leave out --json to store text.")
+            throw Failure(.usage, "The value is not valid JSON in UTF-8. Leave out --json to store text.")
         }
         return json
     }
 }
 
 extension String {
-    /// Without the newline that `echo` adds to a single line. A text of several lines, such as a PEM file, keeps its own.
+    /// Removes the newline that `echo` adds to a single line. Text with several lines, such as a PEM file, is
+    /// unchanged.
     fileprivate var withoutOnlyNewline: String {
         let bytes = utf8
         guard bytes.last == UInt8(ascii: "\n"),

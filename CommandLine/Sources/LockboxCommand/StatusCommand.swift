@@ -4,7 +4,7 @@ import Lockbox
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Tell where the store is, whether it is locked, and what it holds.",
+        abstract: "Print the store's location, lock state and prefixes.",
         discussion: """
             Needs no passcode.
 
@@ -17,7 +17,7 @@ struct StatusCommand: ParsableCommand {
 
     @OptionGroup var options: StoreOptions
 
-    /// Documented; fields are only ever added.
+    /// The `--json` output. Documented: fields may be added, but never removed.
     private struct Status: Encodable {
         let directory: String
         let state: String
@@ -52,7 +52,7 @@ struct StatusCommand: ParsableCommand {
         switch state {
         case .noPasscode: "no passcode: open"
         case .unlocked: scope == .user ? "unlocked, for every program of this user" : "unlocked"
-        case .locked: "locked, but for items of the afterFirstUnlock classes"
+        case .locked: "locked, except for the afterFirstUnlock classes"
         case .beforeFirstUnlock: "locked"
         }
     }

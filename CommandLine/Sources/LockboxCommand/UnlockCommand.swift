@@ -4,16 +4,17 @@ import Lockbox
 struct UnlockCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unlock",
-        abstract: "Open the store for every program of this user.",
+        abstract: "Unlock the store for every program of this user.",
         discussion: """
-            The keys are with the Linux kernel until `lockbox lock`, the timeout or a restart. Where the kernel refuses, as \
-            in many containers, it says so with status 2: give --passcode-file to each command there.
+            The Linux kernel keeps the keys until `lockbox lock`, the timeout or a restart. If the kernel \
+            refuses, as in many containers, the exit status is 2: use --passcode-file with each command \
+            instead.
 
             Example: lockbox unlock --timeout 8h
             """
     )
 
-    @Option(help: "Lock again after a span such as 30m or 8h.")
+    @Option(help: "Lock again after a time span such as 30m or 8h.")
     var timeout: String?
 
     @OptionGroup var options: StoreOptions
@@ -21,7 +22,7 @@ struct UnlockCommand: ParsableCommand {
     func run() throws {
         let timeout = try timeout.map { text in
             guard let seconds = Lifetime.seconds(text) else {
-                throw Failure(.usage, "--timeout takes a span such as 30m or 8h.")
+                throw Failure(.usage, "--timeout takes a time span such as 30m or 8h.")
             }
             return Duration.seconds(seconds)
         }
@@ -33,8 +34,8 @@ struct UnlockCommand: ParsableCommand {
         guard scope == .user else {
             throw Failure(
                 .locked,
-                "The passcode is right, but the kernel keeps no keys here, so that no other program finds the store open. "
-                    + "Give --passcode-file, or set LOCKBOX_PASSCODE_FILE, for each command."
+                "The passcode is correct, but the kernel cannot keep the keys here, so other programs stay locked out. "
+                    + "Use --passcode-file, or set LOCKBOX_PASSCODE_FILE, for each command."
             )
         }
     }

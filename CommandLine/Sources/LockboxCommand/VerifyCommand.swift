@@ -4,10 +4,10 @@ import Lockbox
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Look at everything in the store, and change nothing.",
+        abstract: "Check everything in the store, and change nothing.",
         discussion: """
-            Status 3 if anything is damaged, foreign or not safe. Of items that are locked only the names are looked at, \
-            unless a passcode is given.
+            The exit status is 3 if anything is damaged, foreign or unsafe. For locked items, only the \
+            attributes are checked unless a passcode is given.
 
             Example: lockbox verify
             """
@@ -18,7 +18,7 @@ struct VerifyCommand: ParsableCommand {
 
     @OptionGroup var options: StoreOptions
 
-    /// Documented; fields are only ever added.
+    /// The `--json` output. Documented: fields may be added, but never removed.
     private struct Report: Encodable {
         struct Finding: Encodable {
             let kind: String
@@ -41,7 +41,7 @@ struct VerifyCommand: ParsableCommand {
         if json { try printJSON(report) } else { try print(report, store) }
         let faults = report.findings.count { $0.kind != .leftOver }
         guard faults == 0 else {
-            throw Failure(.damaged, "Findings: \(faults). Restore what is damaged from a backup.")
+            throw Failure(.damaged, "Findings: \(faults). Restore damaged items from a backup.")
         }
     }
 

@@ -54,13 +54,13 @@ import Testing
         #expect(outcome.output.contains("TOKEN: migrated\nHTTPS_PROXY: migrated\n"))
         #expect(outcome.output.contains("\npath: refused: as PATH it decides what a shell runs; "))
         #expect(!outcome.output.contains("evil"))
-        #expect(outcome.error.hasSuffix("2 of 4 items were refused, and are as they were.\n"))
+        #expect(outcome.error.hasSuffix("2 of 4 items were refused and are unchanged.\n"))
         #expect(try sandbox.lockbox("list").output == "HTTPS_PROXY\nTOKEN\n")
         #expect(try text(file) == "LD_PRELOAD=/tmp/evil.so\npath=/tmp\n")
 
         let none = try sandbox.lockbox("import-env", file)
         #expect(none.status == 4)
-        #expect(none.error.hasSuffix("2 of 2 items were refused, and are as they were.\n"))
+        #expect(none.error.hasSuffix("2 of 2 items were refused and are unchanged.\n"))
         let wrong = try sandbox.lockbox("import-env", file, "--allow-variable", "ld_preload")
         #expect(wrong.error.contains("2 of 2"), "case counts")
         let named = try sandbox.lockbox(

@@ -30,7 +30,7 @@ import Testing
         let again = try sandbox.lockbox("import-env", file, "--remove")
         #expect(again.status == 4)
         #expect(again.output.contains("PORT: refused: the new key already holds another value"))
-        #expect(again.error.hasSuffix("lockbox: 1 of 2 items were refused, and are as they were.\n"))
+        #expect(again.error.hasSuffix("lockbox: 1 of 2 items were refused and are unchanged.\n"))
         #expect(try get("PORT") == "8080")
         #expect(try text(file) == "# settings\nPORT=80\n")
     }
@@ -118,7 +118,7 @@ import Testing
 
     @Test(
         arguments: [
-            ("{", "it is not JSON."), ("[]", "the top is of another type."),
+            ("{", "it is not JSON."), ("[]", "the top level has the wrong type."),
             ("{}", "there is no name in the top."),
             (#"{"name": "n", "items": [{"key": "k", "type": "word"}]}"#, "items[0].type is none of string"),
             (#"{"name": "n", "items": [{"key": "k", "type": "data", "class": "never"}]}"#, "the class never"),

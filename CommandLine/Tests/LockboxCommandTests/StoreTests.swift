@@ -34,7 +34,8 @@ import Testing
         let exported = try export()
         #expect(exported.status == 0)
         #expect(
-            exported.output == "left out, as it stays on this device: lockbox mine\nitems in the backup: 3\n"
+            exported.output
+                == "left out because it stays on this device: lockbox mine\nitems in the backup: 3\n"
         )
         #expect(exported.error.contains("4 of 4"))  // plain lines
         sandbox.environment["LOCKBOX_DIRECTORY"] = "\(sandbox.home)/other"
@@ -55,7 +56,7 @@ import Testing
         try sandbox.lockbox("set", "a", "--prefix", "p", text: "newer")
         #expect(try importBackup("--existing", "fail").status == 4)
         let kept = try importBackup()
-        #expect(kept.output == "kept against the backup: p a\nitems imported: 0, unchanged: 2\n")
+        #expect(kept.output == "kept, and differs from the backup: p a\nitems imported: 0, unchanged: 2\n")
         #expect(try sandbox.lockbox("get", "a", "--prefix", "p").output == "newer")
         #expect(try importBackup("--existing", "replace").status == 0)
         #expect(try sandbox.lockbox("get", "a", "--prefix", "p").output == "of a")
@@ -114,7 +115,7 @@ import Testing
     @Test func rotation() throws {
         let rotated = try sandbox.lockbox("rotate")
         #expect(
-            rotated.status == 0 && rotated.output == "items under new keys: 3\n"
+            rotated.status == 0 && rotated.output == "items resealed: 3\n"
                 && rotated.error.contains("3 of 3")
         )
         #expect(try sandbox.lockbox("get", "c", "--prefix", "q").output == "of c")

@@ -31,7 +31,7 @@ import Testing
         #expect(verified.status == 0 && verified.screen.hasSuffix("items intact: 1, of which locked: 0\r\n"))
         let rotated = try at(["rotate"])
         #expect(verified.screen.contains("verify [") && rotated.screen.contains("rotate ["))
-        #expect(rotated.status == 0 && rotated.screen.hasSuffix("items under new keys: 1\r\n"))
+        #expect(rotated.status == 0 && rotated.screen.hasSuffix("items resealed: 1\r\n"))
         #expect(try at(["exec", "--", "sh", "-c", "echo $TOKEN"]).screen == "8f14e45f\r\n")
         #expect(try at(["exec", "--", "sh", "-c", "exit 7"]).status == 7)
         #expect(try at(["remove", "token"]).status == 0)

@@ -1,7 +1,7 @@
 import Lockbox
 
 extension ArchivedValue {
-    /// What a program that knows nothing of Lockbox can use: a text's characters, else the bytes as they are stored.
+    /// The value for programs that do not know Lockbox: the characters of a string, otherwise the stored bytes.
     func plain(_ key: String) throws -> Data {
         guard format == .json, data.first(where: { !Self.spaces.contains($0) }) == UInt8(ascii: "\"") else {
             return data
@@ -17,8 +17,8 @@ extension ArchivedValue {
         default:
             throw Failure(
                 .conflict,
-                "The value for the key \(String(reflecting: key)) is stored as \(format), which is no JSON. "
-                    + "Leave out --json to have its bytes."
+                "The value for the key \(String(reflecting: key)) is stored as \(format), which is not JSON. "
+                    + "Leave out --json to print its bytes."
             )
         }
     }

@@ -1,11 +1,11 @@
-/// Environment variables that decide what code a program runs or whom it trusts, rather than what it works with. An item
-/// becomes one of these only if it was named.
+/// Environment variables that control what code a program runs or whom it trusts. An item becomes one of these
+/// only if the user names it.
 ///
-/// The list is what ld.so(8) ignores in secure-execution mode, what sudo takes away (`env_delete`), and what widely used
-/// interpreters and tools document. A program may have variables of its own that do the same.
+/// The list consists of what ld.so(8) ignores in secure-execution mode, what sudo removes (`env_delete`), and
+/// what widely used interpreters and tools document. Other programs may have such variables of their own.
 enum DangerousVariables {
-    /// What the variable decides, as the end of a sentence; nil if it is none of these. Case counts, as it does in every
-    /// environment.
+    /// Returns what the variable controls, as the end of a sentence, or nil if it is not in the list. Names are
+    /// case-sensitive, as in every environment.
     static func effect(of name: String) -> String? {
         groups.first { $0.names.contains(name) || $0.prefixes.contains(where: name.hasPrefix) }?.effect
     }
@@ -15,7 +15,7 @@ enum DangerousVariables {
         let names: Set<String>
         let prefixes: [String]
 
-        /// - Parameter patterns: Names, separated by spaces. A star at the end of one stands for anything.
+        /// - Parameter patterns: Names, separated by spaces. A star at the end of a name matches any rest.
         init(_ effect: String, _ patterns: String) {
             let patterns = patterns.split(separator: " ")
             self.effect = effect
@@ -24,14 +24,14 @@ enum DangerousVariables {
         }
     }
 
-    /// Stars stand where a family is open-ended and no secret is usually kept under such a name: there is `GIT_TOKEN`, so
-    /// git's are named one by one.
+    /// A star is used for an open-ended family of names that is not usually used for secrets. git's variables
+    /// are listed one by one, because there is `GIT_TOKEN`.
     private static let groups = [
         Group(
             "what the loader and the C library load",
             "LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH GETCONF_DIR LOCPATH NLSPATH MALLOC_* TMPDIR TZDIR"
         ),
-        Group("where host names lead", "HOSTALIASES LOCALDOMAIN NIS_PATH RES_OPTIONS RESOLV_HOST_CONF"),
+        Group("how host names are resolved", "HOSTALIASES LOCALDOMAIN NIS_PATH RES_OPTIONS RESOLV_HOST_CONF"),
         Group(
             "what a shell runs",
             """
@@ -51,7 +51,7 @@ enum DangerousVariables {
             """
         ),
         Group(
-            "what tools start",
+            "what tools run",
             """
             EDITOR VISUAL EXINIT VIMINIT PAGER MANPAGER LESS LESSOPEN LESSCLOSE LESSEDIT LESSKEY* BROWSER GIT_ASKPASS \
             GIT_CONFIG* GIT_DIR GIT_EDITOR GIT_EXEC_PATH GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR \

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// What the command ends with. Documented, and so part of what scripts rely on.
+/// The exit status. Documented, because scripts rely on it.
 enum ExitStatus: CInt {
     case done = 0
     case noSuchItem = 1
@@ -11,10 +11,10 @@ enum ExitStatus: CInt {
     case inputOutput = 74
 }
 
-/// Ends the process, also where a parser's `exit` hides the C library's.
+/// Ends the process. Needed where the parser's `exit` hides the C library's.
 func endProcess(_ status: CInt) -> Never { exit(status) }
 
-/// Why a command did not do what it was asked: one line for people, saying what to do, and the exit status.
+/// An error of the command: a message of one line that says what to do, and the exit status.
 struct Failure: Error {
     let status: ExitStatus
     let message: String
@@ -49,17 +49,17 @@ extension LockboxError {
         }
     }
 
-    /// The description, in terms of the command where the library's own speaks of calls.
+    /// The message. Replaces the library's message where that refers to Swift calls.
     fileprivate var advice: String {
         switch self {
         case .duplicateItem(let key):
-            "There is an item for the key \(String(reflecting: key)) already. Nothing was changed."
+            "An item for the key \(String(reflecting: key)) already exists. Nothing was changed."
         case .interactionNotAllowed(let accessibility):
-            "Items of the class \(accessibility) are locked now. Run `lockbox unlock`, or give --passcode-file."
+            "Items of the class \(accessibility) are locked. Run `lockbox unlock`, or use --passcode-file."
         case .passcodeNotSet:
-            "The store has no passcode, which this needs. Give it one with `lockbox passcode set`."
+            "The store has no passcode, but this needs one. Set it with `lockbox passcode set`."
         case .passcodeAlreadySet:
-            "The store has a passcode already. Use `lockbox passcode change` or `lockbox passcode remove`."
+            "The store already has a passcode. Use `lockbox passcode change` or `lockbox passcode remove`."
         default: description
         }
     }

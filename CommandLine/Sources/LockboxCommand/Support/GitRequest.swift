@@ -1,17 +1,19 @@
-/// What git tells a credential helper: attributes, one on each line, in whatever bytes they are in.
+/// A request of git's credential protocol: one attribute per line, in any encoding.
 struct GitRequest {
-    /// More than git ever sends; the headers of a server's answer may be among it.
+    /// Larger than any request of git, which may include headers of a server's response.
     static let maximumLength = 256 * 1024
 
     private var attributes: [String: Data] = [:]
 
-    /// - Throws: A ``Failure`` for what git would not say: then nothing of it counts.
+    /// - Throws: A ``Failure`` if the input is malformed. None of it is then used.
     init(_ input: Data) throws {
         for line in input.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
             if line.isEmpty { break }
             guard let equals = line.firstIndex(of: UInt8(ascii: "=")), !line.contains(0),
                 let name = String(validating: line[..<equals], as: UTF8.self)
-            else { throw Failure(.usage, "The request is not what git sends. Nothing was done.") }
+            else {
+                throw Failure(.usage, "Standard input is not a git credential request. Nothing was done.")
+            }
             attributes[name] = Data(line[line.index(after: equals)...])
         }
     }
@@ -19,24 +21,24 @@ struct GitRequest {
     subscript(name: String) -> Data? { attributes[name] }
 }
 
-/// Whose credential it is: `https://alice@example.com/path`, which is the item's key.
+/// The identity of a credential, such as `https://alice@example.com/path`, which is also the item's key.
 ///
-/// Every part is percent-encoded, so that no byte in one can be taken for the end of it.
+/// Each part is percent-encoded, so its bytes cannot be mistaken for a separator.
 struct GitContext {
     let scheme: String
     let host: String
     let path: String?
-    /// Nil: anybody's.
+    /// Nil matches every user name.
     let username: String?
 
-    /// Nil if the request does not say enough, or has what no address has.
+    /// Nil if the request is incomplete, or contains characters that a URL cannot have.
     init?(_ request: GitRequest) {
         let parts = ["protocol", "host", "path", "username"].map { request[$0] }
         guard !parts.contains(where: { $0?.contains { $0 < 0x20 || $0 == 0x7F } ?? false }) else {
             return nil
         }
         guard let scheme = parts[0], !scheme.isEmpty, let host = parts[1] else { return nil }
-        // A file such as a certificate has a path instead of a host.
+        // A file, such as a certificate, has a path instead of a host.
         if host.isEmpty, parts[2]?.isEmpty ?? true { return nil }
         self.scheme = Self.encoded(scheme, keeping: "")
         self.host = Self.encoded(host, keeping: ":[]")
@@ -44,7 +46,7 @@ struct GitContext {
         username = parts[3].map { Self.encoded($0, keeping: "") }
     }
 
-    /// Nil if the key is none of ours.
+    /// Nil if the key has another form.
     init?(key: String) {
         guard let colon = key.firstRange(of: "://"), let at = key[colon.upperBound...].firstIndex(of: "@")
         else {
@@ -58,13 +60,13 @@ struct GitContext {
         path = slash.map { String(rest[rest.index(after: $0)...]) }
     }
 
-    /// Nil without a user name.
+    /// Nil if there is no user name.
     var key: String? {
         username.map { "\(scheme)://\($0)@\(host)\(path.map { "/\($0)" } ?? "")" }
     }
 
-    /// Whether a stored credential may be used where this one is asked for: as git matches them, without a user name or a
-    /// path any will do.
+    /// Whether a stored credential matches this request. As in git, a request without a user name or a path
+    /// matches all of them.
     func matches(_ stored: GitContext) -> Bool {
         scheme == stored.scheme && host == stored.host && (path == nil || path == stored.path)
             && (username == nil || username == stored.username)

@@ -2,7 +2,7 @@ import Lockbox
 
 /// Standard input.
 enum Input {
-    /// Everything up to its end, but never more than an item can hold and a byte, by which it is refused.
+    /// Reads to the end of file, but at most one byte more than the limit, which is then refused.
     static func all(limit: Int = ArchivedValue.maximumSize) throws -> Data {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
@@ -18,6 +18,6 @@ enum Input {
             }
             data.append(contentsOf: buffer[..<count])
         }
-        throw Failure(.usage, "Standard input has more than \(limit) bytes, which is the limit.")
+        throw Failure(.usage, "Standard input is longer than the limit of \(limit) bytes.")
     }
 }

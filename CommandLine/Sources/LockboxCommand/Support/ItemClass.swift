@@ -1,7 +1,7 @@
 import ArgumentParser
 import Lockbox
 
-/// An accessibility class, by its name.
+/// An accessibility class, given by its name.
 enum ItemClass: String, CaseIterable, ExpressibleByArgument {
     case whenUnlocked, afterFirstUnlock, always
     case whenUnlockedThisDeviceOnly, afterFirstUnlockThisDeviceOnly, alwaysThisDeviceOnly
@@ -28,7 +28,7 @@ enum ItemClass: String, CaseIterable, ExpressibleByArgument {
             "afterFirstUnlockThisDeviceOnly": "as above; not in backups",
             "alwaysThisDeviceOnly": "as above; not in backups",
             "whenPasscodeSetThisDeviceOnly":
-                "while unlocked, in a store with a passcode; gone with it; not in backups",
+                "while unlocked, only in a store with a passcode; not in backups",
         ]
     }
 }

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// An item in `--json` output. Documented; fields are only ever added.
+/// An item in `--json` output. Documented: fields may be added, but never removed.
 struct ItemDescription: Encodable {
     let key: String
     let accessibility: String
@@ -31,9 +31,9 @@ struct ItemDescription: Encodable {
 }
 
 extension Date {
-    /// For people, in their own time zone.
+    /// The date in the local time zone.
     var local: String {
-        // strftime has no answer for years that an Int32 does not hold.
+        // strftime does not support years that do not fit into an Int32.
         var time = Int(max(-1e15, min(1e15, timeIntervalSince1970.rounded(.down))))
         var parts = tm()
         localtime_r(&time, &parts)

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// Any value that JSON has: numbers, texts, booleans, null, and arrays and objects of them. Bytes and dates are none.
+/// A JSON value: null, a boolean, a number, a string, an array or an object.
 enum JSONValue: Codable, Sendable, Equatable {
     case null
     case boolean(Bool)
@@ -48,8 +48,8 @@ enum JSONValue: Codable, Sendable, Equatable {
 }
 
 extension JSONValue {
-    /// Whether the bytes are JSON as RFC 8259 has it. Foundation alone also takes a comma after the last element, a byte
-    /// order mark, and other encodings than UTF-8.
+    /// Whether the bytes are JSON according to RFC 8259. Foundation's decoder also accepts a trailing comma, a
+    /// byte order mark, and other encodings than UTF-8.
     static func isStrict(_ json: Data) -> Bool {
         guard let text = String(validating: json, as: UTF8.self), !text.hasPrefix("\u{FEFF}"),
             !json.contains(0)

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// Completes keys and prefixes in a shell: from what is there, without a passcode and without a question. Keys can be
+/// Completes keys and prefixes in a shell, from the items in the store. Needs no passcode, because keys can be
 /// read while the store is locked.
 enum Keys {
     static let keys: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
@@ -13,19 +13,20 @@ enum Keys {
         return candidates(prefixes, prefix)
     }
 
-    /// Those that the shell takes as they are. A key may be anything, and come from somebody else.
+    /// Only words that the shell does not interpret. A key may contain anything, and may come from someone
+    /// else.
     private static func candidates(_ all: Set<String>, _ prefix: String) -> [String] {
         let words = all.filter { $0.hasPrefix(prefix) && $0.onOneLine == $0 }.sorted()
         switch Environment["SAP_SHELL"] {
         case "fish": return words
-        // There a colon ends the word and begins its description.
+        // In zsh, a colon separates the word from its description.
         case "zsh": return words.map { $0.replacing("\\", with: "\\\\").replacing(":", with: "\\:") }
-        // bash evaluates them: $(command) in a key would be run.
+        // bash evaluates the words: $(command) in a key would be executed.
         default: return words.filter { $0.unicodeScalars.allSatisfy(isPlain) }
         }
     }
 
-    /// Letters, digits, and those signs that no shell does anything with.
+    /// Letters, digits, and characters that no shell interprets.
     private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isAlphabetic || scalar.properties.numericType != nil
             || "._:/@%+,=-".unicodeScalars.contains(scalar)

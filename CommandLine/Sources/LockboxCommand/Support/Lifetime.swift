@@ -1,4 +1,4 @@
-/// A span of time as it is typed: `30s`, `15m`, `8h`, `7d`, `2w`.
+/// Parses a time span: `30s`, `15m`, `8h`, `7d`, `2w`.
 enum Lifetime {
     static func seconds(_ text: String) -> Int? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800]
@@ -9,14 +9,14 @@ enum Lifetime {
         return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
     }
 
-    /// The instant that a span from now, or a date of ISO 8601, stands for.
+    /// Parses an expiry date: a time span from now, or an ISO 8601 date.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
         let full = text.contains("T") ? text : "\(text)T00:00:00Z"
         return isOnTheCalendar(full) ? try? Date(full, strategy: .iso8601) : nil
     }
 
-    /// Foundation takes February 30 for March 2, and 25 o'clock for the day after.
+    /// Foundation accepts February 30 as March 2, and 25:00 as 1:00 of the next day.
     private static func isOnTheCalendar(_ text: String) -> Bool {
         let parts = text.split(separator: "T", maxSplits: 1)
         guard parts.count == 2, let midnight = try? Date("\(parts[0])T00:00:00Z", strategy: .iso8601) else {

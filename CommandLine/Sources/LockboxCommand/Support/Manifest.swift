@@ -1,6 +1,6 @@
 import Lockbox
 
-/// A migration, as a JSON file says it.
+/// A migration described by a JSON file.
 struct Manifest: Decodable {
     private let name: String
     private let source: Source?
@@ -9,7 +9,7 @@ struct Manifest: Decodable {
 
     private enum CodingKeys: String, CodingKey { case name, source, keepsOldItems, items }
 
-    /// Which of these is there says the kind of source; none, the store's own old items.
+    /// Exactly one of these is set, or none for the store's own items.
     private struct Source: Decodable {
         let propertyList: String?
         let json: String?
@@ -49,14 +49,14 @@ struct Manifest: Decodable {
             try Self.checkMembers(decoder.decode(JSONValue.self, from: data))
         } catch {
             let reason = (error as? Failure)?.message ?? Self.reason(error)
-            throw Failure(.usage, "The manifest \(path.onOneLine) is not one: \(reason)")
+            throw Failure(.usage, "The manifest \(path.onOneLine) is invalid: \(reason)")
         }
     }
 
-    /// A member that is misspelt must not be left out without a word.
+    /// A misspelled member must not be ignored silently.
     private static func checkMembers(_ manifest: JSONValue) throws {
         guard case .object(let members) = manifest else { return }
-        try check(members.keys, CodingKeys.self, "the top")
+        try check(members.keys, CodingKeys.self, "the top level")
         if case .object(let source)? = members["source"] {
             try check(source.keys, Source.CodingKeys.self, "source")
         }
@@ -72,7 +72,7 @@ struct Manifest: Decodable {
         throws
     {
         if let name = names.sorted().first(where: { Key(stringValue: $0) == nil }) {
-            throw Failure(.usage, "\(place) has a member \(name.onOneLine), which there is not.")
+            throw Failure(.usage, "\(place) has an unknown member \(name.onOneLine).")
         }
     }
 
@@ -97,7 +97,7 @@ struct Manifest: Decodable {
         guard let first = sources.first, sources.count == 1 else {
             throw Failure(
                 .usage,
-                "The manifest's source is one of propertyList, json, environmentFile, netrc, userDefaults; or left out."
+                "The manifest's source must be one of propertyList, json, environmentFile, netrc and userDefaults, or left out."
             )
         }
         return first
@@ -106,7 +106,7 @@ struct Manifest: Decodable {
     private static func item(_ item: Item) throws -> Migration.Item {
         let accessibility = try item.itemClass.map { name in
             guard let itemClass = ItemClass(rawValue: name) else {
-                throw Failure(.usage, "The manifest has the class \(name.onOneLine), which there is not.")
+                throw Failure(.usage, "The manifest has an unknown class \(name.onOneLine).")
             }
             return itemClass.accessibility
         }
@@ -136,14 +136,14 @@ struct Manifest: Decodable {
         func path(_ context: DecodingError.Context) -> String {
             let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
                 .joined()
-            return path.isEmpty ? "the top" : String(path.drop { $0 == "." }).onOneLine
+            return path.isEmpty ? "the top level" : String(path.drop { $0 == "." }).onOneLine
         }
         switch error as? DecodingError {
         case .keyNotFound(let key, let context)?: return "there is no \(key.stringValue) in \(path(context))."
         case .typeMismatch(_, let context)?, .valueNotFound(_, let context)?:
-            return "\(path(context)) is of another type."
+            return "\(path(context)) has the wrong type."
         case .dataCorrupted(let context)? where !context.codingPath.isEmpty:
-            return "\(path(context)) is none of \(Kind.allCases.map(\.rawValue).joined(separator: ", "))."
+            return "\(path(context)) is not one of \(Kind.allCases.map(\.rawValue).joined(separator: ", "))."
         default: return "it is not JSON."
         }
     }

@@ -2,27 +2,28 @@
     import Lockbox
 
     extension MigrationSource {
-        /// The `UserDefaults` of another program, which Foundation keeps in a property list on Linux.
+        /// The `UserDefaults` of another program, which Foundation stores in a property list on Linux.
         ///
-        /// The product LockboxUserDefaults reads them through Foundation, which the command does without.
+        /// LockboxUserDefaults reads them with full Foundation, which the command does not link.
         ///
-        /// - Parameter suiteName: As in `UserDefaults(suiteName:)`; for a program's standard defaults, its name.
+        /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`. A program's standard defaults are
+        ///   under its own name.
         static func userDefaults(suiteName: String) -> MigrationSource {
             .propertyList(at: UserDefaultsFile.path(suiteName: suiteName))
         }
     }
 
-    /// Where Foundation keeps `UserDefaults` on Linux.
+    /// Where Foundation stores `UserDefaults` on Linux.
     enum UserDefaultsFile {
-        /// - Parameter suiteName: Foundation takes it for a path, with slashes and dots.
+        /// - Parameter suiteName: Foundation interprets it as a path, including slashes and dots.
         static func path(suiteName: String) -> String {
             let path = suiteName.hasPrefix("/") ? suiteName : "\(folder)/\(suiteName)"
-            // Folders on the way up need not be there.
+            // Parent folders in the path need not exist.
             return URL(filePath: "\(path).plist", directoryHint: .notDirectory).standardized.path
         }
 
-        /// `XDG_CONFIG_HOME`, or else `.config` in `HOME`. Foundation ignores a relative path in the first, as the XDG
-        /// specification says, and takes the root folder without the second.
+        /// Returns `XDG_CONFIG_HOME`, otherwise `.config` in `HOME`. Foundation ignores a relative path in
+        /// `XDG_CONFIG_HOME`, as the XDG specification says, and uses the root folder if `HOME` is not set.
         private static var folder: String {
             if let configuration = Environment["XDG_CONFIG_HOME"], configuration.hasPrefix("/") {
                 return configuration

@@ -1,9 +1,9 @@
-/// Standard output and standard error, written at once and checked: a full disk is an error here.
+/// Unbuffered standard output and standard error. Write errors, such as a full disk, are reported.
 enum Output {
-    /// Text that was asked for.
+    /// Prints a line of requested output.
     static func line(_ text: String) throws { try bytes(Data("\(text)\n".utf8)) }
 
-    /// Exactly these bytes.
+    /// Prints exactly these bytes.
     static func bytes(_ data: Data) throws {
         guard writeAll(data, to: STDOUT_FILENO) else {
             throw Failure(
@@ -13,7 +13,7 @@ enum Output {
         }
     }
 
-    /// A value as JSON, in a form that does not change: sorted keys, dates as in ISO 8601, UTC.
+    /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC.
     static func json<Value: Encodable>(_ value: Value) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -21,10 +21,10 @@ enum Output {
         try bytes(encoder.encode(value) + Data("\n".utf8))
     }
 
-    /// A line for people on standard error. Nothing can be done if it cannot be written.
+    /// Prints a message on standard error. Errors are ignored.
     static func note(_ text: String) { writeAll(Data("\(text)\n".utf8), to: STDERR_FILENO) }
 
-    /// Something on the present line of standard error.
+    /// Prints text on the current line of standard error.
     static func status(_ text: String) { writeAll(Data(text.utf8), to: STDERR_FILENO) }
 
     @discardableResult
@@ -43,7 +43,7 @@ enum Output {
 }
 
 extension String {
-    /// The text on one line: with escapes in place of what would move a terminal's cursor, or end the line.
+    /// The text on one line: characters that end the line or move a terminal's cursor are escaped.
     var onOneLine: String {
         var line = ""
         for scalar in unicodeScalars {
@@ -57,7 +57,7 @@ extension String {
 }
 
 extension Output {
-    /// Names and values, one on each line.
+    /// Prints names and values, one pair per line.
     static func fields(_ fields: [(name: String, value: String)]) throws {
         let width = fields.map(\.name.count).max() ?? 0
         for (name, value) in fields {

@@ -1,5 +1,5 @@
-// What every file of the command sees: the C library (Platform+Linux.swift, Platform+Darwin.swift), and of Foundation only
-// what is small. Full Foundation would be three quarters of the program.
+// Every file of the command imports the C library (Platform+Linux.swift, Platform+Darwin.swift) and
+// FoundationEssentials. Full Foundation would be three quarters of the executable.
 
 #if canImport(FoundationEssentials)
     @_exported import FoundationEssentials

@@ -1,19 +1,19 @@
-/// Puts a program in the place of this process, as execvp(3) does, but looks for it in a `PATH` that was read earlier: the
-/// one that the program gets may be another.
+/// Replaces this process with a program, like execvp(3), but searches a `PATH` that was read earlier, because
+/// the program's own `PATH` may differ.
 struct ProgramSearch {
     private let folders: [ArraySlice<UInt8>]
 
-    /// Takes the `PATH` as it is now.
+    /// Reads the current `PATH`.
     init() {
-        // The second is where execvp(3) looks without one.
+        // If `PATH` is not set, execvp(3) searches these folders.
         let path = getenv("PATH").map { Array(UnsafeBufferPointer(start: $0, count: strlen($0))) }
         let bytes = path?.map { UInt8(bitPattern: $0) } ?? Array("/bin:/usr/bin".utf8)
         folders = bytes.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     }
 
-    /// Returns only if there is no such program or it cannot be run.
+    /// Returns only if the program does not exist or cannot be run.
     ///
-    /// - Parameter arguments: The program's name first, and nil at the end.
+    /// - Parameter arguments: The arguments, beginning with the program's name and ending with nil.
     /// - Returns: The `errno`.
     func replaceProcess(_ arguments: [UnsafeMutablePointer<CChar>?]) -> CInt {
         guard let first = arguments.first, let first else { return ENOENT }
@@ -22,7 +22,7 @@ struct ProgramSearch {
         if name.contains(UInt8(ascii: "/")) { return Self.run(name, arguments) }
         var code = ENOENT
         for folder in folders {
-            // An empty one is the current folder.
+            // An empty entry stands for the current folder.
             switch Self.run(folder.isEmpty ? name : folder + [UInt8(ascii: "/")] + name, arguments) {
             case EACCES: code = EACCES
             case ENOENT, ENOTDIR, ENODEV, ESTALE, ETIMEDOUT: continue
@@ -40,7 +40,7 @@ struct ProgramSearch {
         return errno
     }
 
-    /// A script without a first line that says what runs it: sh does.
+    /// A script without a `#!` line is run by sh.
     private static func runScript(_ path: [CChar], _ arguments: [UnsafeMutablePointer<CChar>?]) {
         let shell = strdup("/bin/sh")
         let script = strdup(path)

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// Tells on standard error how far long work has come: a bar on a terminal, else a line at each tenth.
+/// Reports progress on standard error: a bar on a terminal, otherwise a line for each tenth.
 struct ProgressReport {
     private let work: String
     private let isQuiet: Bool
@@ -25,13 +25,13 @@ struct ProgressReport {
         Output.status("\r\(work) [\(bar)] \(count)")
     }
 
-    /// None on a terminal that is too narrow for one.
+    /// Zero on a terminal that is too narrow for a bar.
     private func barWidth(beside count: String) -> Int {
         let room = (Terminal.width(of: STDERR_FILENO) ?? 80) - work.count - count.count - 5
         return room < 5 ? 0 : min(room, 30)
     }
 
-    /// Ends the bar's line.
+    /// Clears the bar.
     mutating func end() {
         if isBar, shown != nil { Output.status("\r\u{1B}[K") }
         shown = nil

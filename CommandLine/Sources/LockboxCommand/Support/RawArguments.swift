@@ -1,22 +1,22 @@
-/// The command's arguments as they were given. Swift's own put another character in place of what is no UTF-8, and two
-/// keys would become one.
+/// The command's arguments as raw bytes. Swift's own array replaces invalid UTF-8, so that two different keys
+/// could become the same.
 enum RawArguments {
-    /// All of them, for the parser.
+    /// Returns all arguments, for the parser.
     ///
-    /// - Throws: A ``Failure`` if one is not UTF-8. The words of a command to run may be.
+    /// - Throws: A ``Failure`` if an argument is not UTF-8. The words of a command to run need not be.
     static func checked() throws -> [String] {
         var arguments: [String] = []
         for index in 0..<count {
             let text = String(validatingCString: at(index))
             if text == "--", arguments.dropFirst().first == ExecCommand.configuration.commandName { break }
-            guard let text else { throw Failure(.usage, "An argument is not text in UTF-8.") }
+            guard let text else { throw Failure(.usage, "An argument is not UTF-8.") }
             arguments.append(text)
         }
         try checkShortOptions(arguments)
         return arguments + CommandLine.arguments.dropFirst(arguments.count)
     }
 
-    /// The parser takes any word of a dash and letters for help if one of the letters is an h.
+    /// The parser treats any combination of short options that contains an h as a request for help.
     private static func checkShortOptions(_ arguments: [String]) throws {
         let words = arguments.dropFirst().prefix { $0 != "--" }.filter {
             $0.hasPrefix("-") && !$0.hasPrefix("--")
@@ -25,12 +25,12 @@ enum RawArguments {
         ) {
             throw Failure(
                 .usage,
-                "There is no such option. What begins with a dash and is none comes after --."
+                "There is no such option. Put an argument that begins with a dash after --."
             )
         }
     }
 
-    /// The last ones, for `execvp`.
+    /// Returns the last arguments, for `execvp`.
     static func last(_ number: Int) -> [UnsafeMutablePointer<CChar>?] {
         (count - number..<count).map { at($0) } + [nil]
     }

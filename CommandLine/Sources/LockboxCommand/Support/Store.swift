@@ -1,6 +1,6 @@
 import Lockbox
 
-/// A store and the prefix in it that a command works on.
+/// The store and the key prefix that a command uses.
 struct Store {
     let choice: StoreChoice
     let backend: EncryptedFileBackend
@@ -22,17 +22,18 @@ struct Store {
         if choice.verbose { Output.note("lockbox: \(text())") }
     }
 
-    /// What is good to know, and not what was asked for.
+    /// Prints additional information, unless --quiet is given.
     func say(_ text: String) {
         if !choice.quiet { Output.note("lockbox: \(text)") }
     }
 
-    /// What was done.
+    /// Prints what has been done.
     func report(_ text: String) throws {
         if !choice.quiet { try Output.line(text) }
     }
 
-    /// Runs `body`, and once more with the passcode if it met a lock: an open store costs no key derivation.
+    /// Runs `body`. If it fails because the store is locked, unlocks the store and runs it again, so that an
+    /// open store needs no key derivation.
     func unlocking<Result>(_ body: () throws -> Result) throws -> Result {
         do { return try body() } catch LockboxError.interactionNotAllowed {
             try unlock { _ = try backend.unlock($0) }
@@ -40,7 +41,7 @@ struct Store {
         }
     }
 
-    /// Hands the passcode to `body`. Who types it may try three times.
+    /// Calls `body` with the passcode. If the user types it, allows three attempts.
     func unlock<Result>(_ body: (PasscodeSource) throws -> Result) throws -> Result {
         let passcode = SecretInput.passcode(choice)
         note("unlocking")
@@ -54,7 +55,7 @@ struct Store {
         return try body(SecretInput.typed())
     }
 
-    /// Unlocks a store that is locked, before anything else is asked for.
+    /// Unlocks a locked store before the user is asked for anything else.
     func openIfLocked() throws {
         switch try backend.lockState {
         case .noPasscode, .unlocked: break
@@ -71,6 +72,6 @@ struct Store {
 }
 
 extension ItemKey {
-    /// For people.
+    /// The key with its prefix, for messages.
     var text: String { "\(prefix.onOneLine) \(key.onOneLine)" }
 }

@@ -1,4 +1,4 @@
-/// What the options say of the store, wherever they were read.
+/// The store and prefix that the options choose.
 struct StoreChoice {
     var prefix: String?
     var directory: String?
@@ -8,17 +8,17 @@ struct StoreChoice {
     var verbose = false
 
     /// - Parameters:
-    ///   - fallback: The prefix if no other is given, for the helpers of other programs.
-    ///   - asks: Whether the passcode may be asked for at a terminal.
+    ///   - fallback: The default prefix of a credential helper.
+    ///   - asks: Whether the user may be asked for the passcode at a terminal.
     func store(prefix fallback: String? = nil, asks: Bool = true) throws -> Store {
-        // A variable that is not set, most likely. The store would be made in the current folder.
+        // Probably an unset variable. The store would be created in the current folder.
         if directory == "" { throw Failure(.usage, "--directory is empty.") }
         let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         return try Store(self, prefix: prefix, asks: asks)
     }
 }
 
-/// The process's environment variables. An empty one counts as unset.
+/// The process's environment variables. Empty variables count as unset.
 enum Environment {
     static subscript(name: String) -> String? {
         getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }

@@ -1,16 +1,16 @@
 import ArgumentParser
 import Lockbox
 
-/// The options that every command has.
+/// The options that all commands share.
 struct StoreOptions: ParsableArguments {
     @Option(
-        help: "Which program's items. (default: $LOCKBOX_KEY_PREFIX, else lockbox)",
+        help: "The key prefix. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox)",
         completion: .custom(Keys.prefixes)
     )
     var prefix: String?
 
     @Option(
-        help: "The store's folder. (default: $LOCKBOX_DIRECTORY, else this user's store)",
+        help: "The store's folder. (default: $LOCKBOX_DIRECTORY, otherwise this user's store)",
         completion: .directory
     )
     var directory: String?
@@ -21,10 +21,10 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "Read the passcode from this open file descriptor, if it is needed.")
     var passcodeFd: Int32?
 
-    @Flag(name: .shortAndLong, help: "Say nothing but what was asked for, and errors.")
+    @Flag(name: .shortAndLong, help: "Print only the requested output, and errors.")
     var quiet = false
 
-    @Flag(name: .shortAndLong, help: "Say on standard error which store is used, and what is done.")
+    @Flag(name: .shortAndLong, help: "Print on standard error which store is used, and what is done.")
     var verbose = false
 
     func validate() throws {

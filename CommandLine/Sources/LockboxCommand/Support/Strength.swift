@@ -1,7 +1,7 @@
 import ArgumentParser
 import Lockbox
 
-/// The cost of a guess, by its name.
+/// The strength of a passcode, given by its name.
 enum Strength: String, CaseIterable, ExpressibleByArgument {
     case interactive, moderate, sensitive
 
@@ -17,7 +17,7 @@ enum Strength: String, CaseIterable, ExpressibleByArgument {
         [
             "interactive": "well under a tenth of a second, 64 MiB",
             "moderate": "about half a second, 256 MiB",
-            "sensitive": "some seconds, 1 GiB",
+            "sensitive": "a few seconds, 1 GiB",
         ]
     }
 }

@@ -1,8 +1,9 @@
-// By Unicode scalars, where the standard library's own methods go by characters: a carriage return and the newline after it
-// are one of those, and a text is not found that ends between the two.
+// These methods compare Unicode scalars. The standard library's compare characters, where a carriage return and
+// a newline form a single one, so text that ends between them is not found.
 
 extension StringProtocol {
-    /// Without whitespace and line breaks at its ends: what Unicode calls so, and as in Foundation the zero width space.
+    /// Removes whitespace and line breaks at both ends: Unicode whitespace and, as in Foundation, the zero
+    /// width space.
     var trimmingWhitespace: String {
         let isWhitespace: (Unicode.Scalar) -> Bool = { $0.properties.isWhitespace || $0 == "\u{200B}" }
         let start = unicodeScalars.drop(while: isWhitespace).startIndex

@@ -1,4 +1,4 @@
-/// Text in columns, which fits the terminal if there is one; elsewhere nothing is cut.
+/// Text in columns. On a terminal, it is cut to the terminal's width.
 struct Table {
     let header: [String]
     var rows: [[String]] = []
@@ -14,7 +14,7 @@ struct Table {
         }
     }
 
-    /// Takes from the widest column until all fit; none gets narrower than an ellipsis between two characters.
+    /// Shortens the widest column until the table fits. A column keeps at least two characters and an ellipsis.
     private func fit(_ widths: inout [Int], into terminal: Int) {
         func excess() -> Int { widths.reduce(0, +) + 2 * (widths.count - 1) - terminal }
         while excess() > 0, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }),
@@ -27,7 +27,7 @@ struct Table {
 }
 
 extension String {
-    /// How many columns of a terminal it takes.
+    /// The number of terminal columns that the text occupies.
     fileprivate var columns: Int { reduce(0) { $0 + $1.columns } }
 
     fileprivate func padded(to width: Int) -> String {
@@ -51,7 +51,7 @@ extension String {
 }
 
 extension Character {
-    /// Two for East Asian wide characters and emoji, as terminals have it.
+    /// Two for East Asian wide characters and emoji, otherwise one.
     fileprivate var columns: Int {
         guard let scalar = unicodeScalars.first else { return 0 }
         if scalar.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }

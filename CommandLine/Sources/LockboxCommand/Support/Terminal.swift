@@ -1,11 +1,11 @@
-/// The terminal that somebody sits at, if there is one.
+/// The user's terminal, if there is one.
 enum Terminal {
     static func isThere(_ descriptor: CInt) -> Bool { isatty(descriptor) == 1 }
 
-    /// Whether somebody can be asked: only if this process was started at a terminal, and not if it merely has one.
+    /// Whether the user can be asked: only if this process was started at a terminal, not if it merely has one.
     static var canAsk: Bool { isThere(STDIN_FILENO) || isThere(STDERR_FILENO) }
 
-    /// Columns of the terminal on `descriptor`; nil if it is none.
+    /// The number of columns of a terminal, or nil if `descriptor` is not a terminal.
     static func width(of descriptor: CInt) -> Int? {
         guard isThere(descriptor) else { return nil }
         var size = winsize()
@@ -13,22 +13,22 @@ enum Terminal {
         return Int(size.ws_col)
     }
 
-    /// Whether `descriptor` is a terminal that knows escape sequences.
+    /// Whether `descriptor` is a terminal that supports escape sequences.
     static func isCapable(_ descriptor: CInt) -> Bool { isThere(descriptor) && Environment["TERM"] != "dumb" }
 
-    /// Whether `descriptor` may be written to in colour.
+    /// Whether colored text may be written to `descriptor`.
     static func isColoured(_ descriptor: CInt) -> Bool {
         isCapable(descriptor) && Environment["NO_COLOR"] == nil
     }
 
-    /// A line that is typed, and not shown.
+    /// Reads a line without echo.
     ///
-    /// - Throws: A ``Failure`` at once if there is nobody to ask, which says `otherwise`.
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
     static func secret(_ question: String, otherwise: String) throws -> String {
         try ask(question, isShown: false, otherwise: otherwise)
     }
 
-    /// Yes or no; without a terminal, yes.
+    /// Asks for confirmation. Returns true if there is no terminal.
     static func confirms(_ question: String) throws -> Bool {
         guard canAsk else { return true }
         let answer = try ask("\(question) [y/N] ", isShown: true, otherwise: "")
@@ -52,24 +52,24 @@ enum Terminal {
         return try text(line)
     }
 
-    /// - Throws: A ``Failure`` for what a terminal cannot have passed on as it was typed.
+    /// - Throws: A ``Failure`` if the line is too long for a terminal or not UTF-8.
     private static func text(_ line: [UInt8]) throws -> String {
         if line.count >= longestLine {
             throw Failure(
                 .usage,
-                "That is longer than a terminal passes on. Give it in a file or on standard input."
+                "The input is too long for a terminal. Use a file or standard input."
             )
         }
         guard let text = String(validating: line, as: UTF8.self) else {
-            throw Failure(.usage, "What was entered is not text in UTF-8. Nothing was changed.")
+            throw Failure(.usage, "The input is not UTF-8. Nothing was changed.")
         }
         return text
     }
 
-    /// Linux's terminals drop what comes after this many bytes, without a word (termios(3), canonical mode).
+    /// Linux's terminals silently drop everything beyond this number of bytes (termios(3), canonical mode).
     private static let longestLine = 4095
 
-    /// Byte by byte, as what follows the line is not ours. Nil at the end of input.
+    /// Reads byte by byte, to leave the input after the line. Returns nil at the end of input.
     private static func readLine(_ terminal: CInt) -> [UInt8]? {
         var bytes: [UInt8] = []
         var byte: UInt8 = 0
@@ -82,10 +82,11 @@ enum Terminal {
         }
     }
 
-    /// Whether more was pasted than the line, but for line breaks; waits a moment for it, as it may be typed by a program.
+    /// Whether more than one line was pasted, not counting line breaks. Waits a moment, because the input may
+    /// come from a program.
     private static func hasMoreLines(_ terminal: CInt) -> Bool {
         var settings = termios()
-        // Else the terminal keeps to itself what has no newline yet.
+        // In canonical mode, the terminal holds back a line without a newline.
         if tcgetattr(terminal, &settings) == 0 {
             settings.c_lflag &= ~tcflag_t(ICANON)
             tcsetattr(terminal, TCSANOW, &settings)
@@ -101,7 +102,7 @@ enum Terminal {
         return false
     }
 
-    /// Stops, as a shell expects it, until this is the process that the terminal is for. False if it will not be.
+    /// Stops the process until it is in the foreground, as shells expect. Returns false if it never can be.
     private static func isInForeground(_ terminal: CInt) -> Bool {
         for _ in 0..<100 {
             let group = tcgetpgrp(terminal)
@@ -112,10 +113,10 @@ enum Terminal {
     }
 }
 
-/// A terminal without echo, until ``end()``, or until a signal ends the process.
+/// A terminal without echo, until ``end()`` or until a signal ends the process.
 private struct Silence {
     private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-    /// What the process did at each signal before.
+    /// The previous signal handlers.
     private var actions: [(signal: CInt, action: sigaction)] = []
 
     init?(_ terminal: CInt) {
@@ -132,12 +133,12 @@ private struct Silence {
         replace(SIGTSTP, with: SIG_IGN)
         var hidden = before
         hidden.c_lflag &= ~tcflag_t(ECHO)
-        // And it would take away what was typed before it.
+        // NOFLSH: Control-Z would also discard the input typed before it.
         hidden.c_lflag |= tcflag_t(ECHONL) | tcflag_t(NOFLSH)
         tcsetattr(terminal, TCSAFLUSH, &hidden)
     }
 
-    /// What the process ignores, as `nohup` has it, it goes on ignoring.
+    /// Signals that the process ignores, for example because of `nohup`, stay ignored.
     private mutating func replace(_ number: CInt, with handler: (@convention(c) (CInt) -> Void)?) {
         var old = sigaction()
         guard sigaction(number, nil, &old) == 0, !old.isIgnored else { return }
@@ -154,6 +155,6 @@ private struct Silence {
     }
 }
 
-// Both are set before the handler that reads them is.
+// Set before the handler that reads them.
 nonisolated(unsafe) private var before = termios()
 nonisolated(unsafe) private var silenced: CInt = -1

@@ -1,11 +1,11 @@
-/// What the parser says against the arguments, on one line.
+/// The parser's error message, on one line.
 ///
-/// What was typed is left out unless it looks like an option's name: it may be a secret that somebody took for an
-/// argument.
+/// The arguments are left out unless they look like option names, because the user may have typed a secret as
+/// an argument.
 struct UsageMessage {
     let text: String
 
-    /// - Parameter commands: Each with those below it.
+    /// - Parameter commands: The commands, each with its subcommands.
     init(_ message: String, _ arguments: [String], commands: [String: [String]]) {
         guard let first = arguments.first else {
             text = Self.sentence(Self.oneLine(message))
@@ -25,7 +25,7 @@ struct UsageMessage {
         text = "\(Self.sentence(Self.oneLine(Self.masked(message, Array(typed))))) \(order)\(help)"
     }
 
-    /// Before the lines are joined: what was typed may have several.
+    /// Done before lines are joined, because an argument may contain several lines.
     private static func masked(_ message: String, _ typed: [String]) -> String {
         let secrets = Set(typed.flatMap(values)).sorted { $0.utf8.count > $1.utf8.count }
         var masked = message
@@ -33,16 +33,16 @@ struct UsageMessage {
             masked = masked.replacingLiterally(" '\(secret)'", with: "")
                 .replacingLiterally("option: \(secret)", with: "option")
         }
-        // Whatever else the parser may say one day. Plain words are in every message.
+        // For messages of future versions of the parser. Plain words occur in every message.
         if secrets.contains(where: {
             $0.wholeMatch(of: /[a-z-]*|..?.?/) == nil && masked.containsLiterally($0)
         }) {
-            return "The arguments are not what this command takes."
+            return "The arguments are not valid for this command."
         }
         return masked
     }
 
-    /// What there is in an argument besides the names of options.
+    /// The parts of an argument that are not option names.
     private static func values(_ argument: String) -> [String] {
         let parts =
             argument.hasPrefix("-") ? argument.split(separator: "=", maxSplits: 1).map(String.init) : []
