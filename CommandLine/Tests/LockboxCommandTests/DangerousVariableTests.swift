@@ -42,7 +42,7 @@ import Testing
         let lines = outcome.output.split(separator: "\n")
         #expect(lines.count == names.count + 1 && lines.first == "TOKEN: migrated")
         for name in names {
-            #expect(lines.contains { $0.hasPrefix("\(name): refused: as \(name) it decides ") }, "\(name)")
+            #expect(lines.contains { $0.hasPrefix("\(name): refused: as \(name) it controls ") }, "\(name)")
         }
     }
 
@@ -52,7 +52,7 @@ import Testing
         let outcome = try sandbox.lockbox("import-env", file, "--remove")
         #expect(outcome.status == 4)
         #expect(outcome.output.contains("TOKEN: migrated\nHTTPS_PROXY: migrated\n"))
-        #expect(outcome.output.contains("\npath: refused: as PATH it decides what a shell runs; "))
+        #expect(outcome.output.contains("\npath: refused: as PATH it controls what a shell runs; "))
         #expect(!outcome.output.contains("evil"))
         #expect(outcome.error.hasSuffix("2 of 4 items were refused and are unchanged.\n"))
         #expect(try sandbox.lockbox("list").output == "HTTPS_PROXY\nTOKEN\n")
@@ -86,7 +86,7 @@ import Testing
             let refused = try sandbox.execution(["exec"] + only + ["--", "/bin/echo", "ran"]).run()
             #expect(refused.status == 4 && refused.output == "")
             #expect(refused.error.contains(String(reflecting: key)))
-            #expect(refused.error.contains("give --allow-variable \(name) if"), "\(refused.error)")
+            #expect(refused.error.contains("use --allow-variable \(name) to"), "\(refused.error)")
         }
         #expect(try sandbox.lockbox("exec", "--only", "token", "--", "/bin/echo", "ran").output == "ran\n")
         let others = try sandbox.lockbox("exec", "--allow-variable", "OTHER", "--", "/bin/echo", "ran")

@@ -57,7 +57,7 @@ import Testing
         try sandbox.lockbox("set", "token", text: "before")
         for arguments in [["token", "--json"], ["token", "--json", "--allow-empty"]] {
             let refused = try sandbox.execution(["set"] + arguments).run()
-            #expect(refused.status == 64 && refused.error.contains("is empty, which is no JSON"))
+            #expect(refused.status == 64 && refused.error.contains("is empty, which is not valid JSON"))
             #expect(try sandbox.lockbox("get", "token").output == "before")
         }
         #expect(try sandbox.lockbox("set", "token", "--json", text: "\"\"").status == 0)

@@ -78,9 +78,9 @@ import Testing
         (["get", "prefix", "--prefx", "web"], "Did you mean '--prefix'? See `lockbox get --help`"),
         (["set", "class", "--class", "foo"], "The value is invalid for '--class <class>'"),
         (["passcode", "set", "--new-passcode", "x"], "See `lockbox passcode set --help`"),
-        (["set", "token", "--expire", "7d"], "an option before it is misspelt"),
+        (["set", "token", "--expire", "7d"], "an option before it is misspelled"),
         (["GET", "k"], "There is no such command. See `lockbox --help`"),
-        (["get", "-hash"], "comes after --"), (["set", "-phone"], "comes after --"),
+        (["get", "-hash"], "with a dash after --"), (["set", "-phone"], "with a dash after --"),
     ])
     func mistakesAreExplained(_ arguments: [String], _ text: String) throws {
         let outcome = try sandbox.execution(arguments).run()

@@ -43,7 +43,7 @@ import Testing
         ("lockbox exec --only token -- ./deploy", []),
         (
             "lockbox passcode set",
-            [.init("passcode: ", "battery staple\n"), .init("again: ", "battery staple\n")]
+            [.init("passcode: ", "battery staple\n"), .init("Repeat it: ", "battery staple\n")]
         ),
         ("lockbox get token", [.init("Passcode of the store: ", "battery staple\n")]),
         ("lockbox unlock --timeout 8h", [.init("Passcode of the store: ", "battery staple\n")]),

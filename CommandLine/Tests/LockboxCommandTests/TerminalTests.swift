@@ -42,13 +42,13 @@ import Testing
 
     @Test func aStoreWithAPasscode() throws {
         try sandbox.lockbox("set", "k", text: "v")
-        let new = [Answer("New passcode: ", "battery\n"), Answer("again: ", "battery\n")]
+        let new = [Answer("New passcode: ", "battery\n"), Answer("Repeat it: ", "battery\n")]
         #expect(try at(["passcode", "set", "--strength", "interactive"], new).status == 0)
         #expect(try at(["get", "k"], typing("battery")).screen.hasSuffix("v\r\n"))
         #expect(try at(["set", "k"], [Answer("Value: ", "w\n")] + typing("battery")).status == 0)
         #expect(try at(["exec", "--", "sh", "-c", "echo $K"], typing("battery")).screen.hasSuffix("w\r\n"))
         #expect(try at(["rotate"], typing("battery")).status == 0)
-        let changed = [Answer("New passcode: ", "staple\n"), Answer("again: ", "staple\n")]
+        let changed = [Answer("New passcode: ", "staple\n"), Answer("Repeat it: ", "staple\n")]
         let change = ["passcode", "change", "--strength", "interactive"]
         #expect(try at(change, typing("battery") + changed).status == 0)
         let unlocked = try at(["unlock"], typing("battery") + typing("staple"))

@@ -34,7 +34,7 @@ public enum LockboxError: Error {
     /// There is no bundle identifier, and no key prefix was configured.
     case missingKeyPrefix
 
-    /// The key or the prefix is empty or too long.
+    /// The key or the prefix is empty, too long or reserved. Also thrown for a move or a migration that cannot work.
     case invalidKey(reason: String)
 
     /// A date or a text cannot be stored as an attribute.

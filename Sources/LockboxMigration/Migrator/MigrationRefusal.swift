@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// The reason why an item was not migrated. The old item is unchanged.
+/// The reason why an item was not migrated. The migration leaves the old item unchanged.
 public enum MigrationRefusal: Error, Sendable, Hashable {
     /// The bytes are not a valid encoding of the item's type.
     case malformed(reason: String)

@@ -58,7 +58,7 @@ struct BackendItems: SourceItems {
     }
 }
 
-/// Items that the app has in its hands, and removes itself.
+/// Items that the app has read itself, and removes itself.
 struct GivenItems: SourceItems {
     let items: [String: SourceValue]
     let removal: (@Sendable (Set<String>) throws -> Void)?

@@ -72,8 +72,8 @@ extension SealedBackend {
     /// - Parameter includingAfterFirstUnlock: Whether to wipe the keys of the `afterFirstUnlock` classes too,
     ///   as a restart of the machine does. Otherwise they stay in this process until it ends, and in the kernel
     ///   until the next restart.
-    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed,
-    ///   or if another process that is changing the keybag, and may put them back, takes too long. The keys of
+    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed.
+    ///   Also if another process is rewriting the keybag for too long, because it may restore them. The keys of
     ///   this process are wiped in any case.
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
         try keys.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)

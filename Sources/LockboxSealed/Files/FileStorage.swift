@@ -28,8 +28,8 @@ public final class FileStorage: RecordStorage {
 
     /// Creates a storage. Reads and writes nothing.
     ///
-    /// - Parameter directory: The store's folder. A relative path is resolved against the current directory
-    ///   now.
+    /// - Parameter directory: The store's folder. A relative path is resolved immediately, against the current
+    ///   directory.
     public convenience init(directory: String) {
         self.init(directory: directory, calls: SystemCalls())
     }

@@ -12,8 +12,8 @@ final class LockQueue: Sendable {
         var waiting: [Turn] = []
         /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
-        /// Until then, this process does not give way: a process that it gave way to did not take the lock, and
-        /// may have been stopped.
+        /// Before this time, no other process is given way to: the last one did not take the lock, and may have
+        /// been stopped.
         var noWayBefore: ContinuousClock.Instant?
         /// The request of the last thread that timed out.
         var request: LockRequest?

@@ -60,7 +60,7 @@ extension KeyStore {
         }
     }
 
-    /// Returns nil, too, if this process has no permission to write.
+    /// Also returns nil if this process has no permission to write.
     private func takeTurnIfAllowed() throws -> (any CommitTurn)? {
         do { return try storage.takeTurn(in: nil) } catch let error as LockboxError where error.isRefusal {
             return nil

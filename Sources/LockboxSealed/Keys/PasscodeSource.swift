@@ -4,7 +4,8 @@ import LockboxSodium
 
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
-/// No source waits for user input: if the passcode is not available within ``timeout``, the call throws.
+/// Only ``closure(_:)`` can wait for user input. With any other source, the call throws if the passcode is not
+/// available within ``timeout``.
 ///
 /// For all sources, one trailing newline (`\n` or `\r\n`) is removed, and text is converted to Unicode
 /// normalization form C, so that the passcode is the same whatever keyboard or editor produced it. A passcode

@@ -126,8 +126,8 @@ struct UserUnlock: Sendable {
             {
                 continue
             }
-            // Also if the kernel refuses the new record. Processes that have not unlocked the store themselves
-            // then find it locked.
+            // Also if the kernel refuses the new record. The store is then locked for processes that have not
+            // unlocked it themselves.
             try remove(keybag.storeID, [level])
         }
         for level in SharedUnlock.Level.allCases {

@@ -20,7 +20,7 @@ public enum CommitOutcome: Sendable {
     case committed
 
     /// A record has another revision than expected. Nothing was changed. If a turn is included, the next
-    /// attempt can use it, and no other writer can commit before.
+    /// attempt can use it, and no other writer can commit before it.
     case conflict((any CommitTurn)?)
 
     /// It is not known whether the changes were made; the error says why. They may take effect later, may have

@@ -101,7 +101,7 @@ public protocol RecordStorage: Sendable {
     ///   permission to commit.
     func takeTurn(in namespace: String?) throws -> (any CommitTurn)?
 
-    /// Makes committed changes durable that a process may have been killed before making durable itself.
+    /// Makes the changes committed to a namespace durable, in case a process was killed before it could do so.
     ///
     /// The default implementation does nothing, for a storage whose commits are durable as soon as they are
     /// visible.

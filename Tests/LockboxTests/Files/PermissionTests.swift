@@ -109,7 +109,7 @@ import Lockbox
         case .folder: "it is a folder"
         case .device: "it is a device"
         case .socket: "it is a socket"
-        case .hardLink: "it has 2 names"
+        case .hardLink: "it has 2 hard links"
         }
     }
 
