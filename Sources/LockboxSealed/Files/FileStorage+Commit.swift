@@ -10,7 +10,7 @@ extension FileStorage {
         turn: (any CommitTurn)?
     ) throws -> CommitOutcome {
         if expecting.isEmpty, let outcome = try confirmRemoval(changes) { return outcome }
-        let given = turn as? FileTurn
+        let given = try (turn as? FileTurn).flatMap { try isValid($0, for: changes) ? $0 : nil }
         let turn = try given ?? takeTurn(changes)
         for (record, revision) in expecting where try self.revision(of: record, turn) != revision {
             return .conflict(turn)
@@ -43,6 +43,12 @@ extension FileStorage {
         try FileTurn([acquireLock(.init(namespace: namespace))])
     }
 
+    /// Whether nobody else commits to the namespaces of `changes` during the turn. Not if the store was moved meanwhile.
+    private func isValid(_ turn: FileTurn, for changes: [RecordChange]) throws -> Bool {
+        try changes.allSatisfy { turn.covers(.init(namespace: $0.record.namespace)) }
+            && turn.locks.allSatisfy { try folders.isInPlace($0.folder, $0.place) }
+    }
+
     private func takeTurn(_ changes: [RecordChange]) throws -> FileTurn {
         if changes.count == 1 {
             return try FileTurn([acquireLock(.init(namespace: changes[0].record.namespace))])
@@ -53,13 +59,13 @@ extension FileStorage {
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
-    func acquireLock(_ place: StoreFolders.Place) throws -> (StoreFolders.Place, DirectoryLock) {
+    func acquireLock(_ place: StoreFolders.Place) throws -> FileTurn.Held {
         try folders.sparingDescriptors {
             if place != .root { try folders.sweepOnce() }  // who takes the root's lock may only be waiting
             while true {
                 let folder = try folders.existing(place)
                 let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
-                if try folders.isInPlace(folder, place) { return (place, lock) }
+                if try folders.isInPlace(folder, place) { return (place, folder, lock) }
                 lock.release()
                 try folders.reopen()
             }
@@ -72,7 +78,7 @@ extension FileStorage {
         guard turn.covers(place) else { return try revision(of: record, maximum: .max) }
         var revision = RecordRevision.absent
         try folders.sparingDescriptors {
-            _ = try folders.existing(place).readRecord(record.name, upTo: 0, maximum: .max) {
+            _ = try turn.held(place).folder.readRecord(record.name, upTo: 0, maximum: .max) {
                 revision = $0.revision
             }
         }
@@ -96,17 +102,16 @@ extension FileStorage {
     }
 
     private func synchronize(_ turn: FileTurn) throws {
-        for place in turn.places { try folders.existing(place).synchronize() }
+        for held in turn.locks { try held.folder.synchronize() }
     }
 
     private func apply(_ change: RecordChange, _ temporary: Temporary?, _ turn: FileTurn) throws {
         let record = change.record
-        let place = StoreFolders.Place(namespace: record.namespace)
-        let folder = try folders.existing(place)
+        let (_, folder, lock) = turn.held(.init(namespace: record.namespace))
         guard change.isPut, let temporary, let name = temporary.names[record] else {
             return try folder.removeFile(record.name)
         }
-        let renamed = try turn.lock(place).renaming {
+        let renamed = try lock.renaming {
             calls.rename(name, at: temporary.folder.descriptor, to: record.name, at: folder.descriptor)
         }
         try check(renamed, "rename", folder.filePath(record.name))
@@ -152,17 +157,18 @@ extension RecordChange {
 
 /// The locks of one or more folders, held until they are released or deallocated.
 final class FileTurn: CommitTurn {
-    private let locks: [(place: StoreFolders.Place, lock: DirectoryLock)]
+    /// The folder stays open while its lock is held. Changes go there: another folder may be at its path by now.
+    typealias Held = (place: StoreFolders.Place, folder: Directory, lock: DirectoryLock)
 
-    init(_ locks: [(StoreFolders.Place, DirectoryLock)]) { self.locks = locks }
+    let locks: [Held]
+
+    init(_ locks: [Held]) { self.locks = locks }
 
     deinit { release() }
 
-    func release() { for (_, lock) in locks { lock.release() } }
-
-    var places: [StoreFolders.Place] { locks.map(\.place) }
+    func release() { for held in locks { held.lock.release() } }
 
     func covers(_ place: StoreFolders.Place) -> Bool { locks.contains { $0.place == place } }
 
-    func lock(_ place: StoreFolders.Place) -> DirectoryLock { locks.first { $0.place == place }!.lock }
+    func held(_ place: StoreFolders.Place) -> Held { locks.first { $0.place == place }! }
 }

@@ -117,9 +117,9 @@ public final class FileStorage: RecordStorage {
 
     private func namesBehindCommits(_ place: StoreFolders.Place) throws -> NameList {
         guard try folders.current(place) != nil else { return NameList() }
-        let (_, lock) = try acquireLock(place)
-        defer { lock.release() }
-        return try folders.existing(place).names()
+        let held = try acquireLock(place)
+        defer { held.lock.release() }
+        return try held.folder.names()
     }
 
     /// Waits for running writers, but not for a stopped one.

@@ -1,0 +1,225 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+
+/// A commit to files of which a part fails, or beside which others commit.
+@Suite(.timeLimit(.minutes(10))) struct CommitTests {
+    private let store: TestStore
+    private let one = RecordName(namespace: "a", name: "one")
+    private let two = RecordName(namespace: "b", name: "two")
+
+    init() throws {
+        store = try TestStore()
+        // A store is known by its keybag.
+        try commit([.put(RecordName(name: "keybag"), [1]), .put(one, [1]), .put(two, [1])])
+    }
+
+    private func storage(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))
+        -> FileStorage
+    {
+        store.backend(calls, lockTimeout: lockTimeout).storage
+    }
+
+    private func commit(_ changes: [RecordChange], on storage: FileStorage? = nil) throws {
+        let outcome = try (storage ?? self.storage()).commit(changes, expecting: [:], turn: nil)
+        guard case .committed = outcome else { throw CocoaError(.fileWriteUnknown) }
+    }
+
+    private func bytes(_ record: RecordName) throws -> [UInt8]? {
+        try storage().read([record], maximum: 100)[record]?.bytes
+    }
+
+    // MARK: Failures
+
+    /// Fails the synchronisations of that number that follow a rename or a removal.
+    private func losing(_ number: Int, _ hits: Protected<Int>) -> SystemCalls {
+        let state = Protected((isChanged: false, count: 0))
+        return SystemCalls { call in
+            state.withLock { state in
+                if [.rename, .unlink].contains(call) { state.isChanged = true }
+                guard call == .fsync, state.isChanged else { return nil }
+                state.count += 1
+                guard state.count == number else { return nil }
+                hits.withLock { $0 += 1 }
+                return .failure(EIO)
+            }
+        }
+    }
+
+    /// Of any of the folders.
+    @Test(arguments: [1, 2]) func whatIsNotSynchronisedIsNotSaidToBeCommitted(_ folder: Int) throws {
+        for changes in [[RecordChange.put(one, [2]), .put(two, [2])], [.remove(one), .remove(two)]] {
+            let storage = storage(losing(folder, Protected(0)))
+            let outcome = try storage.commit(changes, expecting: [:], turn: nil)
+            guard case .unknown(let error as LockboxError) = outcome else {
+                Issue.record("\(outcome)")
+                continue
+            }
+            #expect(error.code == .storageFailure)
+        }
+    }
+
+    enum Operation: CaseIterable { case make, write, update, remove, removeAll, removeExpired, setPasscode }
+
+    @Test("Promise 2: what may be lost in a power cut has not succeeded", arguments: Operation.allCases)
+    func whatIsNotSynchronisedThrows(_ operation: Operation) throws {
+        var number = 0
+        var isHit = true
+        while isHit {
+            number += 1
+            let (store, hits) = (try TestStore(), Protected(0))
+            if operation != .make {
+                try store.lockbox().archiveObject("old", forKey: "k", expires: .distantFuture)
+            }
+            let backend = store.backend(losing(number, hits))
+            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            let error = lockboxError {
+                switch operation {
+                case .make, .write: try lockbox.archiveObject("new", forKey: "k")
+                case .update: try lockbox.setAccessibility(.always, forKey: "k")
+                case .remove: try lockbox.removeObject(forKey: "k")
+                case .removeAll: try lockbox.removeAllObjects()
+                case .removeExpired:
+                    try backend.removeExpired(prefix: TestStore.prefix, now: .distantFuture)
+                case .setPasscode: try backend.setPasscode(.value("1"), strength: .interactive)
+                }
+            }
+            isHit = hits.withLock { $0 } > 0
+            #expect((error?.code == .storageFailure) == isHit, "synchronisation \(number)")
+        }
+        #expect(number > (operation == .make ? 3 : 1))
+    }
+
+    @Test(arguments: [SystemCalls.Call.write, .fsync, .rename])
+    func aCommitThatFailsHalfWay(_ failing: SystemCalls.Call) throws {
+        let trace = Protected<[SystemCalls.Call]>([])
+        let storage = storage(
+            SystemCalls { call in
+                trace.withLock { trace in
+                    trace.append(call)
+                    return call == failing && trace.count { $0 == failing } == 2 ? .failure(EIO) : nil
+                }
+            }
+        )
+        expectError(.storageFailure) { try commit([.put(one, [2]), .put(two, [2])], on: storage) }
+        #expect(try store.leftovers() == [])
+        // In their order; and nothing at all before the last of the files is written.
+        #expect(try bytes(one) == [failing == .rename ? 2 : 1])
+        #expect(try bytes(two) == [1])
+        let afterwards = trace.withLock { $0.suffix(from: $0.lastIndex(of: failing)! + 1) }
+        #expect(failing != .rename || afterwards.contains(.fsync), "what was changed stays so")
+        try commit([.put(one, [3]), .put(two, [3])], on: storage)
+        #expect(try bytes(one) == [3] && bytes(two) == [3])
+    }
+
+    // MARK: Turns
+
+    /// Else two commits could each wait for the other's.
+    @Test func turnsOfSeveralNamespacesAreTakenInOneOrder() throws {
+        let waiting = storage(lockTimeout: .seconds(60))
+        let group = DispatchGroup()
+        try storage().holdingTurn(in: "b") {
+            Thread.detachNewThread(in: group) { [one, two] in
+                #expect(throws: Never.self) { try commit([.put(two, [2]), .put(one, [2])], on: waiting) }
+            }
+            let other = storage(lockTimeout: .milliseconds(10))
+            let end = ContinuousClock.now + .seconds(10)
+            var isTaken = false
+            while !isTaken, ContinuousClock.now < end {
+                isTaken = lockboxError { try other.holdingTurn(in: "a") {} }?.isHeldLock == true
+            }
+            #expect(isTaken, "it waits for the second before it has the first")
+        }
+        group.wait()
+        #expect(try bytes(one) == [2] && bytes(two) == [2])
+    }
+
+    /// Another writer comes first once, and not again.
+    @Test func whoLostOnceIsNotOvertakenAgain() throws {
+        let store = try TestStore()
+        try store.lockbox().archiveObject("old", forKey: "k")
+        let other = try Lockbox(
+            keyPrefix: TestStore.prefix,
+            backend: store.backend(lockTimeout: .milliseconds(20))
+        )
+        let (lockbox, key) = (try store.lockbox(), try ItemKey(prefix: TestStore.prefix, key: "k"))
+        var errors: [LockboxError?] = []
+        try lockbox.backend.update(key, now: Date()) { _ in
+            errors.append(lockboxError { try other.archiveObject("other", forKey: "k") })
+            return try StoredItem(
+                key: key,
+                value: lockbox.archive("own \(errors.count)", "k"),
+                modified: Date()
+            )
+        }
+        #expect(errors.count == 2 && errors.first == .some(nil))
+        #expect(errors.last??.isHeldLock == true)
+        #expect(try store.lockbox().unarchiveObject(forKey: "k") == "own 2")
+        try other.archiveObject("other", forKey: "k")
+    }
+
+    @Test func aRemovalThatLostOnceIsNotOvertakenAgain() throws {
+        let store = try TestStore()
+        for key in ["a", "b"] {
+            try store.lockbox().archiveObject("v", forKey: key, expires: .distantPast)
+        }
+        let other = try store.lockbox()
+        let turns = Protected(0)
+        let removing = try store.lockbox(
+            TestStore.prefix,
+            SystemCalls { call in
+                guard call == .flock else { return nil }
+                let number = turns.withLock { turns in
+                    turns += 1
+                    return turns
+                }
+                if number == 1 { #expect(throws: Never.self) { try other.archiveObject("new", forKey: "a") } }
+                return nil
+            }
+        )
+        #expect(try removing.removeExpired() == 1)
+        #expect(turns.withLock { $0 } == 1)
+        #expect(try store.lockbox().unarchiveObject(forKey: "a") == "new")
+    }
+
+    /// A turn that was had before the store was moved is of a folder that nobody else looks at.
+    @Test func aTurnIsOfTheStoreThatIsThereNow() throws {
+        let storage = storage(lockTimeout: .milliseconds(50))
+        let turn = try storage.takeTurn(in: "a")
+        defer { turn?.release() }
+        try FileManager.default.moveItem(atPath: store.directory, toPath: store.directory + "-moved")
+        try FileManager.default.copyItem(atPath: store.directory + "-moved", toPath: store.directory)
+        usleep(2000)  // it is noticed within a millisecond
+        let revision = try storage.revision(of: one, maximum: 100)
+        func change() throws -> CommitOutcome {
+            try storage.commit([.put(one, [2])], expecting: [one: revision], turn: turn)
+        }
+        try self.storage().holdingTurn(in: "a") { #expect(lockboxError(change)?.isHeldLock == true) }
+        #expect(try bytes(one) == [1])
+        guard case .committed = try change() else {
+            Issue.record("a conflict")
+            return
+        }
+        #expect(try bytes(one) == [2])
+    }
+
+    /// It covers nothing of what is to be changed.
+    @Test func aTurnOfAnotherNamespaceIsNone() throws {
+        let storage = storage(lockTimeout: .milliseconds(50))
+        let turn = try storage.takeTurn(in: "b")
+        defer { turn?.release() }
+        for change in [RecordChange.put(one, [2]), .remove(one)] {
+            try self.storage().holdingTurn(in: "a") {
+                let error = lockboxError {
+                    try storage.commit([change], expecting: [two: .absent], turn: turn)
+                }
+                #expect(error?.isHeldLock == true)
+            }
+        }
+        #expect(try bytes(one) == [1])
+    }
+}
