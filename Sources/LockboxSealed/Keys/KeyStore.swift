@@ -34,12 +34,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
         if let opened = opened.withLock({ $0 }) { return try withUserUnlock(opened).keyring }
-        if let opened = try load() { return try withUserUnlock(opened).keyring }
-        if try hasItems() {
-            // The keybag is written before the first item: another process may have just created both.
-            if let opened = try load() { return try withUserUnlock(opened).keyring }
-            throw keybagIsMissing
-        }
+        if let opened = try loadIfMade() { return try withUserUnlock(opened).keyring }
         return creating ? try create().keyring : nil
     }
 
@@ -141,8 +136,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         try changes.withLock {
             let turn = try storage.takeTurn(in: nil)
             defer { turn?.release() }
-            if let opened = try load() { return opened }
-            if try hasItems() { throw keybagIsMissing }
+            if let opened = try loadIfMade() { return opened }
             let device = try device.readOrCreate(turn)
             let record = Self.keybagRecord
             let keybag = try Keybag.create(deviceKey: device).encoded(deviceKey: device)
@@ -154,6 +148,15 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     }
 
     // MARK: Damaged and replaced stores
+
+    /// Reads the keybag; returns nil if there is no store.
+    private func loadIfMade() throws -> OpenedKeybag? {
+        if let opened = try load() { return opened }
+        guard try hasItems() else { return nil }
+        // The keybag is written before the first item: another process may have just created both.
+        if let opened = try load() { return opened }
+        throw keybagIsMissing
+    }
 
     /// A store with items but without a keybag is damaged, not new.
     private func hasItems() throws -> Bool {

@@ -1,0 +1,202 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+
+/// What another process does before whichever call of a storage that has no turns: only what a commit expects keeps the two
+/// apart.
+@Suite(.timeLimit(.minutes(10))) struct EveryStorageCallTests {
+    private typealias Other = SealedBackend<InMemoryStorage>
+    private typealias Interrupted = SealedBackend<InterruptedStorage>
+
+    private func atEveryCall(
+        _ other: @escaping @Sendable (Other) -> Void,
+        _ body: (Interrupted, InMemoryStorage, Interruption) throws -> Void
+    ) throws {
+        var number = 0
+        while true {
+            number += 1
+            let memory = InMemoryStorage()
+            let others = open(memory)
+            let interruption = Interruption(at: number) { other(others) }
+            let storage = InterruptedStorage(wrapped: memory, interruption: interruption)
+            try body(open(storage), memory, interruption)
+            if !interruption.hasHappened { break }
+        }
+        #expect(number > 2)
+    }
+
+    /// As by a process that has just started.
+    private func open<Storage>(_ storage: Storage) -> SealedBackend<Storage> {
+        SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
+    }
+
+    private func archive(_ text: String, _ key: String, expires: Date? = nil, in backend: any LockboxBackend)
+        throws
+    {
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            .archiveObject(text, forKey: key, expires: expires)
+    }
+
+    private func read(_ key: String, _ backend: any LockboxBackend) throws -> String? {
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).unarchiveObject(forKey: key)
+    }
+
+    @Test func anUpdateLosesNoOther() throws {
+        let key = try ItemKey(prefix: TestStore.prefix, key: "k")
+        @Sendable func increment(_ backend: any LockboxBackend) throws {
+            try backend.update(key, now: Date()) { old in
+                let data = Data(count: 1 + (old?.value.data.count ?? 0))
+                return try StoredItem(
+                    key: key,
+                    value: ArchivedValue(data: data, format: .data),
+                    modified: Date()
+                )
+            }
+        }
+        try atEveryCall({ other in #expect(throws: Never.self) { try increment(other) } }) {
+            backend,
+            memory,
+            interruption in
+            try increment(backend)
+            interruption.raise()
+            try increment(backend)
+            let count = interruption.hasHappened ? 3 : 2
+            #expect(try open(memory).value(for: key, now: Date())?.data.count == count)
+        }
+    }
+
+    /// By both of them: one keybag counts, and one device key.
+    @Test func aStoreIsMadeOnce() throws {
+        let others: @Sendable (Other) -> Void = { other in
+            #expect(throws: Never.self) { try archive("v", "other", in: other) }
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            interruption.raise()
+            try archive("v", "own", in: backend)
+            #expect(try read("own", open(memory)) == "v")
+            #expect(try read("other", open(memory)) == (interruption.hasHappened ? "v" : nil))
+        }
+    }
+
+    @Test func whatIsWrittenMeanwhileIsNotRemovedAsExpired() throws {
+        let others: @Sendable (Other) -> Void = { other in
+            #expect(throws: Never.self) { try archive("new", "k", in: other) }
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            try archive("old", "k", expires: Date() + 1000, in: backend)
+            interruption.raise()
+            try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
+            #expect(try read("k", open(memory)) == (interruption.hasHappened ? "new" : nil))
+        }
+    }
+
+    @Test func aWriterBesideARotation() throws {
+        let others: @Sendable (Other) -> Void = { other in
+            #expect(throws: Never.self) { try other.rotateKeys() }
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            try archive("v", "first", in: backend)
+            interruption.raise()
+            try archive("v", "k", in: backend)
+            for key in ["first", "k"] { #expect(try read(key, open(memory)) == "v") }
+        }
+    }
+
+    @Test func aRotationOverwritesNoNewerValue() throws {
+        let others: @Sendable (Other) -> Void = { other in
+            #expect(throws: Never.self) { try archive("newer", "k", in: other) }
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            try archive("v", "k", in: backend)
+            interruption.raise()
+            try backend.rotateKeys()
+            #expect(try read("k", open(memory)) == (interruption.hasHappened ? "newer" : "v"))
+        }
+    }
+
+    /// Both rewrite the keybag.
+    @Test func aPasscodeThatIsSetBesideARotation() throws {
+        let others: @Sendable (Other) -> Void = { other in
+            // Refused when the passcode has been set by then.
+            let error = lockboxError { try other.rotateKeys() }
+            #expect(error == nil || error?.code == .interactionNotAllowed)
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            try archive("v", "k", in: backend)
+            interruption.raise()
+            try backend.setPasscode(.value("1"), strength: .interactive)
+            let reopened = open(memory)
+            #expect(try reopened.lockState == .beforeFirstUnlock)
+            try reopened.unlock(.value("1"))
+            #expect(try read("k", reopened) == "v")
+        }
+    }
+
+    @Test func aRotationBesideAPasscodeThatIsSet() throws {
+        let others: @Sendable (Other) -> Void = { other in
+            #expect(throws: Never.self) { try other.setPasscode(.value("1"), strength: .interactive) }
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            try archive("v", "k", in: backend)
+            interruption.raise()
+            // It is not told the passcode.
+            let error = lockboxError { try backend.rotateKeys() }
+            #expect(error == nil || error?.code == .interactionNotAllowed)
+            let reopened = open(memory)
+            #expect(try reopened.lockState == (interruption.hasHappened ? .beforeFirstUnlock : .noPasscode))
+            if interruption.hasHappened { try reopened.unlock(.value("1")) }
+            #expect(try read("k", reopened) == "v")
+        }
+    }
+
+    /// The storage's limit holds, however many items there are.
+    @Test func noCommitHasMoreChangesThanTheStorageAllows() throws {
+        let storage = NarrowStorage()
+        let backend = open(storage)
+        for number in 0..<5 {
+            try archive("v", "\(number)", expires: number < 3 ? .distantPast : nil, in: backend)
+        }
+        #expect(try backend.removeExpired(prefix: TestStore.prefix, now: Date()) == 3)
+        for number in 0..<3 { try archive("v", "\(number)", in: backend) }
+        try backend.removeAll(prefix: TestStore.prefix)
+        #expect(try backend.attributes(prefix: TestStore.prefix, now: nil).isEmpty)
+    }
+}
+
+/// Takes no more than two changes at once.
+private struct NarrowStorage: RecordStorage {
+    private let wrapped = InMemoryStorage()
+
+    var limits: StorageLimits {
+        StorageLimits(maximumLength: .max, maximumChanges: 2, isTransactional: true)
+    }
+
+    func read(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool {
+        try wrapped.read(record, upTo: limit, maximum: maximum, body)
+    }
+
+    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
+        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
+    }
+
+    func namespaces() -> [String] { wrapped.namespaces() }
+
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        turn: (any CommitTurn)?
+    ) throws -> CommitOutcome {
+        try #require(changes.count <= limits.maximumChanges)
+        return wrapped.commit(changes, expecting: expecting, turn: turn)
+    }
+
+    func location(of record: RecordName) -> String { wrapped.location(of: record) }
+}

@@ -1,0 +1,40 @@
+import Lockbox
+
+/// Records in memory, to which commits wait for nobody. Before each call of it another process may do something.
+struct InterruptedStorage: RecordStorage {
+    let wrapped: InMemoryStorage
+    let interruption: Interruption
+
+    var limits: StorageLimits { wrapped.limits }
+
+    func read(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool {
+        interruption.call()
+        return try wrapped.read(record, upTo: limit, maximum: maximum, body)
+    }
+
+    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
+        interruption.call()
+        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
+    }
+
+    func namespaces() -> [String] {
+        interruption.call()
+        return wrapped.namespaces()
+    }
+
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        turn: (any CommitTurn)?
+    ) -> CommitOutcome {
+        interruption.call()
+        return wrapped.commit(changes, expecting: expecting, turn: turn)
+    }
+
+    func location(of record: RecordName) -> String { wrapped.location(of: record) }
+}
