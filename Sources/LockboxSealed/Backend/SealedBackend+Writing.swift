@@ -128,6 +128,15 @@ extension SealedBackend {
     }
 
     func existing(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+        let found = try look(at: record, keyring, at: now)
+        guard found.isRefusedUnread else { return found }
+        // Its revision, and then once more, as another writer may have replaced it meanwhile.
+        let revision = try storage.revision(of: record.name, maximum: .max)
+        let again = try look(at: record, keyring, at: now)
+        return again.isRefusedUnread ? ExistingItem(.damaged, revision) : again
+    }
+
+    private func look(at record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
         var revision = RecordRevision.absent
         do {
             guard let old = try metadata(record, keyring, &revision) else {
@@ -158,6 +167,9 @@ struct ExistingItem {
 
     let state: State
     let revision: RecordRevision
+
+    /// As a record is that is longer than any of ours. Its revision is not known.
+    var isRefusedUnread: Bool { state == .damaged && revision == .absent }
 
     init(_ state: State, _ revision: RecordRevision) {
         self.state = state
