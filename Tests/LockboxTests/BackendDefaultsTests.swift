@@ -1,0 +1,59 @@
+import Foundation
+import LockboxTesting
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+
+/// What a backend has that its author did not write.
+@Suite struct BackendDefaultsTests {
+    /// The five methods that a backend must have.
+    private struct SmallBackend: LockboxBackend {
+        let wrapped = InMemoryBackend()
+        /// What another thread does when the items have been listed.
+        var afterList: @Sendable (InMemoryBackend) -> Void = { _ in }
+
+        func item(for key: ItemKey, now: Date?) -> StoredItem? { wrapped.item(for: key, now: now) }
+
+        func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] {
+            defer { afterList(wrapped) }
+            return wrapped.attributes(prefix: prefix, now: now)
+        }
+
+        func prefixes() -> Set<String> { wrapped.prefixes() }
+
+        func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+            try wrapped.update(key, now: now, change)
+        }
+
+        func remove(_ key: ItemKey) { wrapped.remove(key) }
+    }
+
+    @Test(arguments: BackendConformance.all)
+    func fiveMethodsAreEnough(_ requirement: BackendConformance) throws {
+        try requirement.check { SmallBackend() }
+    }
+
+    private func backend(_ afterList: @escaping @Sendable (InMemoryBackend) -> Void) throws -> SmallBackend {
+        let backend = SmallBackend(afterList: afterList)
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend.wrapped)
+            .archiveObject("old", forKey: "k", expires: .distantPast)
+        return backend
+    }
+
+    @Test func whatIsReplacedMeanwhileIsNotRemovedAsExpired() throws {
+        let backend = try backend { other in
+            #expect(throws: Never.self) {
+                try Lockbox(keyPrefix: TestStore.prefix, backend: other).archiveObject("new", forKey: "k")
+            }
+        }
+        #expect(try backend.removeExpired(prefix: TestStore.prefix, now: Date()) == 0)
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "new")
+    }
+
+    @Test func whatIsRemovedMeanwhileIsNotCounted() throws {
+        let backend = try backend { $0.removeAll(prefix: TestStore.prefix) }
+        #expect(try backend.removeExpired(prefix: TestStore.prefix, now: Date()) == 0)
+    }
+}
