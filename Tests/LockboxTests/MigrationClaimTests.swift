@@ -43,13 +43,16 @@ import Lockbox
     /// Between the look at the record and the change of it.
     @Test func ofTwoThatFindItFreeOneHasIt() throws {
         let isDone = Protected(false)
-        let slow = HookedBackend(wrapped: backend) {
-            let isFirst = isDone.withLock { isDone in
-                defer { isDone = true }
-                return !isDone
+        let slow = HookedBackend(
+            wrapped: backend,
+            beforeUpdate: {
+                let isFirst = isDone.withLock { isDone in
+                    defer { isDone = true }
+                    return !isDone
+                }
+                if isFirst { #expect(throws: Never.self) { try claim(.zero) } }
             }
-            if isFirst { #expect(throws: Never.self) { try claim(.zero) } }
-        }
+        )
         let start = ContinuousClock.now
         try claim(.milliseconds(300), slow)
         #expect(.now - start >= .milliseconds(300), "it has waited for the other")
@@ -85,6 +88,24 @@ import Lockbox
         #expect(.now - start < .seconds(20), "nobody is waited for")
     }
 
+    /// Reading is work, too: a source may be large, or slow.
+    @Test func whoReadsForLongIsAtWork() throws {
+        let marker = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
+        let beats = Protected<[UInt64]>([])
+        let slow = HookedBackend(
+            wrapped: backend,
+            beforeRead: { [backend] key in
+                guard key.key.hasPrefix("k"), beats.withLock({ $0.count < 3 }) else { return }
+                let record = try? MigrationRecord(backend.item(for: marker, now: nil)?.value, marker)
+                guard let runner = record?.runner else { return }
+                beats.withLock { $0.append(runner.beat) }
+                usleep(1_050_000)
+            }
+        )
+        #expect(try lockbox(slow).migrate(migration).isComplete)
+        #expect(beats.withLock { $0.first == 0 && $0.contains(1) }, "\(beats.withLock { $0 })")
+    }
+
     /// And not only while the record is first read.
     @Test func whoIsAtWorkIsWaitedForFromItsLastSignOn() throws {
         let working = try claim(.zero)
@@ -103,12 +124,16 @@ import Lockbox
     }
 }
 
-/// Does something before each update.
+/// Does something before each update, and before it reads an item.
 private struct HookedBackend: LockboxBackend {
     let wrapped: InMemoryBackend
-    let beforeUpdate: @Sendable () -> Void
+    var beforeUpdate: @Sendable () -> Void = {}
+    var beforeRead: @Sendable (ItemKey) -> Void = { _ in }
 
-    func item(for key: ItemKey, now: Date?) -> StoredItem? { wrapped.item(for: key, now: now) }
+    func item(for key: ItemKey, now: Date?) -> StoredItem? {
+        beforeRead(key)
+        return wrapped.item(for: key, now: now)
+    }
 
     func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] {
         wrapped.attributes(prefix: prefix, now: now)

@@ -49,7 +49,7 @@ final class MigrationClaim {
         return isTaken
     }
 
-    /// Shows that the holder is still working. Call it before each change.
+    /// Shows that the holder is still working. Call it before each item is read and before each change.
     ///
     /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
     func renew() throws {

@@ -95,12 +95,15 @@ struct MigrationRun {
         }
     }
 
-    private func steps(except done: Set<String>, _ source: any SourceItems) throws -> [(
-        key: String, step: Step
-    )] {
+    private func steps(
+        except done: Set<String>,
+        _ source: any SourceItems,
+        _ claim: MigrationClaim? = nil
+    ) throws -> [(key: String, step: Step)] {
         let state = try (lockbox.backend as? any LockableBackend)?.lockState
         return try migration.items.filter { !done.contains($0.key) }.map {
-            ($0.key, try step($0, source, state))
+            try claim?.renew()
+            return ($0.key, try step($0, source, state))
         }
     }
 
@@ -178,7 +181,7 @@ struct MigrationRun {
         _ progress: (StoreProgress) -> Void
     ) throws -> [String: MigrationReport.Outcome] {
         let source = try migration.source.open(lockbox, now)
-        let steps = try steps(except: done, source).sorted { $0.step.rank < $1.step.rank }
+        let steps = try steps(except: done, source, claim).sorted { $0.step.rank < $1.step.rank }
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: SourceItem] = [:]
         for (index, (key, step)) in steps.enumerated() {
