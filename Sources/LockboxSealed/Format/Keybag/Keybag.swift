@@ -5,41 +5,6 @@ import LockboxSodium
 /// A store's random ID, which each of its records contains.
 typealias StoreID = SIMD16<UInt8>
 
-/// The purpose of a key in the keybag. The numbers are stored.
-enum KeyRole: Hashable, Sendable {
-    case classKey(Accessibility)
-    /// Seals the metadata of items of all classes, so that they can be listed and removed while locked.
-    case metadata
-    /// Derives file names from prefixes and keys. Never changes, because the names would change too.
-    case names
-
-    var number: UInt8 {
-        switch self {
-        case .classKey(let accessibility): accessibility.number
-        case .metadata: 8
-        case .names: 9
-        }
-    }
-
-    /// Whether the key is wrapped with the passcode, if there is one.
-    var isGuarded: Bool {
-        switch self {
-        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): false
-        case .classKey: true
-        }
-    }
-
-    init?(number: UInt8) {
-        switch number {
-        case 8: self = .metadata
-        case 9: self = .names
-        default:
-            guard let accessibility = Accessibility(number: number) else { return nil }
-            self = .classKey(accessibility)
-        }
-    }
-}
-
 extension Accessibility {
     /// The stored number, 1 to 7.
     var number: UInt8 {
@@ -57,21 +22,6 @@ extension Accessibility {
     init?(number: UInt8) {
         guard let accessibility = Self.allCases.first(where: { $0.number == number }) else { return nil }
         self = accessibility
-    }
-}
-
-/// The keys that wrap the keys of a keybag.
-struct WrappingKeys: Sendable {
-    let device: SecretKey
-    /// Derived from the device key and the passcode. Nil if there is no passcode, or it has not been entered.
-    let passcode: SecretKey?
-
-    /// Derives the key that wraps the guarded keys of a store with a passcode. It takes both the device key and
-    /// the passcode.
-    static func combine(_ passcodeKey: SecretKey, _ device: SecretKey) throws -> SecretKey {
-        try SecretKey { output in
-            device.withBytes { Sodium.hash($0, key: passcodeKey, personal: .passcode, into: output) }
-        }
     }
 }
 
@@ -370,28 +320,3 @@ extension Keybag {
 }
 
 // MARK: - The device key's record
-
-/// `LBXD`, version, suite, two zero bytes, the key.
-enum DeviceKeyRecord {
-    static let length = 8 + SecretKey.length
-
-    static func encoded(_ key: SecretKey) -> [UInt8] {
-        var record = [UInt8](repeating: 0, count: length)
-        record.withUnsafeMutableBytes { bytes in
-            var writer = ByteWriter(bytes)
-            RecordKind.deviceKey.write(to: &writer)
-            writer.skip(2)
-            key.withBytes { writer.write($0) }
-        }
-        return record
-    }
-
-    static func decode(_ record: UnsafeRawBufferPointer) throws -> SecretKey {
-        var reader = ByteReader(record)
-        try RecordKind.deviceKey.check(&reader)
-        guard reader.skipZeros(2), let key = reader.readBytes(SecretKey.length), reader.remaining == 0 else {
-            throw RecordError.malformed("its length is wrong")
-        }
-        return try SecretKey { $0.copyMemory(from: key) }
-    }
-}

@@ -1,0 +1,38 @@
+import LockboxCore
+import LockboxFiles
+import LockboxSodium
+
+/// The purpose of a key in the keybag. The numbers are stored.
+enum KeyRole: Hashable, Sendable {
+    case classKey(Accessibility)
+    /// Seals the metadata of items of all classes, so that they can be listed and removed while locked.
+    case metadata
+    /// Derives file names from prefixes and keys. Never changes, because the names would change too.
+    case names
+
+    var number: UInt8 {
+        switch self {
+        case .classKey(let accessibility): accessibility.number
+        case .metadata: 8
+        case .names: 9
+        }
+    }
+
+    /// Whether the key is wrapped with the passcode, if there is one.
+    var isGuarded: Bool {
+        switch self {
+        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): false
+        case .classKey: true
+        }
+    }
+
+    init?(number: UInt8) {
+        switch number {
+        case 8: self = .metadata
+        case 9: self = .names
+        default:
+            guard let accessibility = Accessibility(number: number) else { return nil }
+            self = .classKey(accessibility)
+        }
+    }
+}

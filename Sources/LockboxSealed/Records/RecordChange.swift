@@ -1,0 +1,15 @@
+/// A change in a ``RecordStorage/commit(_:expecting:turn:)``.
+public enum RecordChange: Sendable {
+    /// Stores a record, replacing an existing one of that name.
+    case put(RecordName, [UInt8])
+
+    /// Removes a record. Does nothing if it does not exist.
+    case remove(RecordName)
+
+    /// The name of the changed record.
+    public var record: RecordName {
+        switch self {
+        case .put(let record, _), .remove(let record): record
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/// The limits and guarantees of a storage.
+public struct StorageLimits: Sendable, Hashable {
+    /// The maximum length of a record, in bytes.
+    public let maximumLength: Int
+
+    /// The maximum number of changes in a commit.
+    public let maximumChanges: Int
+
+    /// Whether all changes of a commit take effect at the same instant, and several records are read as of the
+    /// same instant. If false, this holds only for each record separately.
+    public let isTransactional: Bool
+
+    /// Creates limits.
+    ///
+    /// - Parameters:
+    ///   - maximumLength: The maximum length of a record, in bytes.
+    ///   - maximumChanges: The maximum number of changes in a commit, at least two.
+    ///   - isTransactional: Whether commits and reads of several records take effect at one instant.
+    public init(maximumLength: Int, maximumChanges: Int, isTransactional: Bool) {
+        self.maximumLength = maximumLength
+        self.maximumChanges = maximumChanges
+        self.isTransactional = isTransactional
+    }
+}

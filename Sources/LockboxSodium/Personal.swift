@@ -1,0 +1,26 @@
+import Clibsodium
+import LockboxCore
+import LockboxPlatform
+
+/// A personalization string of BLAKE2b: at most 16 bytes of ASCII.
+package struct Personal {
+    package let bytes: SIMD16<UInt8>
+
+    package init(_ text: StaticString) {
+        precondition(text.utf8CodeUnitCount <= 16)
+        var bytes = SIMD16<UInt8>()
+        for index in 0..<text.utf8CodeUnitCount { bytes[index] = text.utf8Start[index] }
+        self.bytes = bytes
+    }
+
+    package static let scope = Personal("lockbox.scope.v1")
+    package static let name = Personal("lockbox.name.v1")
+    package static let value = Personal("lockbox.value.v1")
+    package static let metadata = Personal("lockbox.meta.v1")
+    package static let passcode = Personal("lockbox.pass.v1")
+    package static let wrap = Personal("lockbox.wrap.v1")
+    package static let keybag = Personal("lockbox.bag.v1")
+    package static let backup = Personal("lockbox.export.1")
+    package static let sharedUnlock = Personal("lockbox.unlock.1")
+    package static let deviceCheck = Personal("lockbox.dev.v1")
+}
