@@ -18,6 +18,7 @@ struct DefectiveStorage: RecordStorage {
         let wrapped = InMemoryStorage()
         let overwritten = Protected<[RecordName: [UInt8]]>([:])
         let torn = Protected<[RecordName: Int]>([:])
+        let isTornSeen = Protected(false)
         let lists = Protected(0)
         let lock = Lock()
     }
@@ -57,6 +58,7 @@ struct DefectiveStorage: RecordStorage {
             if defect == .losesLastByte, bytes.count > 65_536 { bytes.removeLast() }
             if defect == .ignoresLimit { bytes.removeLast(max(0, bytes.count - max(limit, 1) + 1)) }
             if defect == .tearsRecords, let torn = state.torn.withLock({ $0[real] }), torn < bytes.count {
+                state.isTornSeen.withLock { $0 = true }
                 bytes.removeLast(bytes.count - torn)
             }
             let revision = defect == .repeatsRevisions ? RecordRevision(1) : contents.revision
@@ -154,7 +156,9 @@ struct DefectiveStorage: RecordStorage {
     private func tear(_ changes: [RecordChange]) {
         for case .put(let record, let bytes) in changes where bytes.count > 1000 {
             state.torn.withLock { $0[record] = bytes.count / 2 }
-            usleep(1000)
+            // Until somebody has read it, if somebody does.
+            for _ in 0..<50 where !state.isTornSeen.withLock({ $0 }) { usleep(1000) }
+            state.isTornSeen.withLock { $0 = false }
         }
     }
 
