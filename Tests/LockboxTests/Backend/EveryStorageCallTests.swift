@@ -3,6 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
+@testable import LockboxFiles
 @testable import LockboxSealed
 
 /// What another process does before whichever call of a storage that has no turns: only what a commit expects keeps the two
@@ -149,6 +150,32 @@ import Lockbox
             #expect(try reopened.lockState == (interruption.hasHappened ? .beforeFirstUnlock : .noPasscode))
             if interruption.hasHappened { try reopened.unlock(.value("1")) }
             #expect(try read("k", reopened) == "v")
+        }
+    }
+
+    /// What an import is to replace is another item by then, which this process cannot read.
+    @Test func anImportOverwritesNoLockedItem() throws {
+        let source = try TestStore()
+        let path = Path.parent(of: source.directory) + "/backup"
+        try source.lockbox().archiveObject("backup", forKey: "k", accessibility: .always)
+        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+        let others: @Sendable (Other) -> Void = { other in
+            #expect(throws: Never.self) {
+                try other.unlock(.value("1"))
+                try archive("locked", "k", in: other)
+            }
+        }
+        try atEveryCall(others) { backend, memory, interruption in
+            let owner = open(memory)
+            try owner.setPasscode(.value("1"), strength: .interactive)
+            try Lockbox(keyPrefix: TestStore.prefix, backend: owner)
+                .archiveObject("open", forKey: "k", accessibility: .always)
+            interruption.raise()
+            let error = lockboxError {
+                try backend.importBackup(from: path, passphrase: .value("p"), existing: .replace)
+            }
+            #expect(error == nil || error?.code == .interactionNotAllowed)
+            #expect(try read("k", owner) == (interruption.hasHappened ? "locked" : "backup"))
         }
     }
 

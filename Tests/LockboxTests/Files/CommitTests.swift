@@ -149,7 +149,10 @@ import Lockbox
         let (lockbox, key) = (try store.lockbox(), try ItemKey(prefix: TestStore.prefix, key: "k"))
         var errors: [LockboxError?] = []
         try lockbox.backend.update(key, now: Date()) { _ in
-            errors.append(lockboxError { try other.archiveObject("other", forKey: "k") })
+            // Not for ever, if each of them comes first.
+            if errors.count < 3 {
+                errors.append(lockboxError { try other.archiveObject("other", forKey: "k") })
+            }
             return try StoredItem(
                 key: key,
                 value: lockbox.archive("own \(errors.count)", "k"),
