@@ -128,7 +128,7 @@ import Testing
             "set",
             "--strength",
             "interactive",
-            typing: [.init("New passcode", "one\n"), .init("again", "two\n")]
+            typing: [.init("New passcode", "one\n"), .init("Repeat it", "two\n")]
         )
         #expect(different.status == 2)
         #expect(try state() == "noPasscode")
@@ -137,7 +137,7 @@ import Testing
             "set",
             "--strength",
             "interactive",
-            typing: [.init("New passcode", "one\n"), .init("again", "one\n")]
+            typing: [.init("New passcode", "one\n"), .init("Repeat it", "one\n")]
         )
         #expect(same.status == 0)
         #expect(try state() == "beforeFirstUnlock")

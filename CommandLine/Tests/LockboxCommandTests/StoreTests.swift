@@ -92,7 +92,7 @@ import Testing
             backup,
             "--strength",
             "interactive",
-            typing: [.init("New passphrase", "tr0ub4dor\n"), .init("again", "tr0ub4dor\n")]
+            typing: [.init("New passphrase", "tr0ub4dor\n"), .init("Repeat it", "tr0ub4dor\n")]
         )
         #expect(exported.status == 0 && exported.screen.contains("[##############################] 3 of 3"))
         #expect(!exported.screen.contains("tr0ub4dor"))
