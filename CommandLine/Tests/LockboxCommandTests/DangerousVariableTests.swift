@@ -27,7 +27,9 @@ import Testing
         let path = URL(fileURLWithPath: #filePath)
             .appendingPathComponent("../../../../Sources/Lockbox/Documentation.docc/Command.md").standardized
         let lines = (try? String(contentsOf: path, encoding: .utf8).split(separator: "\n")) ?? []
-        let table = lines.drop { !$0.hasPrefix("| variables decide |") }.dropFirst(2).prefix { $0.hasPrefix("|") }
+        let table = lines.drop { !$0.hasPrefix("| variables decide |") }.dropFirst(2).prefix {
+            $0.hasPrefix("|")
+        }
         return table.flatMap { $0.split(separator: "|")[1].split { $0 == "`" || $0 == " " } }
     }
 
