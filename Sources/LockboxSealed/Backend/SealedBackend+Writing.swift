@@ -77,7 +77,9 @@ extension SealedBackend {
         _ keyring: Keyring,
         _ decide: (ItemRecord, Keyring) throws -> Change?
     ) throws {
-        var (keyring, turn): (Keyring, (any CommitTurn)?) = (keyring, nil)
+        // Waits in line before it reads, so that what it reads is not out of date when it is committed.
+        var turn = try storage.takeTurn(in: record.name.namespace)
+        var keyring = keyring
         defer { turn?.release() }
         while true {
             do {
