@@ -85,16 +85,12 @@ struct Transfer {
 
     /// Returns false if the destination has a different item, which the policy keeps.
     private func put(_ item: StoredItem) throws -> Bool {
-        var isKept = false
+        var isPut = false
         try destination.update(item.key, now: today) { old in
-            guard let old else { return item }
-            switch policy {
-            case .replace: return item
-            case .keep: isKept = true
-            case .fail: throw LockboxError.duplicateItem(key: item.key.key)
-            }
-            return old
+            if old != nil, policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
+            isPut = old == nil || policy == .replace
+            return isPut ? item : old
         }
-        return !isKept
+        return isPut
     }
 }

@@ -77,9 +77,7 @@ extension SealedBackend {
         _ keyring: Keyring,
         _ decide: (ItemRecord, Keyring) throws -> Change?
     ) throws {
-        // Waits in line before it reads, so that what it reads is not out of date when it is committed.
-        var turn = try storage.takeTurn(in: record.name.namespace)
-        var keyring = keyring
+        var (keyring, turn): (Keyring, (any CommitTurn)?) = (keyring, nil)
         defer { turn?.release() }
         while true {
             do {

@@ -25,6 +25,11 @@ import Lockbox
         try requirement.check { FailingBackend() }
     }
 
+    @Test(arguments: BackendConformance.all)
+    func backendThatRunsClosuresTwice(_ requirement: BackendConformance) throws {
+        try requirement.check { ContendedBackend(wrapped: InMemoryBackend()) }
+    }
+
     /// A suite that passes everything would be worth nothing.
     @Test(arguments: DefectiveBackend.Defect.allCases)
     func findsBackendsThatDoNotConform(_ defect: DefectiveBackend.Defect) {

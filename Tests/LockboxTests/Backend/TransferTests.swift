@@ -118,6 +118,15 @@ import Lockbox
         #expect(try all(destination) == [item("same"), item("other", "theirs")])
     }
 
+    /// Found by the history checker: the copy reported as kept what it had written.
+    @Test func anUpdateThatRunsAgainDecidesAgain() throws {
+        let items = try fill()
+        let report = try source.copyItems(to: ContendedBackend(wrapped: destination), existing: .keep)
+        #expect(report.kept.isEmpty)
+        #expect(Set(report.transferred) == Set(items.map(\.key)))
+        #expect(try all(destination) == items)
+    }
+
     @Test func whatIsNotCopiedIsNotRemoved() throws {
         try source.setPasscode(.value("1234"), strength: .interactive)
         try source.write(item("locked"), policy: .replace)

@@ -64,6 +64,25 @@ import Lockbox
         #expect(try old.allKeys() == ["new"])
     }
 
+    @Test func updatesThatRunAgainDecideAgain() throws {
+        let old = try Lockbox(keyPrefix: "com.example.old", backend: InMemoryBackend())
+        try writeAll(in: old)
+        let source = ContendedBackend(wrapped: old.backend)
+        let new = try Lockbox(
+            keyPrefix: TestStore.prefix,
+            backend: ContendedBackend(wrapped: lockbox.backend)
+        )
+        let migration = Migration("m", from: .backend(source, keyPrefix: "com.example.old"), items: all.items)
+        let report = try new.migrate(migration)
+        #expect(report.isComplete, "\(report)")
+        try expectAll()
+        #expect(try old.allKeys().isEmpty)
+
+        try writeAll(in: lockbox)
+        #expect(try new.migrate(Migration("in place", items: all.items)).isComplete)
+        try expectAll()
+    }
+
     @Test(
         arguments: [
             (.array("k"), "a-|-|-b"), (.array("k"), "a-|-\u{301}b"), (.dictionary("k"), "a-|-b-|-c"),

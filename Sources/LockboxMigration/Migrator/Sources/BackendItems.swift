@@ -23,11 +23,12 @@ struct BackendItems: SourceItems {
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         var changed: Set<String> = []
         for (key, item) in items {
+            var isChanged = false
             try backend.update(ItemKey(prefix: keyPrefix, key: key), now: now) { current in
-                if current == nil || current == item.stored { return nil }
-                changed.insert(key)
-                return current
+                isChanged = current != nil && current != item.stored
+                return isChanged ? current : nil
             }
+            if isChanged { changed.insert(key) }
         }
         return changed
     }
