@@ -73,10 +73,11 @@ extension Lockbox {
     public static func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked,
-        expires: Date? = nil,
-        label: String? = nil,
-        comment: String? = nil,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) throws {
         try `default`.archiveObject(
@@ -86,6 +87,7 @@ extension Lockbox {
             expires: expires,
             label: label,
             comment: comment,
+            attributes: attributes,
             policy: policy
         )
     }
@@ -145,10 +147,11 @@ extension Lockbox {
     /// Calls a closure with the key and the attributes of every item of the ``default`` lockbox.
     ///
     /// - Throws: The errors of the instance method and of ``default``.
-    public static func forEachItem(_ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void)
-        throws
-    {
-        try `default`.forEachItem(body)
+    public static func forEachItem(
+        unreadable: (UnreadableItem) throws -> Void = { throw $0.error },
+        _ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void
+    ) throws {
+        try `default`.forEachItem(unreadable: unreadable, body)
     }
 
     /// Removes all items with the prefix of the ``default`` lockbox. Other prefixes are not affected.
@@ -162,7 +165,7 @@ extension Lockbox {
     ///
     /// - Throws: The errors of the instance method and of ``default``.
     @discardableResult
-    public static func removeExpired() throws -> Int {
-        try `default`.removeExpired()
+    public static func removeExpired(unreadable: (UnreadableItem) throws -> Void = { _ in }) throws -> Int {
+        try `default`.removeExpired(unreadable: unreadable)
     }
 }

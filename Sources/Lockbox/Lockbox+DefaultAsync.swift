@@ -1,15 +1,15 @@
 public import LockboxCore
-public import LockboxPlatform
 
 extension Lockbox {
     /// Stores a value in the ``default`` lockbox, replacing the key's previous one. `nil` removes the item.
     public static func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked,
-        expires: Date? = nil,
-        label: String? = nil,
-        comment: String? = nil,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) async throws {
         try await `default`.archiveObject(
@@ -19,6 +19,7 @@ extension Lockbox {
             expires: expires,
             label: label,
             comment: comment,
+            attributes: attributes,
             policy: policy
         )
     }
@@ -29,6 +30,79 @@ extension Lockbox {
         forKey key: String
     ) async throws -> Value? {
         try await `default`.unarchiveObject(type, forKey: key)
+    }
+
+    /// Returns the values for several keys in the ``default`` lockbox. Absent and expired items are left out.
+    public static func unarchiveObjects<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        forKeys keys: some Sequence<String>
+    ) async throws -> [String: Value] {
+        try await `default`.unarchiveObjects(type, forKeys: keys)
+    }
+
+    /// Returns the value and the attributes for a key in the ``default`` lockbox, both from the same write.
+    public static func unarchiveItem<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        forKey key: String
+    ) async throws -> ArchivedItem<Value>? {
+        try await `default`.unarchiveItem(type, forKey: key)
+    }
+
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step, on another thread.
+    @discardableResult
+    public static func update<Value: Codable & Sendable>(
+        _ key: String,
+        as type: Value.Type = Value.self,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
+        _ change: @escaping @Sendable (inout Value?) throws -> Void
+    ) async throws -> Value? {
+        try await `default`.update(
+            key,
+            as: type,
+            accessibility: accessibility,
+            expires: expires,
+            label: label,
+            comment: comment,
+            attributes: attributes,
+            change
+        )
+    }
+
+    /// Changes the attributes of an item of the ``default`` lockbox, and not its value.
+    public static func setAttributes(
+        forKey key: String,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged
+    ) async throws {
+        try await `default`.setAttributes(
+            forKey: key,
+            accessibility: accessibility,
+            expires: expires,
+            label: label,
+            comment: comment,
+            attributes: attributes
+        )
+    }
+
+    /// Returns the items of the ``default`` lockbox, and names those that cannot be read.
+    public static func list(matching pairs: [String: String] = [:]) async throws -> ItemList {
+        try await `default`.list(matching: pairs)
+    }
+
+    /// Removes an item of the ``default`` lockbox that cannot be read.
+    public static func remove(_ item: UnreadableItem) async throws { try await `default`.remove(item) }
+
+    /// Sets an item of the ``default`` lockbox aside that cannot be read. Returns where its bytes are now.
+    @discardableResult
+    public static func quarantine(_ item: UnreadableItem) async throws -> String {
+        try await `default`.quarantine(item)
     }
 
     /// Removes an item of the ``default`` lockbox. Does nothing if it does not exist.
@@ -64,9 +138,10 @@ extension Lockbox {
     /// Calls a closure, on another thread, with the key and the attributes of every item of the ``default``
     /// lockbox.
     public static func forEachItem(
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error },
         _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
     ) async throws {
-        try await `default`.forEachItem(body)
+        try await `default`.forEachItem(unreadable: unreadable, body)
     }
 
     /// Removes all items with the prefix of the ``default`` lockbox. Other prefixes are not affected.
@@ -76,7 +151,34 @@ extension Lockbox {
 
     /// Removes the expired items of the ``default`` lockbox, and returns their number.
     @discardableResult
-    public static func removeExpired() async throws -> Int {
-        try await `default`.removeExpired()
+    public static func removeExpired(
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { _ in }
+    ) async throws -> Int {
+        try await `default`.removeExpired(unreadable: unreadable)
+    }
+
+    /// Copies an item of the ``default`` lockbox to another key, with its attributes and dates.
+    public static func copyObject(
+        forKey key: String,
+        toKey newKey: String,
+        prefix: String? = nil,
+        policy: WritePolicy = .addOnly
+    ) async throws {
+        try await `default`.copyObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy)
+    }
+
+    /// Moves an item of the ``default`` lockbox to another key, with its attributes and dates.
+    public static func moveObject(
+        forKey key: String,
+        toKey newKey: String,
+        prefix: String? = nil,
+        policy: WritePolicy = .addOnly
+    ) async throws {
+        try await `default`.moveObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy)
+    }
+
+    /// Checks that the store of the ``default`` lockbox can be used: writes, reads and removes an item that no list shows.
+    public static func checkAccess(accessibility: Accessibility = .whenUnlocked) async throws {
+        try await `default`.checkAccess(accessibility: accessibility)
     }
 }

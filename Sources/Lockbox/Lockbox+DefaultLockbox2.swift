@@ -11,7 +11,7 @@ extension Lockbox {
     public static func setString(
         _ value: String?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         (try? `default`)?.setString(value, forKey: key, accessibility: accessibility) ?? false
     }
@@ -27,7 +27,7 @@ extension Lockbox {
     public static func setArray(
         _ value: [String]?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         (try? `default`)?.setArray(value, forKey: key, accessibility: accessibility) ?? false
     }
@@ -44,7 +44,7 @@ extension Lockbox {
     public static func setSet(
         _ value: Set<String>?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         (try? `default`)?.setSet(value, forKey: key, accessibility: accessibility) ?? false
     }
@@ -64,7 +64,7 @@ extension Lockbox {
     public static func setDictionary(
         _ value: [String: String]?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         (try? `default`)?.setDictionary(value, forKey: key, accessibility: accessibility) ?? false
     }
@@ -86,7 +86,7 @@ extension Lockbox {
     public static func setDate(
         _ value: Date?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         (try? `default`)?.setDate(value, forKey: key, accessibility: accessibility) ?? false
     }

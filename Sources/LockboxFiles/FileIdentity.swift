@@ -12,6 +12,7 @@ package struct FileIdentity: Equatable {
     }
 
     package static let plainFile = "a regular file"
+    package static let folder = "a folder"
 
     /// Returns nil if there is no entry of that name.
     package static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String? {
@@ -22,7 +23,7 @@ package struct FileIdentity: Equatable {
     package static func kind(_ status: stat) -> String {
         switch status.st_mode & S_IFMT {
         case S_IFREG: plainFile
-        case S_IFDIR: "a folder"
+        case S_IFDIR: folder
         case S_IFLNK: "a symbolic link"
         case S_IFIFO: "a FIFO"
         case S_IFSOCK: "a socket"

@@ -82,6 +82,10 @@ package struct SystemCalls: Sendable {
         perform(.unlink) { Int(unlinkat(directory, path, 0)) }
     }
 
+    package func removeFolder(_ path: String, at directory: CInt) -> Int {
+        perform(.unlink) { Int(unlinkat(directory, path, AT_REMOVEDIR)) }
+    }
+
     package func chmod(_ path: String, at directory: CInt, mode: mode_t) -> Int {
         perform(.chmod) { Int(fchmodat(directory, path, mode, 0)) }
     }

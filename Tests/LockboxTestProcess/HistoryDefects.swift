@@ -87,17 +87,17 @@ private final class DefectiveHistoryItems: LockboxBackend {
         self.defect = defect
     }
 
-    func write(_ item: StoredItem, policy: WritePolicy) throws {
+    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         if defect == .addOverwrites, policy == .addOnly {
-            return try wrapped.write(item, policy: .replace)
+            return try wrapped.write(changes, to: key, policy: .replace)
         }
-        guard defect == .lostAtKill else { return try wrapped.write(item, policy: policy) }
+        guard defect == .lostAtKill else { return try wrapped.write(changes, to: key, policy: policy) }
         try unwritten.withLock { unwritten in
             try Self.flush(&unwritten, to: wrapped)
-            guard policy == .replace,
-                try wrapped.attributes(for: item.key, now: item.attributes.modified) == nil
-            else { return try wrapped.write(item, policy: policy) }
-            unwritten[item.key] = item
+            guard policy == .replace, try wrapped.attributes(for: key, now: changes.modified) == nil else {
+                return try wrapped.write(changes, to: key, policy: policy)
+            }
+            unwritten[key] = try changes.item(after: nil, key, policy)
         }
     }
 
@@ -156,9 +156,11 @@ private final class DefectiveHistoryItems: LockboxBackend {
         try wrapped.removeAll(prefix: prefix)
     }
 
-    func removeExpired(prefix: String, now: Date) throws -> Int {
+    func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
         try flush()
-        return try wrapped.removeExpired(prefix: prefix, now: now)
+        return try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 
     private func flush() throws {

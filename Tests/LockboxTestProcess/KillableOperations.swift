@@ -218,10 +218,10 @@ private func unopenable(_ backend: EncryptedFileBackend) throws -> [ItemKey] {
     let new = try StoredItem(
         key: key,
         value: old.value,
-        checked: old.attributes.changing(
+        checked: ItemChanges(
             accessibility: .whenPasscodeSetThisDeviceOnly,
-            modified: found?.attributes.modified
-        )
+            modified: found?.attributes.modified ?? old.attributes.modified
+        ).attributes(after: old.attributes, old.value, .updateOnly)
     )
     try backend.requireExactly(fixtures().map { $0.key == key && isChanged ? new : $0 })
     return isChanged ? .new : .old

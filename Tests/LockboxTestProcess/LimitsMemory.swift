@@ -27,7 +27,9 @@ private func perform(_ operation: String, _ backend: EncryptedFileBackend, _ pre
     case "list": return try backend.attributes(prefix: prefix, now: Date()).count
     case "forEachItem":
         var count = 0
-        try backend.forEachItem(prefix: prefix, now: Date()) { _, _ in count += 1 }
+        try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { throw $0.error }) { _, _ in
+            count += 1
+        }
         return count
     case "verify":
         let report = try backend.verify()

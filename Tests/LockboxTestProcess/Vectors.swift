@@ -26,6 +26,7 @@ struct Vectors: Codable {
         var expires: Double?
         var label: String?
         var comment: String?
+        var attributes: [String: String]?
         var format: UInt8
         var value: Data
         /// Below the store's folder.
@@ -65,7 +66,8 @@ func printVectors(_ directory: String) throws {
             modified: date + 1,
             expires: Date(timeIntervalSinceReferenceDate: 32e9),
             label: "Session",
-            comment: "Of the web shop"
+            comment: "Of the web shop",
+            searchable: ["server": "shop.example.com", "account": "alice", "e\u{301}": ""]
         ),
         StoredItem(key: ItemKey(prefix: "com.example.app", key: "empty"), value: value(""), modified: date),
         StoredItem(
@@ -121,6 +123,7 @@ func printVectors(_ directory: String) throws {
             expires: item.attributes.expires?.timeIntervalSinceReferenceDate,
             label: item.attributes.label,
             comment: item.attributes.comment,
+            attributes: item.attributes.searchable.isEmpty ? nil : item.attributes.searchable,
             format: item.value.format.rawValue,
             value: item.value.data,
             path: String(path),

@@ -5,6 +5,7 @@
 //     LockboxTestProcess read DIRECTORY KEY            prints it; status 1 if it is absent, 3 if it cannot be read
 //     LockboxTestProcess remove DIRECTORY KEY
 //     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th call that changes the disk
+//     LockboxTestProcess count DIRECTORY N LOG         waits as well, then counts N times, with a byte in LOG after each
 //     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
 //     LockboxTestProcess die DIRECTORY KEY N           the same for a removal
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
@@ -76,6 +77,15 @@ case "read" where arguments.count == 3:
 
 case "remove" where arguments.count == 3:
     try lockbox(arguments[1]).removeObject(forKey: arguments[2])
+
+case "count" where arguments.count == 4:
+    waitForEndOfInput()
+    let log = open(arguments[3], O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    let lockbox = try lockbox(arguments[1])
+    for _ in 0..<(Int(arguments[2]) ?? 0) {
+        try lockbox.update("count", as: Int.self) { $0 = ($0 ?? 0) + 1 }
+        guard write(log, ".", 1) == 1 else { exit(2) }
+    }
 
 case "die" where arguments.count == 5:
     try lockbox(arguments[1], dying(before: Int(arguments[4])!)).archiveObject(

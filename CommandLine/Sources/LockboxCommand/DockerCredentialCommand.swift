@@ -47,11 +47,20 @@ struct DockerCredentialCommand: ParsableCommand {
         case "get": try get(store)
         case "erase": try store.lockbox.removeObject(forKey: server())
         // The server names are labels, which can be read while the store is locked.
-        case "list": try print(store.lockbox.allAttributes().compactMapValues(\.label))
+        case "list": try list(store)
         case "version":
             try Output.line("\(Self.helperName) (lockbox) \(LockboxCommand.configuration.version)")
         default: throw Failure(.usage, "Unknown credential action `\(action)`")
         }
+    }
+
+    /// Docker fails on any other exit status than 0, so items that cannot be read are only named.
+    private func list(_ store: Store) throws {
+        let list = try store.lockbox.list()
+        try print(list.items.compactMapValues(\.label))
+        var unreadable = Unreadable()
+        list.unreadable.forEach { unreadable.add($0) }
+        unreadable.note()
     }
 
     private func keep(_ store: Store) throws {
@@ -68,7 +77,7 @@ struct DockerCredentialCommand: ParsableCommand {
         }
         try store.unlocking {
             let value = Credentials(Username: user, Secret: secret)
-            try store.lockbox.archiveObject(value, forKey: server, label: user)
+            try store.lockbox.archiveObject(value, forKey: server, label: .set(user))
         }
     }
 

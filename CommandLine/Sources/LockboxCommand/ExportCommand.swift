@@ -48,5 +48,8 @@ struct ExportCommand: ParsableCommand {
             try store.report("left out because it stays on this device: \(key.text)")
         }
         try store.report("items in the backup: \(report.exported)")
+        var unreadable = Unreadable()
+        report.findings.forEach { unreadable.add($0) }
+        try unreadable.fail("They are not in the backup.")
     }
 }

@@ -43,13 +43,16 @@ struct GitCredentialCommand: ParsableCommand {
         !["0", "false", "no", "off"].contains(Environment["GIT_TERMINAL_PROMPT"]?.lowercased())
     }
 
-    /// Prints the newest matching credential, if there is one.
+    /// Prints the newest matching credential, if there is one. If there is none, it may be one of those that
+    /// cannot be read.
     private static func get(_ context: GitContext, _ store: Store) throws {
-        for key in try matching(context, store, at: Date()) {
+        var unreadable = Unreadable()
+        for key in try matching(context, store, at: Date(), &unreadable) {
             let value = try store.unlocking { try store.backend.value(for: key, now: Date()) }
             guard let value, value.format == .data else { continue }
             return try Output.bytes(value.data)
         }
+        try unreadable.fail()
     }
 
     private static func keep(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
@@ -67,29 +70,30 @@ struct GitCredentialCommand: ParsableCommand {
         }
         if let token = request["oauth_refresh_token"] { lines.append(("oauth_refresh_token", token)) }
         let data = lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) }
-        let item = try StoredItem(
-            key: ItemKey(prefix: store.prefix, key: key),
-            value: ArchivedValue(data: data, format: .data),
-            modified: now,
-            expires: expiry
+        let itemKey = try ItemKey(prefix: store.prefix, key: key)
+        let changes = ItemChanges(
+            value: try ArchivedValue(data: data, format: .data),
+            expires: expiry.map(Expiry.at) ?? .never,
+            modified: now
         )
         try store.unlocking {
-            let old = try store.backend.value(for: item.key, now: now)
+            let old = try store.backend.value(for: itemKey, now: now)
             // git sends this every time it has used the credential.
-            if old == item.value { return }
+            if old == changes.value { return }
             // An empty password can be right for a new credential, but a typing error must not replace an
             // existing one.
             if password.isEmpty, let old, self.password(old) != password {
                 return store.say("An empty password does not replace the stored one.")
             }
-            try store.backend.write(item, policy: .replace)
+            try store.backend.write(changes, to: itemKey, policy: .replace)
         }
     }
 
     /// Removes the matching credentials. If there is a password, removes only those that have it, because a
     /// newer one may have been stored since.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
-        for key in try matching(context, store, at: nil) {
+        var unreadable = Unreadable()
+        for key in try matching(context, store, at: nil, &unreadable) {
             guard let password = request["password"] else {
                 try store.backend.remove(key)
                 continue
@@ -103,11 +107,21 @@ struct GitCredentialCommand: ParsableCommand {
                 try store.backend.update(key, now: nil) { $0?.value == value ? nil : $0 }
             }
         }
+        try unreadable.fail()
     }
 
-    private static func matching(_ context: GitContext, _ store: Store, at now: Date?) throws -> [ItemKey] {
-        try store.backend.attributes(prefix: store.prefix, now: now)
-            .filter { GitContext(key: $0.key.key).map(context.matches) ?? false }
+    private static func matching(
+        _ context: GitContext,
+        _ store: Store,
+        at now: Date?,
+        _ unreadable: inout Unreadable
+    ) throws -> [ItemKey] {
+        var found: [(key: ItemKey, value: ItemAttributes)] = []
+        try store.backend.forEachItem(prefix: store.prefix, now: now, unreadable: { unreadable.add($0) }) {
+            if GitContext(key: $0.key).map(context.matches) ?? false { found.append(($0, $1)) }
+        }
+        return
+            found
             .sorted { ($1.value.modified, $0.key.key) < ($0.value.modified, $1.key.key) }
             .map(\.key)
     }

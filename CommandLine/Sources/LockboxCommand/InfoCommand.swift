@@ -24,16 +24,19 @@ struct InfoCommand: ParsableCommand {
         let store = try options.store()
         guard let item = try store.lockbox.attributes(forKey: key) else { throw store.missing(key) }
         if json { return try Output.json(ItemDescription(key, item)) }
-        try Output.fields([
-            ("key", key),
-            ("class", "\(item.accessibility)"),
-            ("created", item.created.local),
-            ("modified", item.modified.local),
-            ("expires", item.expires?.local ?? "never"),
-            ("format", "\(item.format)"),
-            ("size", "\(item.size) bytes"),
-            ("label", item.label ?? "-"),
-            ("comment", item.comment ?? "-"),
-        ])
+        let attributes = item.searchable.sorted { $0.key < $1.key }.map { ("attribute", "\($0)=\($1)") }
+        try Output.fields(
+            [
+                ("key", key),
+                ("class", "\(item.accessibility)"),
+                ("created", item.created.local),
+                ("modified", item.modified.local),
+                ("expires", item.expires?.local ?? "never"),
+                ("format", "\(item.format)"),
+                ("size", "\(item.size) bytes"),
+                ("label", item.label ?? "-"),
+                ("comment", item.comment ?? "-"),
+            ] + attributes
+        )
     }
 }

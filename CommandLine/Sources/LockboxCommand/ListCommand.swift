@@ -6,7 +6,8 @@ struct ListCommand: ParsableCommand {
         commandName: "list",
         abstract: "Print the keys, one per line.",
         discussion: """
-            Control characters in a key are escaped; --json prints the exact key. Needs no passcode.
+            Control characters in a key are escaped; --json prints the exact key. Needs no passcode. Items \
+            that cannot be read are named on standard error, and the exit status is then 3.
 
             Example: lockbox list --long
             """
@@ -18,10 +19,23 @@ struct ListCommand: ParsableCommand {
     @Flag(help: "Print a JSON array with the attributes of each item.")
     var json = false
 
+    @Option(
+        name: .customLong("attribute"),
+        help: "Only items with this searchable attribute, as NAME=TEXT. Can be repeated: all must match."
+    )
+    var attributes: [AttributePair] = []
+
     @OptionGroup var options: StoreOptions
 
     func run() throws {
-        let items = try options.store().lockbox.allAttributes().sorted { $0.key < $1.key }
+        let list = try options.store().lockbox.list(matching: attributes.dictionary)
+        try print(list.items.sorted { $0.key < $1.key })
+        var unreadable = Unreadable()
+        list.unreadable.forEach { unreadable.add($0) }
+        try unreadable.fail()
+    }
+
+    private func print(_ items: [(key: String, value: ItemAttributes)]) throws {
         if json {
             try Output.json(items.map { ItemDescription($0.key, $0.value) })
         } else if long {

@@ -16,8 +16,8 @@ import ArgumentParser
             CommandGroup(
                 name: "Items:",
                 subcommands: [
-                    SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, RemoveCommand.self,
-                    ClearCommand.self,
+                    SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, ChangeCommand.self,
+                    RemoveCommand.self, ClearCommand.self,
                 ]
             ),
             CommandGroup(
@@ -25,6 +25,7 @@ import ArgumentParser
                 subcommands: [
                     PasscodeCommand.self, UnlockCommand.self, LockCommand.self, StatusCommand.self,
                     ExportCommand.self, ImportCommand.self, RotateCommand.self, VerifyCommand.self,
+                    QuarantineCommand.self,
                 ]
             ),
             CommandGroup(

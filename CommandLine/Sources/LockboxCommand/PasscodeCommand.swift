@@ -101,10 +101,14 @@ struct PasscodeCommand: ParsableCommand {
 
         /// The number of items that would be destroyed with the passcode.
         private static func bound(_ backend: EncryptedFileBackend) throws -> Int {
-            try backend.prefixes().reduce(0) { count, prefix in
-                let items = try backend.attributes(prefix: prefix, now: nil).values
-                return count + items.count { $0.accessibility == .whenPasscodeSetThisDeviceOnly }
+            var (count, unreadable) = (0, Unreadable())
+            for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
+                try backend.forEachItem(prefix: prefix, now: nil, unreadable: { unreadable.add($0) }) {
+                    if $1.accessibility == .whenPasscodeSetThisDeviceOnly { count += 1 }
+                }
             }
+            unreadable.note()
+            return count
         }
     }
 }

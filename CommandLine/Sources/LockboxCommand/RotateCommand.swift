@@ -29,8 +29,8 @@ struct RotateCommand: ParsableCommand {
             }
             throw Failure(
                 .damaged,
-                "Items that cannot be read: \(report.unreadable.count). The old keys are kept; remove or restore those items, "
-                    + "and run it again."
+                "Items that cannot be read: \(report.notRevoked). They are not revoked, and the old keys are kept. Restore those "
+                    + "items, or use `lockbox remove --record` or `lockbox quarantine`, and run it again."
             )
         }
     }

@@ -10,6 +10,10 @@ struct SetCommand: ParsableCommand {
             is removed if it is the only one. With --data, the value is stored byte for byte. An empty value \
             is refused, because it may come from a command that failed.
 
+            What you do not name stays as it is: class, label, comment and searchable attributes. The expiry \
+            belongs to the value: without --expires, the new value never expires. With --update, it expires \
+            when the old one would have.
+
             Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
             """
     )
@@ -26,20 +30,7 @@ struct SetCommand: ParsableCommand {
     @Flag(help: "The value is bytes, not text.")
     var data = false
 
-    @Option(name: .customLong("class"), help: "When the value can be read.")
-    var itemClass = ItemClass.whenUnlocked
-
-    @Option(
-        help:
-            "When the item expires: a time span such as 8h or 7d, or a date such as 2030-12-24 or 2030-12-24T12:00:00Z."
-    )
-    var expires: String?
-
-    @Option(help: "A short text for people. Not for secrets.")
-    var label: String?
-
-    @Option(help: "A longer text for people. Not for secrets.")
-    var comment: String?
+    @OptionGroup var item: ItemOptions
 
     @Flag(help: "Allow an empty value.")
     var allowEmpty = false
@@ -70,28 +61,17 @@ struct SetCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        let now = Date()
-        let item = try StoredItem(
-            key: ItemKey(prefix: store.prefix, key: key),
-            value: value(),
-            accessibility: itemClass.accessibility,
-            modified: now,
-            expires: expires.map { try expiry($0, now) },
-            label: label,
-            comment: comment
-        )
+        let key = try ItemKey(prefix: store.prefix, key: key)
+        let value = try value()
+        let changes = try item.changes(value: value, now: Date())
         try store.unlocking {
-            try store.backend.write(item, policy: add ? .addOnly : update ? .updateOnly : .replace)
+            try store.backend.write(
+                changes,
+                to: key,
+                policy: add ? .addOnly : update ? .updateOnly : .replace
+            )
         }
-        store.note("stored \(item.value)")
-    }
-
-    private func expiry(_ text: String, _ now: Date) throws -> Date {
-        if let date = Lifetime.end(text, now: now), date > now { return date }
-        throw Failure(
-            .usage,
-            "--expires takes a time span such as 8h or 7d, or a future date such as 2030-12-24."
-        )
+        store.note("stored \(value)")
     }
 
     private func value() throws -> ArchivedValue {

@@ -30,19 +30,36 @@ struct StatusCommand: ParsableCommand {
         let backend = store.backend
         let (state, scope) = (try backend.lockState, try backend.unlockScope)
         var prefixes: [String: Int] = [:]
-        for prefix in try backend.prefixes() {
-            prefixes[prefix] = try backend.attributes(prefix: prefix, now: Date()).count
+        var unreadable = Unreadable()
+        for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
+            var count = 0
+            try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { unreadable.add($0) }) { _, _ in
+                count += 1
+            }
+            prefixes[prefix] = count
         }
+        try print(state, scope, prefixes, backend.storage.directory)
+        try unreadable.fail()
+    }
+
+    private func print(
+        _ state: LockState,
+        _ scope: UnlockScope?,
+        _ prefixes: [String: Int],
+        _ directory: String
+    )
+        throws
+    {
         if json {
             let status = Status(
-                directory: backend.storage.directory,
+                directory: directory,
                 state: "\(state)",
                 unlockedFor: scope.map { "\($0)" },
                 prefixes: prefixes
             )
             return try Output.json(status)
         }
-        try Output.fields([("store", backend.storage.directory), ("state", Self.text(state, scope))])
+        try Output.fields([("store", directory), ("state", Self.text(state, scope))])
         var table = Table(header: ["PREFIX", "ITEMS"])
         table.rows = prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
         if !table.rows.isEmpty { try table.print() }

@@ -69,7 +69,7 @@ import Testing
         #expect(collision.status == 4 && collision.output == "" && collision.error.contains("A_B"))
         #expect(try sandbox.lockbox("exec", "--only", "a.b", "--", "echo", "ran").output == "ran\n")
 
-        try sandbox.library().archiveObject("v", forKey: "gone", expires: Date(timeIntervalSinceNow: -1))
+        try sandbox.library().archiveObject("v", forKey: "gone", expires: .at(Date(timeIntervalSinceNow: -1)))
         for only in [[], ["--only", "gone"]] {
             let expired = try sandbox.execution(["exec"] + only + ["--", "echo", "ran"]).run()
             #expect(

@@ -111,6 +111,41 @@ import Testing
         #expect(expiry >= before + 7 * 86400 && expiry <= Date() + 7 * 86400)
     }
 
+    @Test func whatIsNotNamedStays() throws {
+        try sandbox.lockbox("set", "k", "--class", "always", "--expires", "7d", text: "v0")
+        #expect(
+            try sandbox.lockbox("change", "k", "--label", "L", "--comment", "C", "--attribute", "a=b=c")
+                .status == 0
+        )
+        let first = try #require(try sandbox.library().attributes(forKey: "k"))
+        #expect(first.searchable == ["a": "b=c"])
+        #expect(try sandbox.lockbox("set", "k", "--update", text: "v2").status == 0)
+        let updated = try #require(try sandbox.library().attributes(forKey: "k"))
+        #expect(updated.accessibility == .always && updated.expires == first.expires && updated.label == "L")
+        #expect(try sandbox.lockbox("set", "k", "--no-label", text: "v3").status == 0)
+        let replaced = try #require(try sandbox.library().attributes(forKey: "k"))
+        #expect(replaced.accessibility == .always && replaced.expires == nil && replaced.label == nil)
+        #expect(replaced.comment == "C" && replaced.searchable == first.searchable)
+    }
+
+    @Test func attributesAreChangedAlone() throws {
+        try sandbox.lockbox("set", "k", "--label", "L", "--attribute", "server=example.com", text: "v")
+        #expect(try sandbox.lockbox("change", "k", "--expires", "7d", "--comment", "C").status == 0)
+        let attributes = try #require(try sandbox.library().attributes(forKey: "k"))
+        #expect(attributes.expires != nil && attributes.label == "L" && attributes.comment == "C")
+        #expect(try sandbox.lockbox("get", "k").output == "v")
+        #expect(try sandbox.lockbox("list", "--attribute", "server=example.com").output == "k\n")
+        #expect(try sandbox.lockbox("list", "--attribute", "server=example.org").output == "")
+        #expect(try sandbox.lockbox("info", "k").output.contains("attribute  server=example.com"))
+        #expect(try sandbox.lockbox("change", "k", "--expires", "never", "--no-attributes").status == 0)
+        let after = try #require(try sandbox.library().attributes(forKey: "k"))
+        #expect(after.expires == nil && after.searchable.isEmpty)
+        #expect(try sandbox.lockbox("change", "missing", "--label", "L").status == 1)
+        #expect(try sandbox.lockbox("change", "k").status == 64)
+        #expect(try sandbox.lockbox("change", "k", "--label", "L", "--no-label").status == 64)
+        #expect(try sandbox.lockbox("set", "k", "--attribute", "=v", text: "v").status == 64)
+    }
+
     @Test(arguments: ["2100-12-24": 4_133_289_600, "2100-12-24T12:00:00Z": 4_133_332_800])
     func anExpiryCanBeADate(_ text: String, _ seconds: Double) throws {
         #expect(try sandbox.lockbox("set", "k", "--expires", text, text: "v").status == 0)
@@ -129,7 +164,7 @@ import Testing
     }
 
     @Test func anExpiredItemIsAbsent() throws {
-        try sandbox.library().archiveObject("v", forKey: "k", expires: Date(timeIntervalSinceNow: -1))
+        try sandbox.library().archiveObject("v", forKey: "k", expires: .at(Date(timeIntervalSinceNow: -1)))
         #expect(try sandbox.lockbox("get", "k").status == 1)
         #expect(try sandbox.lockbox("info", "k").status == 1)
         #expect(try sandbox.lockbox("list").output == "")

@@ -172,6 +172,27 @@ import Testing
         #expect(report.findings.first?.location == path)
     }
 
+    @Test func damageIsGonePastAndRemovedByWhatWasNamed() throws {
+        let path = try damageAnItem(at: 100)
+        let record = path.dropFirst("\(sandbox.store)/items/".count)
+        let lists = try ["p", "q"].map { try sandbox.lockbox("list", "--prefix", $0) }
+        #expect(lists.map(\.status).sorted() == [0, 3])
+        #expect(lists.contains { $0.error.contains(record) })
+        let status = try sandbox.lockbox("status")
+        #expect(status.status == 3 && status.output.contains("no passcode"))
+        let exported = try export()
+        #expect(exported.status == 3 && exported.output.contains("items in the backup: 2"))
+        #expect(exported.error.contains(record))
+        #expect(try sandbox.lockbox("remove", "--record", "../keybag").status == 64)
+        #expect(try sandbox.lockbox("remove").status == 64)
+        #expect(try sandbox.lockbox("quarantine", path).status == 0)
+        #expect(try sandbox.lockbox("status").status == 0)
+        #expect(try sandbox.lockbox("verify").output.contains("items intact: 2"))
+        let other = try damageAnItem(at: 100)
+        #expect(try sandbox.lockbox("remove", "--record", other).status == 0)
+        #expect(try sandbox.lockbox("verify").output.contains("items intact: 1"))
+    }
+
     @Test func leftoversAreNoDamage() throws {
         _ = try sandbox.file("store/tmp/left", "x")
         let outcome = try sandbox.lockbox("verify")
@@ -179,15 +200,17 @@ import Testing
     }
 
     @discardableResult
-    private func damageAnItem() throws -> String {
+    private func damageAnItem(at offset: Int? = nil) throws -> String {
         let items = "\(sandbox.store)/items"
         let scopes = try FileManager.default.contentsOfDirectory(atPath: items).sorted()
-        let scope = "\(items)/\(try #require(scopes.first))"
-        let names = try FileManager.default.contentsOfDirectory(atPath: scope).filter { $0 != "lock" }
-            .sorted()
-        let path = "\(scope)/\(try #require(names.first))"
+        let paths = try scopes.flatMap { scope in
+            try FileManager.default.contentsOfDirectory(atPath: "\(items)/\(scope)").filter { $0 != "lock" }
+                .sorted()
+                .map { "\(items)/\(scope)/\($0)" }
+        }
+        let path = try #require(paths.first)
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        bytes[bytes.count - 1] ^= 1
+        bytes[offset ?? bytes.count - 1] ^= 1
         try bytes.write(to: URL(fileURLWithPath: path))
         return path
     }

@@ -32,7 +32,7 @@ struct RememberedLogins {
     }
 
     func remember(_ login: Login) throws {
-        try lockbox.archiveObject(login, forKey: login.user, expires: now + Self.period)
+        try lockbox.archiveObject(login, forKey: login.user, expires: .at(now + Self.period))
     }
 
     func forgetEverybody() throws {

@@ -47,16 +47,6 @@ public final class InMemoryBackend: LockableBackend {
         state.withLock { Set($0.entries.keys.map(\.prefix).filter { !ItemKey.isReserved(prefix: $0) }) }
     }
 
-    /// See ``LockboxBackend/write(_:policy:)``.
-    public func write(_ item: StoredItem, policy: WritePolicy) throws {
-        try Self.check(item)
-        try state.withLock { state in
-            let old = Self.live(state.entries[item.key], at: item.attributes.modified)
-            try policy.check(key: item.key.key, exists: old != nil)
-            state.put(try item.keepingCreated(of: old))
-        }
-    }
-
     /// See ``LockboxBackend/update(_:now:_:)``. If another thread changes the item meanwhile, `change` is
     /// called again.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {

@@ -2,12 +2,20 @@ public import LockboxPlatform
 
 /// Default implementations, built on the five required methods.
 extension LockboxBackend {
-    /// See ``LockboxBackend/write(_:policy:)``. Calls ``LockboxBackend/update(_:now:_:)``.
+    /// See ``LockboxBackend/write(_:to:policy:)``. Calls ``LockboxBackend/update(_:now:_:)``.
+    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+        try update(key, now: changes.modified) { try changes.item(after: $0, key, policy) }
+    }
+
+    /// Stores an item with all its attributes. Of an existing item, only the
+    /// ``ItemAttributes/created`` date stays.
+    ///
+    /// - Parameters:
+    ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
+    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    /// - Throws: Any error of ``LockboxBackend/write(_:to:policy:)``.
     public func write(_ item: StoredItem, policy: WritePolicy) throws {
-        try update(item.key, now: item.attributes.modified) { old in
-            try policy.check(key: item.key.key, exists: old != nil)
-            return try item.keepingCreated(of: old)
-        }
+        try write(ItemChanges(item), to: item.key, policy: policy)
     }
 
     /// See ``LockboxBackend/value(for:now:)``. Reads the whole item.
@@ -15,29 +23,72 @@ extension LockboxBackend {
         try item(for: key, now: now)?.value
     }
 
+    /// See ``LockboxBackend/values(for:now:)``. Reads one value at a time.
+    public func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue] {
+        var values: [ItemKey: ArchivedValue] = [:]
+        for key in keys { values[key] = try value(for: key, now: now) }
+        return values
+    }
+
+    /// Returns the attributes of the items with a prefix whose searchable attributes include all given pairs.
+    /// No value is opened.
+    ///
+    /// - Parameters:
+    ///   - prefix: The key prefix.
+    ///   - pairs: Texts by name: see ``ItemAttributes/matches(_:)``.
+    ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
+    ///     included.
+    /// - Throws: ``LockboxError`` if the attributes of any item cannot be read.
+    public func attributes(prefix: String, matching pairs: [String: String], now: Date?) throws
+        -> [ItemKey: ItemAttributes]
+    {
+        var found: [ItemKey: ItemAttributes] = [:]
+        try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }) {
+            if $1.matches(pairs) { found[$0] = $1 }
+        }
+        return found
+    }
+
     /// See ``LockboxBackend/attributes(for:now:)``. Reads the whole item.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try item(for: key, now: now)?.attributes
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. Loads all attributes into memory first.
-    public func forEachItem(prefix: String, now: Date?, _ body: (ItemKey, ItemAttributes) throws -> Void)
-        throws
-    {
+    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Loads all attributes into memory first.
+    public func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
         for (key, attributes) in try attributes(prefix: prefix, now: now) { try body(key, attributes) }
     }
+
+    /// Calls ``LockboxBackend/prefixes()``.
+    public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> { try prefixes() }
 
     /// See ``LockboxBackend/removeAll(prefix:)``. Removes one item at a time.
     public func removeAll(prefix: String) throws {
         for key in try attributes(prefix: prefix, now: nil).keys { try remove(key) }
     }
 
-    /// See ``LockboxBackend/removeExpired(prefix:now:)``. Removes one item at a time.
+    /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay.
     @discardableResult
     public func removeExpired(prefix: String, now: Date) throws -> Int {
+        try removeExpired(prefix: prefix, now: now, unreadable: { _ in })
+    }
+
+    /// See ``LockboxBackend/removeExpired(prefix:now:unreadable:)``. Removes one item at a time.
+    @discardableResult
+    public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
+        var expired: [ItemKey] = []
+        try forEachItem(prefix: prefix, now: nil, unreadable: unreadable) {
+            if $1.isExpired(at: now) { expired.append($0) }
+        }
         var count = 0
-        for (key, attributes) in try attributes(prefix: prefix, now: nil) where attributes.isExpired(at: now)
-        {
+        for key in expired {
             var isRemoved = false
             try update(key, now: nil) { item in
                 // The item may have been replaced since it was listed.
@@ -57,21 +108,8 @@ extension LockboxBackend {
     ///   - now: The current time, which becomes ``ItemAttributes/modified``. An item that has expired by then
     ///     counts as absent.
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent, or any error of
-    ///   ``update(_:now:_:)``.
+    ///   ``write(_:to:policy:)``.
     public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
-        try update(key, now: now) { old in
-            guard let old else { throw LockboxError.itemNotFound(key: key.key) }
-            let attributes = try old.attributes.changing(accessibility: accessibility, modified: now)
-            return StoredItem(key: old.key, value: old.value, checked: attributes)
-        }
-    }
-}
-
-extension StoredItem {
-    /// Returns the item with the creation date of the item it replaces.
-    package func keepingCreated(of old: StoredItem?) throws -> StoredItem {
-        guard let old else { return self }
-        let attributes = try attributes.changing(created: old.attributes.created)
-        return StoredItem(key: key, value: value, checked: attributes)
+        try write(ItemChanges(accessibility: accessibility, modified: now), to: key, policy: .updateOnly)
     }
 }

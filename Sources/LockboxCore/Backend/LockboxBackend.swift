@@ -4,8 +4,8 @@ public import LockboxPlatform
 ///
 /// A backend implements five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``,
 /// ``update(_:now:_:)`` and ``remove(_:)``. The others have default implementations, which a backend can
-/// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend`` and
-/// ``VerifiableBackend``.
+/// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend``,
+/// ``VerifiableBackend`` and ``RepairableBackend``.
 ///
 /// Keys, values and attributes are already validated when they reach a backend: see ``ItemKey``,
 /// ``ArchivedValue`` and ``ItemAttributes``. A backend must meet these requirements:
@@ -20,8 +20,8 @@ public import LockboxPlatform
 ///    policy of a write, the current time is the new item's ``ItemAttributes/modified``. An expired item's data
 ///    stays until the item is overwritten, removed, or deleted by ``removeExpired(prefix:now:)``.
 /// 5. **Keys are compared as ``ItemKey`` values**, and prefixes are independent of each other.
-/// 6. **Replacing an item keeps its ``ItemAttributes/created`` date**, unless the old item is absent or cannot
-///    be read.
+/// 6. **What a write does not name stays as it is**, and so does the ``ItemAttributes/created`` date: see
+///    ``ItemChanges``. Nothing can stay of an item that is absent, expired or damaged.
 /// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed.
 /// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other.
 /// 9. **Errors are ``LockboxError`` values** where a case fits.
@@ -80,17 +80,20 @@ public protocol LockboxBackend: Sendable {
 
     // MARK: With a default implementation
 
-    /// Stores an item.
+    /// Atomically creates an item, or changes what is named of an existing one.
     ///
     /// The default implementation calls ``update(_:now:_:)``, and so cannot replace an item that cannot be
     /// read.
     ///
     /// - Parameters:
-    ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
+    ///   - changes: What changes. ``ItemChanges/modified`` is the date of the write.
+    ///   - key: The item's key.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on
-    ///   `policy`; ``LockboxError/interactionNotAllowed(_:)`` if the item's class is locked.
-    func write(_ item: StoredItem, policy: WritePolicy) throws
+    ///   `policy`; ``LockboxError/itemNotFound(key:)`` also if there is neither a new value nor an item;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
+    ///   ``LockboxError/invalidAttribute(name:reason:)``.
+    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws
 
     /// Returns the value of an item, or `nil` if the item is absent.
     ///
@@ -104,6 +107,19 @@ public protocol LockboxBackend: Sendable {
     ///   if it cannot be read.
     func value(for key: ItemKey, now: Date?) throws -> ArchivedValue?
 
+    /// Returns the values of several items. Absent items are left out.
+    ///
+    /// The default implementation calls ``value(for:now:)`` for each key, so the values need not be of the same
+    /// instant.
+    ///
+    /// - Parameters:
+    ///   - keys: The items' keys.
+    ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
+    ///     included.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked, or another ``LockboxError`` if
+    ///   one cannot be read.
+    func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue]
+
     /// Returns the attributes of an item, even if it is locked, or `nil` if the item is absent.
     ///
     /// The default implementation calls ``item(for:now:)``, and so throws for a locked item.
@@ -115,17 +131,34 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if the attributes cannot be read.
     func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes?
 
-    /// Calls a closure with the attributes of every item with a prefix, in no particular order.
+    /// Calls a closure with the attributes of every item with a prefix, in no particular order, and goes past
+    /// items that cannot be read.
     ///
-    /// The default implementation calls ``attributes(prefix:now:)``, which loads all attributes into memory.
+    /// The default implementation calls ``attributes(prefix:now:)``, which loads all attributes into memory and
+    /// throws if one cannot be read.
     ///
     /// - Parameters:
     ///   - prefix: The key prefix.
     ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
     ///     included.
+    ///   - unreadable: Called with each item that cannot be read. Throw its error to end the iteration.
     ///   - body: Called with one item at a time. It may use the backend. Errors that it throws are rethrown.
-    /// - Throws: ``LockboxError`` if the attributes of any item cannot be read.
-    func forEachItem(prefix: String, now: Date?, _ body: (ItemKey, ItemAttributes) throws -> Void) throws
+    /// - Throws: ``LockboxError`` if the items cannot be listed at all.
+    func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws
+
+    /// Returns every prefix that has readable items, expired ones included, and goes past the other items.
+    ///
+    /// The default implementation calls ``prefixes()``.
+    ///
+    /// - Parameter unreadable: Called with each item that cannot be read and whose prefix is not known
+    ///   otherwise.
+    /// - Throws: ``LockboxError`` if the prefixes cannot be read at all.
+    func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String>
 
     /// Removes every item with a prefix, expired and damaged ones included.
     ///
@@ -135,14 +168,16 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if some items could not be removed.
     func removeAll(prefix: String) throws
 
-    /// Removes the expired items with a prefix, and returns their number.
+    /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay,
+    /// because their expiry is not known.
     ///
     /// The default implementation removes one item at a time.
     ///
     /// - Parameters:
     ///   - prefix: The key prefix.
     ///   - now: The current time.
+    ///   - unreadable: Called with each item that cannot be read. Throw its error to end the removal.
     /// - Throws: ``LockboxError`` if some items could not be removed.
     @discardableResult
-    func removeExpired(prefix: String, now: Date) throws -> Int
+    func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws -> Int
 }

@@ -1,5 +1,18 @@
 import LockboxPlatform
 
+extension LockboxError {
+    /// The record, file or folder that the error is about, if it is about one.
+    package var location: String? {
+        switch self {
+        case .corrupt(let location, _), .authenticationFailed(let location), .missing(let location),
+            .unsupportedVersion(let location, _), .unsafePermissions(let location, _),
+            .storageFailure(_, let location, _):
+            location
+        default: nil
+        }
+    }
+}
+
 extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Says what went wrong and what to do about it. Never contains a value.
     public var description: String {

@@ -1,30 +1,29 @@
-public import LockboxPlatform
-
 // Values are encoded and decoded on the caller's thread, so they need not be Sendable.
 extension Lockbox {
     /// Stores a value, replacing the key's previous one. `nil` removes the item.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked,
-        expires: Date? = nil,
-        label: String? = nil,
-        comment: String? = nil,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) async throws {
         guard let value else { return try await removeObject(forKey: key) }
         let archived = try archive(value, key)
         try await offPool {
-            let item = try StoredItem(
-                key: itemKey(key),
+            let changes = ItemChanges(
                 value: archived,
                 accessibility: accessibility,
-                modified: now(),
                 expires: expires,
                 label: label,
-                comment: comment
+                comment: comment,
+                attributes: attributes,
+                modified: now()
             )
-            try backend.write(item, policy: policy)
+            try backend.write(changes, to: itemKey(key), policy: policy)
         }
     }
 
@@ -35,6 +34,91 @@ extension Lockbox {
     ) async throws -> Value? {
         let archived = try await offPool { try backend.value(for: itemKey(key), now: now()) }
         return try archived.map { try unarchive(type, $0, key) }
+    }
+
+    /// Returns the values for several keys. Absent and expired items are left out.
+    public func unarchiveObjects<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        forKeys keys: some Sequence<String>
+    ) async throws -> [String: Value] {
+        let keys = Array(keys)
+        let archived = try await offPool {
+            try backend.values(for: keys.map { try itemKey($0) }, now: now())
+        }
+        return try decode(type, archived)
+    }
+
+    /// Returns the value and the attributes for a key, both from the same write, or `nil` if there is no such
+    /// item.
+    public func unarchiveItem<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        forKey key: String
+    ) async throws -> ArchivedItem<Value>? {
+        let item = try await offPool { try backend.item(for: itemKey(key), now: now()) }
+        return try item.map { item in
+            ArchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
+        }
+    }
+
+    /// Reads, changes and stores a value in one step, on another thread.
+    @discardableResult
+    public func update<Value: Codable & Sendable>(
+        _ key: String,
+        as type: Value.Type = Value.self,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
+        _ change: @escaping @Sendable (inout Value?) throws -> Void
+    ) async throws -> Value? {
+        try await offPool {
+            try update(
+                key,
+                as: type,
+                accessibility: accessibility,
+                expires: expires,
+                label: label,
+                comment: comment,
+                attributes: attributes,
+                change
+            )
+        }
+    }
+
+    /// Changes an item's attributes, and not its value.
+    public func setAttributes(
+        forKey key: String,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged
+    ) async throws {
+        try await offPool {
+            try setAttributes(
+                forKey: key,
+                accessibility: accessibility,
+                expires: expires,
+                label: label,
+                comment: comment,
+                attributes: attributes
+            )
+        }
+    }
+
+    /// Returns the items with this prefix, and names those that cannot be read. No value is opened.
+    public func list(matching pairs: [String: String] = [:]) async throws -> ItemList {
+        try await offPool { try list(matching: pairs) }
+    }
+
+    /// Removes an item that cannot be read.
+    public func remove(_ item: UnreadableItem) async throws { try await offPool { try remove(item) } }
+
+    /// Sets an item aside that cannot be read. Returns where its bytes are now.
+    @discardableResult
+    public func quarantine(_ item: UnreadableItem) async throws -> String {
+        try await offPool { try quarantine(item) }
     }
 
     /// Removes an item, even if it is locked or damaged. Does nothing if it does not exist.
@@ -69,9 +153,10 @@ extension Lockbox {
 
     /// Calls a closure, on another thread, with the key and the attributes of every item with this prefix.
     public func forEachItem(
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error },
         _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
     ) async throws {
-        try await offPool { try forEachItem(body) }
+        try await offPool { try forEachItem(unreadable: unreadable, body) }
     }
 
     /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not
@@ -82,7 +167,34 @@ extension Lockbox {
 
     /// Removes the expired items with this prefix, and returns their number.
     @discardableResult
-    public func removeExpired() async throws -> Int {
-        try await offPool { try removeExpired() }
+    public func removeExpired(
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { _ in }
+    ) async throws -> Int {
+        try await offPool { try removeExpired(unreadable: unreadable) }
+    }
+
+    /// Copies an item to another key, with its attributes and dates.
+    public func copyObject(
+        forKey key: String,
+        toKey newKey: String,
+        prefix: String? = nil,
+        policy: WritePolicy = .addOnly
+    ) async throws {
+        try await offPool { try copyObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy) }
+    }
+
+    /// Moves an item to another key, with its attributes and dates.
+    public func moveObject(
+        forKey key: String,
+        toKey newKey: String,
+        prefix: String? = nil,
+        policy: WritePolicy = .addOnly
+    ) async throws {
+        try await offPool { try moveObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy) }
+    }
+
+    /// Checks that the store can be used: writes, reads and removes an item that no list shows.
+    public func checkAccess(accessibility: Accessibility = .whenUnlocked) async throws {
+        try await offPool { try checkAccess(accessibility: accessibility) }
     }
 }

@@ -63,15 +63,21 @@ public struct Lockbox: Sendable {
 
     /// Stores a value, replacing the key's previous one.
     ///
+    /// What you do not name stays as it is: class, label, comment and searchable attributes. The expiry belongs
+    /// to the value: `.replace` sets it anew, and `.updateOnly` keeps it.
+    ///
     /// If the call throws one of the errors listed below, the previous item is unchanged.
     ///
     /// - Parameters:
     ///   - value: The value to store. `nil` removes the item, whatever the policy.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When the value can be read.
-    ///   - expires: When the item expires. From then on it reads as absent. If `nil`, it never expires.
+    ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
+    ///     ``Accessibility/whenUnlocked`` for a new one.
+    ///   - expires: When the item expires. From then on it reads as absent.
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
+    ///   - attributes: Texts by name that the item can be found by: see ``ItemAttributes/searchable``. They
+    ///     replace all existing ones. Not for secrets.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the
     ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is
@@ -81,23 +87,24 @@ public struct Lockbox: Sendable {
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked,
-        expires: Date? = nil,
-        label: String? = nil,
-        comment: String? = nil,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) throws {
         guard let value else { return try removeObject(forKey: key) }
-        let item = try StoredItem(
-            key: itemKey(key),
-            value: archive(value, key),
+        let changes = ItemChanges(
+            value: try archive(value, key),
             accessibility: accessibility,
-            modified: now(),
             expires: expires,
             label: label,
-            comment: comment
+            comment: comment,
+            attributes: attributes,
+            modified: now()
         )
-        try backend.write(item, policy: policy)
+        try backend.write(changes, to: itemKey(key), policy: policy)
     }
 
     /// Returns the value for a key.
@@ -114,6 +121,37 @@ public struct Lockbox: Sendable {
         forKey key: String
     ) throws -> Value? {
         try backend.value(for: itemKey(key), now: now()).map { try unarchive(type, $0, key) }
+    }
+
+    /// Returns the values for several keys. Absent and expired items are left out.
+    ///
+    /// The values need not be of the same instant, except on a backend whose storage is transactional.
+    ///
+    /// - Parameters:
+    ///   - type: The type that was archived. Can be omitted if it can be inferred.
+    ///   - keys: The items' keys.
+    /// - Throws: Any error of ``unarchiveObject(_:forKey:)``, if it concerns one of the items.
+    public func unarchiveObjects<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        forKeys keys: some Sequence<String>
+    ) throws -> [String: Value] {
+        try decode(type, backend.values(for: keys.map { try itemKey($0) }, now: now()))
+    }
+
+    /// Returns the value and the attributes for a key, both from the same write.
+    ///
+    /// - Parameters:
+    ///   - type: The type that was archived. Can be omitted if it can be inferred.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    /// - Returns: The value and the attributes, or `nil` if there is no such item or it has expired.
+    /// - Throws: Any error of ``unarchiveObject(_:forKey:)``.
+    public func unarchiveItem<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        forKey key: String
+    ) throws -> ArchivedItem<Value>? {
+        try backend.item(for: itemKey(key), now: now()).map { item in
+            ArchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
+        }
     }
 
     // MARK: One item
@@ -159,10 +197,25 @@ public struct Lockbox: Sendable {
 
     // MARK: All items with this prefix
 
+    /// Returns the items with this prefix, and names those that cannot be read. No value is opened.
+    ///
+    /// - Parameter pairs: Only items whose searchable attributes include all of these texts are listed. If
+    ///   there are none, every item is.
+    /// - Returns: The items that have not expired, locked ones included, and the items that cannot be read.
+    /// - Throws: ``LockboxError`` if the items cannot be listed at all.
+    public func list(matching pairs: [String: String] = [:]) throws -> ItemList {
+        var list = ItemList()
+        try backend.forEachItem(prefix: keyPrefix, now: now(), unreadable: { list.unreadable.append($0) }) {
+            if $1.matches(pairs) { list.items[$0.key] = $1 }
+        }
+        return list
+    }
+
     /// Returns the keys of all items with this prefix, in no particular order.
     ///
     /// - Returns: The keys of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, also if an item is damaged.
+    /// - Throws: ``LockboxError``, also if an item is damaged: ``list(matching:)-([String:String])`` gives the
+    ///   others.
     public func allKeys() throws -> Set<String> {
         Set(try backend.attributes(prefix: keyPrefix, now: now()).keys.map(\.key))
     }
@@ -170,7 +223,8 @@ public struct Lockbox: Sendable {
     /// Returns the attributes of all items with this prefix, by key.
     ///
     /// - Returns: The attributes of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, also if an item is damaged.
+    /// - Throws: ``LockboxError``, also if an item is damaged: ``list(matching:)-([String:String])`` gives the
+    ///   others.
     public func allAttributes() throws -> [String: ItemAttributes] {
         let all = try backend.attributes(prefix: keyPrefix, now: now())
         return Dictionary(all.map { ($0.key.key, $0.value) }) { first, _ in first }
@@ -181,12 +235,18 @@ public struct Lockbox: Sendable {
     /// Needs less memory than `allAttributes()`: for a million items some 120 MB while it runs, instead of some
     /// 470 MB.
     ///
-    /// - Parameter body: Called with one item at a time, in no particular order. Expired items are left out,
-    ///   locked ones included. It may use this lockbox. If it throws, the iteration ends and the error is
-    ///   rethrown.
-    /// - Throws: ``LockboxError``, also if an item is damaged.
-    public func forEachItem(_ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void) throws {
-        try backend.forEachItem(prefix: keyPrefix, now: now()) { try body($0.key, $1) }
+    /// - Parameters:
+    ///   - unreadable: Called with each item that cannot be read. By default, its error is thrown.
+    ///   - body: Called with one item at a time, in no particular order. Expired items are left out, locked ones
+    ///     included. It may use this lockbox. If it throws, the iteration ends and the error is rethrown.
+    /// - Throws: ``LockboxError`` if the items cannot be listed at all, and what the closures throw.
+    public func forEachItem(
+        unreadable: (UnreadableItem) throws -> Void = { throw $0.error },
+        _ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void
+    ) throws {
+        try backend.forEachItem(prefix: keyPrefix, now: now(), unreadable: unreadable) {
+            try body($0.key, $1)
+        }
     }
 
     /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not
@@ -199,13 +259,42 @@ public struct Lockbox: Sendable {
 
     /// Removes the expired items with this prefix, which already read as absent.
     ///
-    /// Damaged items are kept, because their expiry is not known.
+    /// Items that cannot be read are kept, because their expiry is not known.
     ///
+    /// - Parameter unreadable: Called with each item that cannot be read. By default, nothing is done.
     /// - Returns: The number of items removed.
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     @discardableResult
-    public func removeExpired() throws -> Int {
-        try backend.removeExpired(prefix: keyPrefix, now: now())
+    public func removeExpired(unreadable: (UnreadableItem) throws -> Void = { _ in }) throws -> Int {
+        try backend.removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
+    }
+
+    /// Removes an item that cannot be read, as ``list(matching:)-([String:String])`` named it.
+    ///
+    /// - Parameter item: The item.
+    /// - Throws: ``LockboxError/notSupported`` if the backend is not a ``RepairableBackend``, or any error of
+    ///   ``RepairableBackend/remove(record:)``.
+    public func remove(_ item: UnreadableItem) throws {
+        try repairableBackend().remove(record: item.record)
+    }
+
+    /// Sets an item aside that cannot be read, as ``list(matching:)-([String:String])`` named it. It no longer
+    /// counts as an item, and its bytes are kept.
+    ///
+    /// - Parameter item: The item.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: ``LockboxError/notSupported`` if the backend is not a ``RepairableBackend``, or any error of
+    ///   ``RepairableBackend/quarantine(record:)``.
+    @discardableResult
+    public func quarantine(_ item: UnreadableItem) throws -> String {
+        try repairableBackend().quarantine(record: item.record)
+    }
+
+    private func repairableBackend() throws -> any RepairableBackend {
+        guard let repairable = backend as? any RepairableBackend else {
+            throw LockboxError.notSupported(operation: "repair")
+        }
+        return repairable
     }
 }
 

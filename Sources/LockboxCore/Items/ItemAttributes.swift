@@ -2,8 +2,17 @@ public import LockboxPlatform
 
 /// An item's metadata, which can be read without opening its value.
 public struct ItemAttributes: Sendable, Hashable {
-    /// The maximum length of a label, and of a comment, in bytes of UTF-8.
+    /// The maximum length of a label, of a comment, and of a searchable attribute's text, in bytes of UTF-8.
     public static let maximumTextLength = 4096
+
+    /// The maximum number of searchable attributes.
+    public static let maximumSearchableCount = 64
+
+    /// The maximum length of a searchable attribute's name, in bytes of UTF-8.
+    public static let maximumNameLength = 256
+
+    /// The maximum length of all searchable attributes together, names and texts, in bytes of UTF-8.
+    public static let maximumSearchableLength = 16_384
 
     /// When the value can be read.
     public let accessibility: Accessibility
@@ -25,6 +34,10 @@ public struct ItemAttributes: Sendable, Hashable {
     /// device key only.
     public let comment: String?
 
+    /// Texts by name that the item can be found by: see ``LockboxBackend/attributes(prefix:matching:now:)``.
+    /// Empty if there are none. Not for secrets: they are encrypted with the device key only.
+    public let searchable: [String: String]
+
     /// The length of the archived value in bytes, before encryption and padding.
     public let size: Int
 
@@ -40,10 +53,12 @@ public struct ItemAttributes: Sendable, Hashable {
     ///   - expires: When the item expires. If `nil`, it never expires.
     ///   - label: A short text for people, at most ``maximumTextLength`` bytes of UTF-8.
     ///   - comment: A longer text for people, at most ``maximumTextLength`` bytes of UTF-8.
+    ///   - searchable: At most ``maximumSearchableCount`` texts by name. A name has 1 to ``maximumNameLength``
+    ///     bytes of UTF-8, a text at most ``maximumTextLength``, all of them together at most
+    ///     ``maximumSearchableLength``.
     ///   - size: The length of the archived value in bytes.
     ///   - format: The format of the archived value.
-    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a text is longer than
-    ///   ``maximumTextLength``, or a date is not finite.
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a limit is exceeded, or a date is not finite.
     public init(
         accessibility: Accessibility,
         created: Date,
@@ -51,6 +66,7 @@ public struct ItemAttributes: Sendable, Hashable {
         expires: Date? = nil,
         label: String? = nil,
         comment: String? = nil,
+        searchable: [String: String] = [:],
         size: Int,
         format: ValueFormat
     ) throws(LockboxError) {
@@ -59,21 +75,51 @@ public struct ItemAttributes: Sendable, Hashable {
                 throw LockboxError.invalidAttribute(name: name, reason: "the date is not a finite number")
             }
         }
-        for (name, text) in [("label", label), ("comment", comment)] {
-            guard let length = text?.utf8.count, length > Self.maximumTextLength else { continue }
-            throw LockboxError.invalidAttribute(
-                name: name,
-                reason: "\(length) bytes of UTF-8; the limit is \(Self.maximumTextLength)"
-            )
-        }
+        try Self.check(label?.utf8.count, "label")
+        try Self.check(comment?.utf8.count, "comment")
+        try Self.check(searchable)
         self.accessibility = accessibility
         self.created = created
         self.modified = modified
         self.expires = expires
         self.label = label
         self.comment = comment
+        self.searchable = searchable
         self.size = size
         self.format = format
+    }
+
+    private static func check(_ searchable: [String: String]) throws(LockboxError) {
+        if searchable.isEmpty { return }
+        let name = "attributes"
+        guard searchable.count <= maximumSearchableCount else {
+            throw .invalidAttribute(
+                name: name,
+                reason: "\(searchable.count) attributes; the limit is \(maximumSearchableCount)"
+            )
+        }
+        var length = 0
+        for (key, text) in searchable {
+            if key.isEmpty { throw .invalidAttribute(name: name, reason: "a name is empty") }
+            try check(key.utf8.count, name, limit: maximumNameLength)
+            try check(text.utf8.count, name)
+            length += key.utf8.count + text.utf8.count
+        }
+        try check(length, name, limit: maximumSearchableLength)
+    }
+
+    private static func check(_ length: Int?, _ name: String, limit: Int = maximumTextLength)
+        throws(LockboxError)
+    {
+        guard let length, length > limit else { return }
+        throw .invalidAttribute(name: name, reason: "\(length) bytes of UTF-8; the limit is \(limit)")
+    }
+
+    /// Returns whether every given pair is among the searchable attributes.
+    ///
+    /// - Parameter pairs: Texts by name. If there are none, every item matches.
+    public func matches(_ pairs: [String: String]) -> Bool {
+        pairs.allSatisfy { searchable[$0] == $1 }
     }
 
     /// Returns whether the item has expired: whether ``expires`` is at or before `now`.
@@ -82,22 +128,5 @@ public struct ItemAttributes: Sendable, Hashable {
     public func isExpired(at now: Date?) -> Bool {
         guard let now, let expires else { return false }
         return expires <= now
-    }
-
-    /// Returns the attributes with the given ones replaced.
-    package func changing(accessibility: Accessibility? = nil, created: Date? = nil, modified: Date? = nil)
-        throws(LockboxError)
-        -> Self
-    {
-        try ItemAttributes(
-            accessibility: accessibility ?? self.accessibility,
-            created: created ?? self.created,
-            modified: modified ?? self.modified,
-            expires: expires,
-            label: label,
-            comment: comment,
-            size: size,
-            format: format
-        )
     }
 }

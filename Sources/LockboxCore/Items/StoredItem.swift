@@ -24,6 +24,7 @@ public struct StoredItem: Sendable, Hashable {
     ///   - expires: When the item expires. If `nil`, it never expires.
     ///   - label: A short text for people.
     ///   - comment: A longer text for people.
+    ///   - searchable: Texts by name that the item can be found by.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; see ``ItemAttributes``.
     public init(
         key: ItemKey,
@@ -33,7 +34,8 @@ public struct StoredItem: Sendable, Hashable {
         modified: Date,
         expires: Date? = nil,
         label: String? = nil,
-        comment: String? = nil
+        comment: String? = nil,
+        searchable: [String: String] = [:]
     ) throws(LockboxError) {
         self.init(
             key: key,
@@ -45,6 +47,7 @@ public struct StoredItem: Sendable, Hashable {
                 expires: expires,
                 label: label,
                 comment: comment,
+                searchable: searchable,
                 size: value.data.count,
                 format: value.format
             )

@@ -1,6 +1,8 @@
 /// Whether a write may overwrite an existing item or create a new one.
 ///
-/// An expired item counts as absent.
+/// Whatever a write does not name stays as it is: class, label, comment and searchable attributes. The expiry
+/// belongs to the value: ``replace`` sets it anew (never, if not named), ``updateOnly`` keeps it. An expired item
+/// counts as absent.
 public enum WritePolicy: String, Sendable, Hashable, Codable, CaseIterable {
     /// Stores the value in either case. The default.
     case replace
@@ -9,7 +11,7 @@ public enum WritePolicy: String, Sendable, Hashable, Codable, CaseIterable {
     /// ``LockboxError/duplicateItem(key:)``.
     case addOnly
 
-    /// Stores the value only if the item exists, like `SecItemUpdate`. Otherwise throws
+    /// Stores the value only if the item exists, like `SecItemUpdate`, and keeps its expiry. Otherwise throws
     /// ``LockboxError/itemNotFound(key:)``.
     case updateOnly
 }

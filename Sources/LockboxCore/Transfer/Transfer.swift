@@ -13,12 +13,10 @@ struct Transfer {
 
     func run(_ prefix: String?, removing: Bool, _ progress: (StoreProgress) -> Void) throws -> TransferReport
     {
-        let keys = try (prefix.map { [$0] } ?? source.prefixes().sorted()).flatMap { prefix in
-            try source.attributes(prefix: prefix, now: now).keys.sorted { $0.key < $1.key }
-        }
+        var report = TransferReport()
+        let keys = try keys(prefix, &report)
         if removing { try checkIsAnotherStore() }
         if policy == .fail { try keys.forEach(checkIsFree) }
-        var report = TransferReport()
         for (index, key) in keys.enumerated() {
             do { try transfer(key, removing, &report) } catch { report.failed[key] = error }
             progress(StoreProgress(completed: index + 1, total: keys.count))
@@ -26,29 +24,27 @@ struct Transfer {
         return report
     }
 
+    private func keys(_ prefix: String?, _ report: inout TransferReport) throws -> [ItemKey] {
+        var unreadable: [UnreadableItem] = []
+        defer { report.unreadable = unreadable }
+        let prefixes = try prefix.map { [$0] } ?? source.prefixes { unreadable.append($0) }.sorted()
+        return try prefixes.flatMap { prefix in
+            var keys: [ItemKey] = []
+            try source.forEachItem(prefix: prefix, now: now, unreadable: { unreadable.append($0) }) {
+                key,
+                _ in
+                keys.append(key)
+            }
+            return keys.sorted { $0.key < $1.key }
+        }
+    }
+
     /// A store that is moved into itself would end up empty.
     private func checkIsAnotherStore() throws {
-        // A random key, because another process may run the same check at the same time.
-        let name = String(UInt64.random(in: .min ... .max), radix: 16)
-        let key = try ItemKey(storedPrefix: "\0transfer", key: name)
-        let value = try ArchivedValue(
-            data: Data((0..<16).map { _ in UInt8.random(in: .min ... .max) }),
-            format: .data
-        )
-        let probe = try StoredItem(
-            key: key,
-            value: value,
-            accessibility: .alwaysThisDeviceOnly,
-            modified: today,
-            // If the process is killed, the next transfer removes the probe. By then no check can still be
-            // looking for it.
-            expires: today + 86_400
-        )
-        try destination.removeExpired(prefix: key.prefix, now: today)
-        try destination.write(probe, policy: .replace)
-        let isSame = Result { try source.value(for: key, now: now) == value }
-        try destination.remove(key)
-        if try isSame.get() { throw LockboxError.invalidKey(reason: "a store cannot be moved into itself") }
+        let isSame = try destination.withProbe(.alwaysThisDeviceOnly, now: today) { probe in
+            try source.value(for: probe.key, now: now) == probe.value
+        }
+        if isSame { throw LockboxError.invalidKey(reason: "a store cannot be moved into itself") }
     }
 
     private func checkIsFree(_ key: ItemKey) throws {

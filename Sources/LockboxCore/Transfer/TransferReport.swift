@@ -10,16 +10,20 @@ public struct TransferReport: StoreReport {
     /// The items that could not be read, written or removed, and why. They stay in the source.
     public internal(set) var failed: [ItemKey: any Error] = [:]
 
+    /// The items of the source that a list cannot read. They stay in the source.
+    public internal(set) var unreadable: [UnreadableItem] = []
+
     /// The items that could not be read, written or removed.
     public var findings: [StoreFinding] {
-        failed.sorted { $0.key.key < $1.key.key }.map { key, error in
-            let location = "the item for the key \(String(reflecting: key.key))"
-            if let error = error as? LockboxError { return StoreFinding(error, location) }
-            // An error of the app's own backend may quote a value, so only its type is shown.
-            return StoreFinding(kind: .damaged, location: location, reason: "\(type(of: error))")
-        }
+        unreadable.map(\.finding)
+            + failed.sorted { $0.key.key < $1.key.key }.map { key, error in
+                let location = "the item for the key \(String(reflecting: key.key))"
+                if let error = error as? LockboxError { return StoreFinding(error, location) }
+                // An error of the app's own backend may quote a value, so only its type is shown.
+                return StoreFinding(kind: .damaged, location: location, reason: "\(type(of: error))")
+            }
     }
 
     /// Whether every item was transferred.
-    public var isComplete: Bool { kept.isEmpty && failed.isEmpty }
+    public var isComplete: Bool { kept.isEmpty && failed.isEmpty && unreadable.isEmpty }
 }

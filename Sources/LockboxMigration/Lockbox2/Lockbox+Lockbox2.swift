@@ -20,7 +20,7 @@ extension Lockbox {
     public func setString(
         _ value: String?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         setLegacy(value, key, accessibility) { $0 }
     }
@@ -43,7 +43,7 @@ extension Lockbox {
     public func setArray(
         _ value: [String]?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
@@ -66,7 +66,7 @@ extension Lockbox {
     public func setSet(
         _ value: Set<String>?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
@@ -93,7 +93,7 @@ extension Lockbox {
     public func setDictionary(
         _ value: [String: String]?,
         forKey key: String,
-        accessibility: Accessibility = .whenUnlocked
+        accessibility: Accessibility? = nil
     ) -> Bool {
         setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
@@ -116,7 +116,7 @@ extension Lockbox {
     ///   - accessibility: When the value can be read.
     @available(*, deprecated, message: "Use archiveObject(_:forKey:accessibility:), and migrate(_:) once.")
     @discardableResult
-    public func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility = .whenUnlocked)
+    public func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility? = nil)
         -> Bool
     {
         setLegacy(value, key, accessibility) { try Lockbox2Text.text($0) }
@@ -131,7 +131,7 @@ extension Lockbox {
     private func setLegacy<Value>(
         _ value: Value?,
         _ key: String,
-        _ accessibility: Accessibility,
+        _ accessibility: Accessibility?,
         _ text: (Value) throws -> String
     ) -> Bool {
         do {
@@ -139,13 +139,12 @@ extension Lockbox {
                 try removeObject(forKey: key)
                 return true
             }
-            let item = try StoredItem(
-                key: itemKey(key),
-                value: ArchivedValue(data: Data(text(value).utf8), format: .lockbox2),
+            let changes = ItemChanges(
+                value: try ArchivedValue(data: Data(text(value).utf8), format: .lockbox2),
                 accessibility: accessibility,
                 modified: now()
             )
-            try backend.write(item, policy: .replace)
+            try backend.write(changes, to: itemKey(key), policy: .replace)
             return true
         } catch { return false }
     }

@@ -96,4 +96,13 @@ extension SealedBackend {
     ) async throws -> VerifyReport {
         try await offPool { try self.verify(progress: progress) }
     }
+
+    /// Removes an item that cannot be read.
+    public func remove(record: String) async throws { try await offPool { try self.remove(record: record) } }
+
+    /// Sets an item aside that cannot be read. Returns where its bytes are now.
+    @discardableResult
+    public func quarantine(record: String) async throws -> String {
+        try await offPool { try self.quarantine(record: record) }
+    }
 }

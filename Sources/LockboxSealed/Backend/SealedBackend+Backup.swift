@@ -8,7 +8,7 @@ extension SealedBackend {
     /// The backup can be imported into any store: it contains and needs none of this store's keys.
     ///
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
-    /// the report. Expired items are included. The file (mode 0600) appears only when it is complete, and
+    /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears only when it is complete, and
     /// replaces an earlier backup of that name.
     ///
     /// - Parameters:
@@ -17,9 +17,9 @@ extension SealedBackend {
     ///   - prefix: The key prefix whose items are exported. If `nil`, all items are.
     ///   - strength: The cost of each guess at the passphrase.
     ///   - progress: Called after each item.
-    /// - Returns: The number of exported items, and the items that were left out.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked; the item's error if one
-    ///   cannot be read; ``LockboxError/notABackup(path:)`` if there is another file at the path;
+    /// - Returns: The number of exported items, the items that were left out, and those that cannot be read.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked;
+    ///   ``LockboxError/notABackup(path:)`` if there is another file at the path;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file,
     ///   or a backup that would be replaced by an empty one. Nothing is then written.
     @discardableResult
@@ -81,10 +81,16 @@ extension SealedBackend {
         _ write: (StoredItem, UInt64) throws -> Void
     ) throws {
         let keyring = try keys.currentKeyring()
-        guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
+        // Nil if the item was removed meanwhile, or cannot be read.
+        let metadata = try metadata(record, keyring) { report.findings.append($0.finding) }
+        guard let metadata else { return }
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
         if metadata.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(metadata.key) }
-        guard let item = try item(for: metadata.key, now: nil) else { return }
+        let found: StoredItem?
+        do { found = try item(for: metadata.key, now: nil) } catch let error as LockboxError {
+            return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
+        }
+        guard let item = found else { return }
         // The item may have been moved to another class meanwhile.
         if item.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(item.key) }
         try write(item, UInt64(report.exported))

@@ -12,7 +12,7 @@ extension SealedBackend {
         if revision == .absent { try keys.checkIsThere() }
     }
 
-    private func commit(_ changes: [RecordChange]) throws {
+    func commit(_ changes: [RecordChange]) throws {
         switch try storage.commit(changes, expecting: [:], turn: nil) {
         case .committed, .conflict: return
         case .unknown(let error): throw error
@@ -25,15 +25,26 @@ extension SealedBackend {
         try removeItems(in: namespace(of: prefix, keyring)) { _ in .remove }
     }
 
-    /// See ``LockboxBackend/removeExpired(prefix:now:)``.
+    /// See ``LockboxBackend/removeExpired(prefix:now:unreadable:)``.
     @discardableResult
-    public func removeExpired(prefix: String, now: Date) throws -> Int {
+    public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
         guard let keyring = try keys.keyring(creating: false) else { return 0 }
-        return try removeItems(in: namespace(of: prefix, keyring)) { item in
-            // An unreadable item is not known to have expired.
-            let old = try existing(item, keyring, at: now)
-            return old.state == .expired ? .removeIfUnchanged(old.revision) : .keep
+        var passed: [String: UnreadableItem] = [:]
+        let count = try removeItems(in: namespace(of: prefix, keyring)) { item in
+            do {
+                let old = try existing(item, keyring, at: now)
+                if let damage = old.damage { throw damage }
+                return old.isExpired ? .removeIfUnchanged(old.revision) : .keep
+            } catch let error as LockboxError {
+                let item = try unreadableItem(item, error)
+                passed[item.record] = item
+                return .keep
+            }
         }
+        for item in passed.values.sorted(by: { $0.record < $1.record }) { try unreadable(item) }
+        return count
     }
 
     /// Removes every item of a class, with any prefix, whose key is no longer in the keybag.

@@ -66,7 +66,7 @@ extension SealedBackend: VerifiableBackend {
     }
 
     private func check(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
-        guard try metadata(record, keyring) != nil else { return }  // removed meanwhile
+        guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
         do {
             _ = try read(record, keyring, upTo: .max) {
                 _ = try ItemEnvelope.openValue(
@@ -78,6 +78,8 @@ extension SealedBackend: VerifiableBackend {
             }
         } catch LockboxError.interactionNotAllowed {
             report.locked += 1
+        } catch let error as LockboxError {
+            return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
         }
         report.intact += 1
     }

@@ -2,19 +2,50 @@ public import LockboxCore
 public import LockboxPlatform
 
 extension SealedBackend {
-    /// See ``LockboxBackend/write(_:policy:)``.
-    public func write(_ item: StoredItem, policy: WritePolicy) throws {
-        try change(item.key, creating: policy != .updateOnly) { record, keyring in
-            let old = try existing(record, keyring, at: item.attributes.modified)
-            try policy.check(key: item.key.key, exists: old.state.exists)
-            var item = item
-            if case .present(let created, let accessibility) = old.state {
-                // As in the Keychain, a locked item cannot be overwritten.
-                if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
-                let attributes = try item.attributes.changing(created: created)
-                item = StoredItem(key: item.key, value: item.value, checked: attributes)
+    /// See ``LockboxBackend/write(_:to:policy:)``. As in the Keychain, a locked item cannot be changed. With
+    /// ``WritePolicy/replace``, a damaged one is overwritten.
+    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+        guard let value = changes.value else { return try changeAttributes(changes, key, policy) }
+        try change(key, creating: policy != .updateOnly) { record, keyring in
+            let old = try existing(record, keyring, at: changes.modified)
+            try policy.check(key: key.key, exists: old.exists)
+            if let damage = old.damage, policy == .updateOnly { throw damage }
+            try checkIsOpen(old, keyring)
+            let attributes = try changes.attributes(after: old.attributes, value, policy)
+            return (StoredItem(key: key, value: value, checked: attributes), old.revision)
+        }
+    }
+
+    /// The value has to be sealed again, because the boxes of an item are bound to each other.
+    private func changeAttributes(_ changes: ItemChanges, _ key: ItemKey, _ policy: WritePolicy) throws {
+        try change(key, creating: false) { record, keyring in
+            let (old, revision) = try item(record, keyring, at: changes.modified)
+            return (try changes.item(after: old, key, policy), revision)
+        }
+    }
+
+    private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
+        guard let accessibility = old.attributes?.accessibility, !keyring.isOpen(accessibility) else {
+            return
+        }
+        throw LockboxError.interactionNotAllowed(accessibility)
+    }
+
+    /// Returns the whole item, or nil if it is absent or has expired, and its record's revision.
+    private func item(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
+        -> (item: StoredItem?, revision: RecordRevision)
+    {
+        var (item, revision): (StoredItem?, RecordRevision) = (nil, .absent)
+        do {
+            let isThere = try read(record, keyring, upTo: .max) {
+                revision = $0.revision
+                item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
             }
-            return (item, old.revision)
+            return (item, isThere ? revision : .absent)
+        } catch let error as LockboxError where error.code == .interactionNotAllowed {
+            let old = try existing(record, keyring, at: now)
+            if old.isExpired { return (nil, old.revision) }
+            throw error
         }
     }
 
@@ -22,9 +53,7 @@ extension SealedBackend {
     func overwrite(_ item: StoredItem) throws {
         try change(item.key, creating: true) { record, keyring in
             let old = try existing(record, keyring, at: nil)
-            if case .present(_, let accessibility) = old.state, !keyring.isOpen(accessibility) {
-                throw LockboxError.interactionNotAllowed(accessibility)
-            }
+            try checkIsOpen(old, keyring)
             return (item, old.revision)
         }
     }
@@ -35,7 +64,7 @@ extension SealedBackend {
         var isFree = false
         try change(item.key, creating: true) { record, keyring in
             let old = try existing(record, keyring, at: now)
-            isFree = !old.state.exists
+            isFree = !old.exists
             return isFree ? (item, old.revision) : nil
         }
         return isFree
@@ -46,13 +75,8 @@ extension SealedBackend {
         // Without a store there is no item. The store is created only if there is something to store.
         if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
         try self.change(key, creating: true) { record, keyring in
-            var old: StoredItem?
-            var revision = RecordRevision.absent
-            let isThere = try read(record, keyring, upTo: .max) {
-                revision = $0.revision
-                old = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
-            }
-            return (try change(old), isThere ? revision : .absent)
+            let (old, revision) = try item(record, keyring, at: now)
+            return (try change(old), revision)
         }
     }
 
@@ -133,22 +157,20 @@ extension SealedBackend {
         // Its revision, and then once more, as another writer may have replaced it meanwhile.
         let revision = try storage.revision(of: record.name, maximum: .max)
         let again = try look(at: record, keyring, at: now)
-        return again.isRefusedUnread ? ExistingItem(.damaged, revision) : again
+        return again.isRefusedUnread ? ExistingItem(again.state, revision) : again
     }
 
     private func look(at record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
         var revision = RecordRevision.absent
         do {
-            guard let old = try metadata(record, keyring, &revision) else {
+            guard let old = try metadata(record, keyring, { revision = $0.revision }) else {
                 return ExistingItem(.absent, .absent)
             }
             if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }
-            return ExistingItem(
-                .present(created: old.attributes.created, old.attributes.accessibility),
-                revision
-            )
-        } catch LockboxError.corrupt, LockboxError.authenticationFailed {
-            return ExistingItem(.damaged, revision)
+            return ExistingItem(.present(old.attributes), revision)
+        } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
+        {
+            return ExistingItem(.damaged(error), revision)
         }
     }
 }

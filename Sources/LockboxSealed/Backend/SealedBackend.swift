@@ -36,71 +36,100 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     /// See ``LockboxBackend/value(for:now:)``.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         var value: ArchivedValue?
-        try read(key) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
+        try unlessExpired(key, now) {
+            try read(key) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
+        }
         return value
     }
 
     /// See ``LockboxBackend/item(for:now:)``.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         var item: StoredItem?
-        try read(key) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
+        try unlessExpired(key, now) {
+            try read(key) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
+        }
         return item
+    }
+
+    /// Does not throw for an expired item, which counts as absent, because it is locked.
+    private func unlessExpired(_ key: ItemKey, _ now: Date?, _ body: () throws -> Void) throws {
+        do { try body() } catch let error as LockboxError where error.code == .interactionNotAllowed {
+            if now != nil, try attributes(for: key, now: now) == nil { return }
+            throw error
+        }
     }
 
     /// See ``LockboxBackend/attributes(for:now:)``.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        var attributes: ItemAttributes?
-        try read(key, upTo: ItemEnvelope.maximumMetadataEnd) {
-            attributes = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2).attributes
-        }
-        return attributes.flatMap { $0.isExpired(at: now) ? nil : $0 }
+        guard let keyring = try keys.keyring(creating: false) else { return nil }
+        let metadata = try metadata(itemRecord(of: key, keyring), keyring)
+        if metadata == nil { try keys.checkIsThere() }
+        return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
     }
 
     /// See ``LockboxBackend/attributes(prefix:now:)``.
     public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         var found: [ItemKey: ItemAttributes] = [:]
-        try forEachItem(prefix: prefix, now: now) { found[$0] = $1 }
+        try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }) { found[$0] = $1 }
         return found
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:_:)``. Needs some 120 MB of memory for a million items.
-    public func forEachItem(prefix: String, now: Date?, _ body: (ItemKey, ItemAttributes) throws -> Void)
-        throws
-    {
+    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Needs some 120 MB of memory for a million
+    /// items.
+    public func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let items = try items(in: namespace(of: prefix, keyring))
         if items.isEmpty { try keys.checkIsThere() }
         for item in items {
             // Nil if the item was removed after the names were read.
-            guard let metadata = try metadata(item, keyring) else { continue }
+            guard let metadata = try metadata(item, keyring, unreadable: unreadable) else { continue }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
     }
 
     /// See ``LockboxBackend/prefixes()``.
-    public func prefixes() throws -> Set<String> {
+    public func prefixes() throws -> Set<String> { try prefixes { throw $0.error } }
+
+    /// See ``LockboxBackend/prefixes(unreadable:)``.
+    public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
         guard let keyring = try keys.keyring(creating: false) else { return [] }
         var prefixes: Set<String> = []
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            for item in try items(in: namespace) {
-                guard let prefix = try metadata(item, keyring)?.key.prefix else { continue }
-                if !ItemKey.isReserved(prefix: prefix) { prefixes.insert(prefix) }
-                break
-            }
+            guard let prefix = try prefix(of: namespace, keyring, unreadable) else { continue }
+            if !ItemKey.isReserved(prefix: prefix) { prefixes.insert(prefix) }
         }
         if prefixes.isEmpty { try keys.checkIsThere() }
         return prefixes
+    }
+
+    /// Returns nil, after it has named them, if none of the namespace's items can be read.
+    private func prefix(
+        of namespace: String,
+        _ keyring: Keyring,
+        _ unreadable: (UnreadableItem) throws -> Void
+    ) throws -> String? {
+        var passed: [UnreadableItem] = []
+        for item in try items(in: namespace) {
+            let metadata = try metadata(item, keyring) { passed.append($0) }
+            if let metadata { return metadata.key.prefix }
+        }
+        try passed.forEach(unreadable)
+        return nil
     }
 
     // MARK: One record
 
     private func read(
         _ key: ItemKey,
-        upTo limit: Int = .max,
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        guard try !read(itemRecord(of: key, keyring), keyring, upTo: limit, open) else { return }
+        guard try !read(itemRecord(of: key, keyring), keyring, upTo: .max, open) else { return }
         // An absent record means an absent item, unless the whole store is gone.
         try keys.checkIsThere()
     }
@@ -143,24 +172,49 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     }
 
     /// Returns nil if there is no such item.
-    func metadata(_ record: ItemRecord, _ keyring: Keyring) throws -> ItemMetadata? {
-        var revision = RecordRevision.absent
-        return try metadata(record, keyring, &revision)
-    }
-
-    func metadata(_ record: ItemRecord, _ keyring: Keyring, _ revision: inout RecordRevision) throws
-        -> ItemMetadata?
+    ///
+    /// - Parameter look: Receives the record before it is opened.
+    func metadata(_ record: ItemRecord, _ keyring: Keyring, _ look: (RecordContents) -> Void = { _ in })
+        throws -> ItemMetadata?
     {
         var metadata: ItemMetadata?
-        _ = try read(record, keyring, upTo: ItemEnvelope.maximumMetadataEnd) {
-            revision = $0.revision
-            metadata = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
+        var isCut = false
+        func open(upTo limit: Int) throws {
+            _ = try read(record, keyring, upTo: limit) {
+                look($0)
+                isCut = limit == 0 && !ItemHeader.containsMetadata($0.bytes)
+                if !isCut { metadata = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2) }
+            }
         }
+        // Most metadata is in the first bytes that are read in any case.
+        try open(upTo: 0)
+        if isCut { try open(upTo: ItemEnvelope.maximumMetadataEnd) }
         // The record is bound to its name, but not to its folder.
         if let metadata, namespace(of: metadata.key.prefix, keyring) != record.name.namespace {
             throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
         }
         return metadata
+    }
+
+    /// Returns nil if there is no such item, or if it cannot be read, after it has named it.
+    func metadata(
+        _ record: ItemRecord,
+        _ keyring: Keyring,
+        unreadable: (UnreadableItem) throws -> Void
+    ) throws -> ItemMetadata? {
+        do { return try metadata(record, keyring) } catch let error as LockboxError {
+            try unreadable(unreadableItem(record, error))
+            return nil
+        }
+    }
+
+    /// - Throws: `error` itself if it is not about this record, but about the whole store.
+    func unreadableItem(_ record: ItemRecord, key: ItemKey? = nil, _ error: LockboxError) throws
+        -> UnreadableItem
+    {
+        let location = storage.location(of: record.name)
+        guard error.location == location else { throw error }
+        return UnreadableItem(key: key, record: record.name.path, location: location, error: error)
     }
 
     /// The class and the epoch in an item's header, or nil if the header is malformed or the item absent.

@@ -157,16 +157,19 @@ final class Directory: Sendable {
         }
     }
 
-    /// Removes a regular file. Does nothing if it does not exist.
-    func removeFile(_ name: String) throws {
-        if let kind = FileIdentity.kind(of: name, at: descriptor, calls), kind != FileIdentity.plainFile {
-            throw LockboxError.unsafePermissions(
-                path: filePath(name),
-                reason: "it is \(kind), not a regular file"
-            )
+    /// Removes a file, a link or an empty folder. Does nothing if there is none. Returns false for a folder that
+    /// is not empty.
+    func removeEntry(_ name: String) throws -> Bool {
+        var result = calls.unlink(name, at: descriptor)
+        // POSIX has EPERM for a folder.
+        if result == -Int(EISDIR) || result == -Int(EPERM),
+            FileIdentity.kind(of: name, at: descriptor, calls) == FileIdentity.folder
+        {
+            result = calls.removeFolder(name, at: descriptor)
+            if result == -Int(ENOTEMPTY) || result == -Int(EEXIST) { return false }
         }
-        let result = calls.unlink(name, at: descriptor)
         if result != -Int(ENOENT) { try check(result, "unlink", filePath(name)) }
+        return true
     }
 
     /// Removes a temporary file, ignoring errors.

@@ -109,7 +109,8 @@ extension FileStorage {
         let record = change.record
         let (_, folder, lock) = turn.held(.init(namespace: record.namespace))
         guard change.isPut, let temporary, let name = temporary.names[record] else {
-            return try folder.removeFile(record.name)
+            if try !folder.removeEntry(record.name) { _ = try quarantine(record, turn) }
+            return
         }
         let renamed = try lock.renaming {
             calls.rename(name, at: temporary.folder.descriptor, to: record.name, at: folder.descriptor)

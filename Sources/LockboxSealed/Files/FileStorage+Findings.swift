@@ -6,7 +6,8 @@ extension FileStorage: InspectableStorage {
     public func findings() throws -> [StoreFinding] {
         guard let root = try folders.rootAsItIs() else { return [] }
         var report = VerifyReport()
-        for name in try root.names() where !["keybag", "device-key", "lock", "items", "tmp"].contains(name) {
+        let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
+        for name in try root.names() where !own.contains(name) {
             report.add(.foreign, root.filePath(name), "it does not belong to the store")
         }
         do {

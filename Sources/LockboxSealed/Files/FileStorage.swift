@@ -8,6 +8,7 @@ import LockboxPlatform
 /// <directory>/                 0700
 ///   device-key  keybag  lock   0600
 ///   tmp/                       temporary files, before they are renamed
+///   quarantine/                what was set aside; nothing reads it
 ///   items/<namespace>/<record> a folder for each prefix, a file for each item
 ///   items/<namespace>/lock
 /// ```

@@ -18,7 +18,7 @@ final class StoreFolders: Sendable {
     }
 
     enum Place: Hashable {
-        case root, temporary, items
+        case root, temporary, items, quarantine
         case namespace(String)
 
         init(namespace: String?) { self = namespace.map(Place.namespace) ?? .root }
@@ -80,6 +80,8 @@ final class StoreFolders: Sendable {
             return root
         case .items: return try folder(.root, creating: creating)?.directory("items", creating: creating)
         case .temporary: return try folder(.root, creating: creating)?.directory("tmp", creating: creating)
+        case .quarantine:
+            return try folder(.root, creating: creating)?.directory("quarantine", creating: creating)
         case .namespace(let name):
             return try folder(.items, creating: creating)?.directory(name, creating: creating)
         }
@@ -148,6 +150,7 @@ final class StoreFolders: Sendable {
         case .root: return folder === root
         case .items: return try isInPlace(folder, "items", at: root.descriptor)
         case .temporary: return try isInPlace(folder, "tmp", at: root.descriptor)
+        case .quarantine: return try isInPlace(folder, "quarantine", at: root.descriptor)
         case .namespace(let name): return try isInPlace(folder, "items/\(name)", at: root.descriptor)
         }
     }

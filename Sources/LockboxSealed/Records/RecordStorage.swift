@@ -125,6 +125,17 @@ public protocol InspectableStorage: RecordStorage {
     func findings() throws -> [StoreFinding]
 }
 
+/// A storage that can set a record aside, readable or not, and keep its bytes.
+public protocol QuarantiningStorage: RecordStorage {
+    /// Sets a record aside. Afterwards it is absent.
+    ///
+    /// - Parameter record: The record's name.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist, or another ``LockboxError`` if
+    ///   it cannot be set aside.
+    func quarantine(_ record: RecordName) throws -> String
+}
+
 extension RecordStorage {
     /// Reads one record at a time.
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {

@@ -8,7 +8,8 @@ extension BackendConformance {
         expiry,
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
-        classes, changeOfClass, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
+        classes, changeOfClass, keepsWhatIsNotNamed, expiryBelongsToTheValue, changesOfAttributes, searchable,
+        severalValues, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
         verification,
     ]
 

@@ -73,10 +73,10 @@ public final class FailingBackend: LockboxBackend {
         }
     }
 
-    /// See `LockboxBackend.write(_:policy:)`.
-    public func write(_ item: StoredItem, policy: WritePolicy) throws {
+    /// See `LockboxBackend.write(_:to:policy:)`.
+    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         try check(.write)
-        try wrapped.write(item, policy: policy)
+        try wrapped.write(changes, to: key, policy: policy)
     }
 
     /// See `LockboxBackend.item(for:now:)`.
@@ -127,10 +127,12 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.removeAll(prefix: prefix)
     }
 
-    /// See `LockboxBackend.removeExpired(prefix:now:)`.
+    /// See `LockboxBackend.removeExpired(prefix:now:unreadable:)`.
     @discardableResult
-    public func removeExpired(prefix: String, now: Date) throws -> Int {
+    public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
         try check(.remove)
-        return try wrapped.removeExpired(prefix: prefix, now: now)
+        return try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 }

@@ -101,7 +101,7 @@ import Lockbox
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
-            try lockbox(backend).archiveObject("old", forKey: "k", expires: Date() + 1000)
+            try lockbox(backend).archiveObject("old", forKey: "k", expires: .at(Date() + 1000))
             interruption.raise()
             try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "new" : nil))

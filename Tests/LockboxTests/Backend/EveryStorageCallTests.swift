@@ -34,7 +34,12 @@ import Lockbox
         SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
     }
 
-    private func archive(_ text: String, _ key: String, expires: Date? = nil, in backend: any LockboxBackend)
+    private func archive(
+        _ text: String,
+        _ key: String,
+        expires: Expiry = .never,
+        in backend: any LockboxBackend
+    )
         throws
     {
         try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
@@ -87,7 +92,7 @@ import Lockbox
             #expect(throws: Never.self) { try archive("new", "k", in: other) }
         }
         try atEveryCall(others) { backend, memory, interruption in
-            try archive("old", "k", expires: Date() + 1000, in: backend)
+            try archive("old", "k", expires: .at(Date() + 1000), in: backend)
             interruption.raise()
             try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
             #expect(try read("k", open(memory)) == (interruption.hasHappened ? "new" : nil))
@@ -162,7 +167,8 @@ import Lockbox
         let others: @Sendable (Other) -> Void = { other in
             #expect(throws: Never.self) {
                 try other.unlock(.value("1"))
-                try archive("locked", "k", in: other)
+                try Lockbox(keyPrefix: TestStore.prefix, backend: other)
+                    .archiveObject("locked", forKey: "k", accessibility: .whenUnlocked)
             }
         }
         try atEveryCall(others) { backend, memory, interruption in
@@ -184,7 +190,7 @@ import Lockbox
         let storage = NarrowStorage()
         let backend = open(storage)
         for number in 0..<5 {
-            try archive("v", "\(number)", expires: number < 3 ? .distantPast : nil, in: backend)
+            try archive("v", "\(number)", expires: number < 3 ? .at(.distantPast) : .never, in: backend)
         }
         #expect(try backend.removeExpired(prefix: TestStore.prefix, now: Date()) == 3)
         for number in 0..<3 { try archive("v", "\(number)", in: backend) }

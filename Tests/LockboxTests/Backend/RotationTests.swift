@@ -27,7 +27,7 @@ import Lockbox
                     "of \(index)",
                     forKey: "\(index)",
                     accessibility: accessibility,
-                    expires: index == 4 ? .distantPast : nil,
+                    expires: index == 4 ? .at(.distantPast) : .never,
                     label: "L"
                 )
             }

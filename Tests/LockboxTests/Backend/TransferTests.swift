@@ -277,7 +277,9 @@ struct Hooked: LockboxBackend {
         return try wrapped.value(for: key, now: now)
     }
 
-    func write(_ item: StoredItem, policy: WritePolicy) throws { try wrapped.write(item, policy: policy) }
+    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+        try wrapped.write(changes, to: key, policy: policy)
+    }
     func item(for key: ItemKey, now: Date?) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
     func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try wrapped.attributes(for: key, now: now)
@@ -293,7 +295,9 @@ struct Hooked: LockboxBackend {
     }
     func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
     func removeAll(prefix: String) throws { try wrapped.removeAll(prefix: prefix) }
-    func removeExpired(prefix: String, now: Date) throws -> Int {
-        try wrapped.removeExpired(prefix: prefix, now: now)
+    func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
+        try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 }

@@ -47,7 +47,7 @@ import Lockbox
             [1, 2],
             forKey: "key",
             accessibility: .afterFirstUnlock,
-            expires: expires,
+            expires: .at(expires),
             label: "L",
             comment: "C"
         )
@@ -76,7 +76,7 @@ import Lockbox
 
     @Test func expiredReadsAsAbsentEverywhere() throws {
         let lockbox = try lockbox()
-        try lockbox.archiveObject("secret", forKey: "key", expires: clock.now + 60)
+        try lockbox.archiveObject("secret", forKey: "key", expires: .at(clock.now + 60))
         clock.now += 60
         #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
         #expect(try !lockbox.containsObject(forKey: "key"))
@@ -110,10 +110,10 @@ import Lockbox
             expectError(.invalidKey) { try lockbox.removeObject(forKey: key) }
         }
         let long = String(repeating: "x", count: 4097)
-        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", label: long) }
-        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", comment: long) }
+        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", label: .set(long)) }
+        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", comment: .set(long)) }
         let never = Date(timeIntervalSinceReferenceDate: .nan)
-        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", expires: never) }
+        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", expires: .at(never)) }
         #expect(try lockbox.allKeys().isEmpty)
     }
 
@@ -232,12 +232,12 @@ final class RendezvousBackend: LockboxBackend {
         }
     }
 
-    func write(_ item: StoredItem, policy: WritePolicy) {}
+    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) {}
     func item(for key: ItemKey, now: Date?) -> StoredItem? { nil }
     func attributes(for key: ItemKey, now: Date?) -> ItemAttributes? { nil }
     func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] { [:] }
     func prefixes() -> Set<String> { [] }
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) {}
     func removeAll(prefix: String) {}
-    func removeExpired(prefix: String, now: Date) -> Int { 0 }
+    func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) -> Int { 0 }
 }

@@ -48,7 +48,11 @@ import LockboxMigration
             "BackendConformance": [BackendConformance.all[0]],
             "ConformanceFailure": [ConformanceFailure(requirement: "r", finding: "f")],
             "RecordName": [RecordName(namespace: "s", name: "n")], "RecordRevision": [RecordRevision(1)],
-            "StoreProgress": [StoreProgress(completed: 1, total: 2)],
+            "StoreProgress": [StoreProgress(completed: 1, total: 2)], "ItemChanges": [ItemChanges(item)],
+            "ItemList": [ItemList(items: ["k": item.attributes])],
+            "UnreadableItem": [UnreadableItem(key: item.key, record: "r", location: "l", error: errors[0])],
+            "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
+            "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }
         samples["VerifyReport"] = [try backend.verify()]

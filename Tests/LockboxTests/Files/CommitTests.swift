@@ -73,7 +73,7 @@ import Lockbox
             number += 1
             let (store, hits) = (try TestStore(), Protected(0))
             if operation != .make {
-                try store.lockbox().archiveObject("old", forKey: "k", expires: .distantFuture)
+                try store.lockbox().archiveObject("old", forKey: "k", expires: .at(.distantFuture))
             }
             let backend = store.backend(losing(number, hits))
             let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
@@ -168,7 +168,7 @@ import Lockbox
     @Test func aRemovalThatLostOnceIsNotOvertakenAgain() throws {
         let store = try TestStore()
         for key in ["a", "b"] {
-            try store.lockbox().archiveObject("v", forKey: key, expires: .distantPast)
+            try store.lockbox().archiveObject("v", forKey: key, expires: .at(.distantPast))
         }
         let other = try store.lockbox()
         let turns = Protected(0)

@@ -51,7 +51,7 @@ import Lockbox
             try lockbox.archiveObject(
                 "old",
                 forKey: "key",
-                expires: operation == .removeExpired ? .distantPast : nil
+                expires: operation == .removeExpired ? .at(.distantPast) : .never
             )
         }
         return store

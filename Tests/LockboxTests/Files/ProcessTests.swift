@@ -41,6 +41,35 @@ import Lockbox
         #expect((0..<8).map { "of \($0)" }.contains(value))
     }
 
+    @Test func fourProcessesCount() throws {
+        let store = try TestStore()
+        let processes = try (0..<4).map {
+            try TestProcess("count", store.directory, "200", "\(store.directory).\($0)")
+        }
+        processes.forEach { $0.endInput() }
+        #expect(processes.map { $0.wait() } == [0, 0, 0, 0])
+        #expect(try lockbox(store).unarchiveObject(Int.self, forKey: "count") == 800)
+    }
+
+    /// What was acknowledged is counted. Each of the killed may have counted once more, unacknowledged.
+    @Test func countersThatAreKilledLoseNothing() throws {
+        let store = try TestStore()
+        let logs = (0..<4).map { "\(store.directory).\($0)" }
+        let processes = try logs.map { try TestProcess("count", store.directory, "500", $0) }
+        processes.forEach { $0.endInput() }
+        for process in processes[..<2] {
+            usleep(100_000)
+            process.kill()
+        }
+        #expect(processes[..<2].map { $0.wait() } == [-SIGKILL, -SIGKILL], "they had ended before")
+        #expect(processes[2...].map { $0.wait() } == [0, 0])
+        let acknowledged = try logs.map { try readBytes($0).count }
+        #expect(acknowledged[2...] == [500, 500])
+        let count = try #require(try lockbox(store).unarchiveObject(Int.self, forKey: "count"))
+        let sum = acknowledged.reduce(0, +)
+        #expect((sum...sum + 2).contains(count), "\(acknowledged)")
+    }
+
     /// Killed before its N-th call that changes the disk, N = 1, 2, … until it gets through: while it makes the store, and while it
     /// replaces a value.
     @Test("Promise 2: a killed writer leaves the old value or the new one", arguments: [false, true])

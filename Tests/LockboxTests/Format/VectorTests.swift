@@ -42,7 +42,8 @@ import Lockbox
                 modified: Date(timeIntervalSinceReferenceDate: item.modified),
                 expires: item.expires.map(Date.init(timeIntervalSinceReferenceDate:)),
                 label: item.label,
-                comment: item.comment
+                comment: item.comment,
+                searchable: item.attributes ?? [:]
             )
             #expect(try backend.item(for: expected.key, now: .distantPast) == expected)
             #expect(

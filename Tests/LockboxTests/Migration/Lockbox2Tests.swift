@@ -10,15 +10,15 @@ import Lockbox
 
 /// Lockbox 2's methods, called without their warnings.
 private protocol Lockbox2 {
-    func setString(_ value: String?, forKey key: String, accessibility: Accessibility) -> Bool
+    func setString(_ value: String?, forKey key: String, accessibility: Accessibility?) -> Bool
     func string(forKey key: String) -> String?
-    func setArray(_ value: [String]?, forKey key: String, accessibility: Accessibility) -> Bool
+    func setArray(_ value: [String]?, forKey key: String, accessibility: Accessibility?) -> Bool
     func array(forKey key: String) -> [String]?
-    func setSet(_ value: Set<String>?, forKey key: String, accessibility: Accessibility) -> Bool
+    func setSet(_ value: Set<String>?, forKey key: String, accessibility: Accessibility?) -> Bool
     func set(forKey key: String) -> Set<String>?
-    func setDictionary(_ value: [String: String]?, forKey key: String, accessibility: Accessibility) -> Bool
+    func setDictionary(_ value: [String: String]?, forKey key: String, accessibility: Accessibility?) -> Bool
     func dictionary(forKey key: String) -> [String: String]?
-    func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility) -> Bool
+    func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility?) -> Bool
     func date(forKey key: String) -> Date?
 }
 
@@ -148,6 +148,13 @@ private enum EveryForm {
     init() throws { lockbox = try Lockbox(keyPrefix: "com.example.lockbox2", backend: InMemoryBackend()) }
 
     // MARK: Lockbox 2's bytes
+
+    @Test("Promise 11: an item keeps its class and its label") func keepsWhatIsNotNamed() throws {
+        try lockbox.archiveObject("new form", forKey: "k", accessibility: .alwaysThisDeviceOnly, label: "L")
+        #expect(v2.setString("v2", forKey: "k", accessibility: nil))
+        let attributes = try #require(try lockbox.attributes(forKey: "k"))
+        #expect(attributes.accessibility == .alwaysThisDeviceOnly && attributes.label == "L")
+    }
 
     @Test(arguments: ["", "a", "-|-", "a-|-b", "\0", "Ünï 🔑", String(repeating: "x", count: 100_000)])
     func strings(_ value: String) throws {

@@ -12,6 +12,7 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
     enum Defect: CaseIterable {
         case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
             removesEverything
+        case forgetsSearchable, resetsWhatIsNotNamed, keepsExpiryOfReplacedValue, losesExpiryOfUpdatedValue
         case changesValue, neverRemoves, destroysExpired, updatesBlindly
         case updatesWithoutLock, updateReadsBeforeTheLock, waitsForItself, misstatesItsLock, verifiesNothing
     }
@@ -36,23 +37,20 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
         if defect == .destroysExpired, let now { try wrapped.removeExpired(prefix: prefix, now: now) }
     }
 
-    func write(_ item: StoredItem, policy: WritePolicy) throws {
-        let attributes = item.attributes
-        if defect == .losesCreated { wrapped.remove(item.key) }
-        let value =
-            defect == .changesValue
-            ? try ArchivedValue(data: item.value.data + [0], format: .data) : item.value
-        let changed = try StoredItem(
-            key: mapped(item.key),
-            value: value,
-            accessibility: attributes.accessibility,
-            created: attributes.created,
-            modified: attributes.modified,
-            expires: attributes.expires,
-            label: defect == .forgetsLabel ? nil : attributes.label,
-            comment: attributes.comment
-        )
-        try wrapped.write(changed, policy: defect == .ignoresPolicy ? .replace : policy)
+    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+        var changes = changes
+        switch defect {
+        case .losesCreated: wrapped.remove(key)
+        case .changesValue:
+            changes.value = try changes.value.map { try ArchivedValue(data: $0.data + [0], format: .data) }
+        case .forgetsLabel: changes.label = .removed
+        case .forgetsSearchable: changes.attributes = .removed
+        case .resetsWhatIsNotNamed where changes.label == .unchanged: changes.label = .removed
+        case .keepsExpiryOfReplacedValue where changes.expires == .automatic: changes.expires = .unchanged
+        case .losesExpiryOfUpdatedValue where changes.expires == .automatic: changes.expires = .never
+        default: break
+        }
+        try wrapped.write(changes, to: mapped(key), policy: defect == .ignoresPolicy ? .replace : policy)
     }
 
     var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .noPasscode }
@@ -106,7 +104,9 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
         if defect == .removesEverything { wrapped.prefixes().forEach(wrapped.removeAll) }
     }
 
-    func removeExpired(prefix: String, now: Date) throws -> Int {
-        try wrapped.removeExpired(prefix: prefix, now: now)
+    func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
+        try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 }

@@ -11,9 +11,10 @@ struct ItemDescription: Encodable {
     let size: Int
     let label: String?
     let comment: String?
+    let attributes: [String: String]?
 
     private enum CodingKeys: String, CodingKey {
-        case key, created, modified, expires, format, size, label, comment
+        case key, created, modified, expires, format, size, label, comment, attributes
         case accessibility = "class"
     }
 
@@ -27,6 +28,7 @@ struct ItemDescription: Encodable {
         size = attributes.size
         label = attributes.label
         comment = attributes.comment
+        self.attributes = attributes.searchable.isEmpty ? nil : attributes.searchable
     }
 }
 

@@ -4,12 +4,14 @@ import Lockbox
 /// read while the store is locked.
 enum Keys {
     static let keys: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
-        guard let store = try? store(words), let keys = try? store.lockbox.allKeys() else { return [] }
+        guard let store = try? store(words), let keys = try? Set(store.lockbox.list().items.keys) else {
+            return []
+        }
         return candidates(keys, prefix)
     }
 
     static let prefixes: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
-        guard let prefixes = try? store(words).backend.prefixes() else { return [] }
+        guard let prefixes = try? store(words).backend.prefixes(unreadable: { _ in }) else { return [] }
         return candidates(prefixes, prefix)
     }
 

@@ -63,6 +63,12 @@ struct Store {
         }
     }
 
+    /// The record of an item that was named by its path or its record.
+    func record(_ name: String) -> String {
+        let items = "\(backend.storage.directory)/items/"
+        return name.hasPrefix(items) ? String(name.dropFirst(items.count)) : name
+    }
+
     func missing(_ key: String) -> Failure {
         Failure(
             .noSuchItem,

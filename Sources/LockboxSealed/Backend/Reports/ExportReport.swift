@@ -8,6 +8,6 @@ public struct ExportReport: StoreReport, Equatable, Codable {
     /// The items that were left out because their class is a `ThisDeviceOnly` class.
     public internal(set) var leftOut: [ItemKey] = []
 
-    /// Always empty: an item that cannot be read ends the export with an error.
-    public var findings: [StoreFinding] { [] }
+    /// The items that cannot be read. They are not in the backup.
+    public internal(set) var findings: [StoreFinding] = []
 }

@@ -42,6 +42,14 @@ extension ItemHeader {
         )
     }
 
+    /// Returns false if a record, of which these are the first bytes, has more metadata.
+    static func containsMetadata(_ record: UnsafeMutableRawBufferPointer) -> Bool {
+        var reader = ByteReader(UnsafeRawBufferPointer(record))
+        guard reader.readBytes(12) != nil, let length = reader.read(UInt32.self) else { return true }
+        return record.count >= ItemHeader.length + Int(length)
+            || Int(length) > ItemMetadata.boxLengths.upperBound
+    }
+
     /// Returns the class and the epoch of a record that may be cut off after the header.
     static func seal(_ record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
         var reader = ByteReader(UnsafeRawBufferPointer(record))

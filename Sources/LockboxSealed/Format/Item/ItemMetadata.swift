@@ -10,17 +10,22 @@ struct ItemMetadata {
     /// The possible lengths of the metadata box: the plaintext is padded to a multiple of 256 bytes.
     static let boxLengths: ClosedRange<Int> =
         SealedBox.overhead + 256...SealedBox.overhead
-        + Padding.block(fixedLength + 2 * ItemKey.maximumLength + 2 * ItemAttributes.maximumTextLength)
+        + Padding.block(
+            fixedLength + 2 * ItemKey.maximumLength + 2 * ItemAttributes.maximumTextLength
+                + SearchableAttributes.maximumLength
+        )
 
     private static let fixedLength = 38
     private static let hasLabel: UInt8 = 1
     private static let hasComment: UInt8 = 2
+    private static let hasSearchable: UInt8 = 4
 
     var boxLength: Int { SealedBox.overhead + plaintextLength }
 
     var plaintextLength: Int {
         let texts = [key.prefix, key.key, attributes.label ?? "", attributes.comment ?? ""]
-        return Padding.block(texts.reduce(Self.fixedLength) { $0 + $1.utf8.count })
+        let length = texts.reduce(Self.fixedLength) { $0 + $1.utf8.count }
+        return Padding.block(length + SearchableAttributes.length(attributes.searchable))
     }
 
     func write(to writer: inout ByteWriter) {
@@ -31,10 +36,12 @@ struct ItemMetadata {
         writer.write(attributes.format.rawValue)
         writer.write(
             (attributes.label == nil ? 0 : Self.hasLabel) | (attributes.comment == nil ? 0 : Self.hasComment)
+                | (attributes.searchable.isEmpty ? 0 : Self.hasSearchable)
         )
         let texts = [key.prefix, key.key, attributes.label ?? "", attributes.comment ?? ""]
         for text in texts { writer.write(UInt16(text.utf8.count)) }
         for text in texts { writer.write(text) }
+        SearchableAttributes.write(attributes.searchable, to: &writer)
     }
 
     init(key: ItemKey, attributes: ItemAttributes) {
@@ -52,7 +59,9 @@ struct ItemMetadata {
             let labelLength = reader.read(UInt16.self), let commentLength = reader.read(UInt16.self),
             let prefix = reader.readText(Int(prefixLength)), let key = reader.readText(Int(keyLength)),
             let label = reader.readText(Int(labelLength)), let comment = reader.readText(Int(commentLength)),
-            flags & ~(Self.hasLabel | Self.hasComment) == 0, reader.skipZeros(reader.remaining),
+            flags & ~(Self.hasLabel | Self.hasComment | Self.hasSearchable) == 0,
+            let searchable = flags & Self.hasSearchable == 0 ? [:] : SearchableAttributes.read(&reader),
+            reader.skipZeros(reader.remaining),
             let itemKey = try? ItemKey(storedPrefix: prefix, key: key),
             let attributes = try? ItemAttributes(
                 accessibility: accessibility,
@@ -61,6 +70,7 @@ struct ItemMetadata {
                 expires: expires == ItemValue.never ? nil : Date(timeIntervalSinceReferenceDate: expires),
                 label: flags & Self.hasLabel == 0 ? nil : label,
                 comment: flags & Self.hasComment == 0 ? nil : comment,
+                searchable: searchable,
                 size: Int(size),
                 format: ValueFormat(rawValue: format)
             )

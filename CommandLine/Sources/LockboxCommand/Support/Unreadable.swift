@@ -1,0 +1,29 @@
+import Lockbox
+
+/// The items that a command has gone past because they cannot be read.
+struct Unreadable {
+    private var lines: [String] = []
+
+    var count: Int { lines.count }
+
+    mutating func add(_ item: UnreadableItem) {
+        let key = item.key.map { " (\($0.text))" } ?? ""
+        lines.append("\(item.record.onOneLine)\(key): \(item.error.description.onOneLine)")
+    }
+
+    mutating func add(_ finding: StoreFinding) {
+        lines.append("\(finding.location.onOneLine): \(finding.reason.onOneLine)")
+    }
+
+    /// Names them.
+    func note() { for line in lines { Output.note("lockbox: \(line)") } }
+
+    /// Names them, and fails if there are any: whoever ran the command must know that something is missing.
+    func fail(_ advice: String = Self.advice) throws {
+        note()
+        if !lines.isEmpty { throw Failure(.damaged, "Items that cannot be read: \(count). \(advice)") }
+    }
+
+    private static let advice =
+        "Restore them from a backup, or use `lockbox remove --record` or `lockbox quarantine`."
+}

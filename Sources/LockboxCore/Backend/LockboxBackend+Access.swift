@@ -1,0 +1,43 @@
+public import LockboxPlatform
+
+extension LockboxBackend {
+    /// Checks that the store can be used: writes, reads and removes an item under a reserved prefix, which no
+    /// list shows.
+    ///
+    /// - Parameters:
+    ///   - accessibility: The class of the item.
+    ///   - now: The current time. What a killed check has left expires a day later.
+    /// - Throws: The reason why the store cannot be used.
+    public func checkAccess(_ accessibility: Accessibility, now: Date) throws {
+        try withProbe(accessibility, now: now) { probe in
+            guard try value(for: probe.key, now: now) == probe.value else {
+                throw LockboxError.corrupt(record: "the store", reason: "reading back returned another value")
+            }
+        }
+    }
+
+    /// Stores an item under a reserved prefix, calls `body` with it, and removes it.
+    func withProbe<Result>(
+        _ accessibility: Accessibility,
+        now: Date,
+        _ body: (StoredItem) throws -> Result
+    ) throws -> Result {
+        // A random key, because another process may run the same check at the same time.
+        let name = String(UInt64.random(in: .min ... .max), radix: 16)
+        let data = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        let probe = try StoredItem(
+            key: ItemKey(storedPrefix: "\0transfer", key: name),
+            value: ArchivedValue(data: data, format: .data),
+            accessibility: accessibility,
+            modified: now,
+            // If the process is killed, the next check removes the probe. By then no check can still be looking
+            // for it.
+            expires: now + 86_400
+        )
+        try removeExpired(prefix: probe.key.prefix, now: now)
+        try write(probe, policy: .replace)
+        let result = Swift.Result { try body(probe) }
+        try remove(probe.key)
+        return try result.get()
+    }
+}

@@ -1,0 +1,18 @@
+/// A backend whose unreadable items can be removed or set aside, also if their keys are not known.
+public protocol RepairableBackend: LockboxBackend {
+    /// Removes an unreadable item. Does nothing if it is absent.
+    ///
+    /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if no item can have that record; any other
+    ///   ``LockboxError`` if it cannot be removed.
+    func remove(record: String) throws
+
+    /// Sets an unreadable item aside: it no longer counts as an item, and its bytes are kept.
+    ///
+    /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if no
+    ///   item can have that record; ``LockboxError/notSupported`` if the storage cannot set records aside.
+    @discardableResult
+    func quarantine(record: String) throws -> String
+}

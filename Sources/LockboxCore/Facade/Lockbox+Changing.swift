@@ -1,0 +1,155 @@
+extension Lockbox {
+    /// Reads, changes and stores a value in one step. No other thread or process comes between.
+    ///
+    /// ```swift
+    /// try lockbox.update("count", as: Int.self) { count in count = (count ?? 0) + 1 }
+    /// ```
+    ///
+    /// What you do not name stays as it is, the expiry included.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - type: The type of the value. Can be omitted if it can be inferred.
+    ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
+    ///     ``Accessibility/whenUnlocked`` for a new one.
+    ///   - expires: When the item expires.
+    ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
+    ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
+    ///   - attributes: Texts by name that the item can be found by. Not for secrets.
+    ///   - change: Changes the value, which is `nil` if there is no such item or it has expired. Set it to `nil`
+    ///     to remove the item. **It may run more than once**, if another writer comes first; only the last
+    ///     result is stored. If it throws, the item does not change. It may not use the same key prefix.
+    /// - Returns: The value that is stored now, or `nil` if the item was removed.
+    /// - Throws: Any error of ``unarchiveObject(_:forKey:)`` or of
+    ///   ``archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)``, and what `change`
+    ///   throws.
+    @discardableResult
+    public func update<Value: Codable>(
+        _ key: String,
+        as type: Value.Type = Value.self,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
+        _ change: (inout Value?) throws -> Void
+    ) throws -> Value? {
+        var changes = ItemChanges(
+            accessibility: accessibility,
+            expires: expires,
+            label: label,
+            comment: comment,
+            attributes: attributes,
+            modified: now()
+        )
+        let itemKey = try itemKey(key)
+        var value: Value?
+        try backend.update(itemKey, now: changes.modified) { old in
+            value = try old.map { try unarchive(type, $0.value, key) }
+            try change(&value)
+            changes.value = try value.map { try archive($0, key) }
+            if value == nil { return nil }
+            return try changes.item(after: old, itemKey, old == nil ? .addOnly : .updateOnly)
+        }
+        return value
+    }
+
+    /// Changes an item's attributes, and not its value.
+    ///
+    /// What you do not name stays as it is. The item's class must be unlocked.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read.
+    ///   - expires: When the item expires.
+    ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
+    ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
+    ///   - attributes: Texts by name that the item can be found by. They replace all existing ones. Not for
+    ///     secrets.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the old or the new class is locked;
+    ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode;
+    ///   ``LockboxError/invalidAttribute(name:reason:)``. The item is unchanged.
+    public func setAttributes(
+        forKey key: String,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged
+    ) throws {
+        let changes = ItemChanges(
+            accessibility: accessibility,
+            expires: expires,
+            label: label,
+            comment: comment,
+            attributes: attributes,
+            modified: now()
+        )
+        try backend.write(changes, to: itemKey(key), policy: .updateOnly)
+    }
+
+    /// Copies an item to another key, with its attributes and dates.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The key of the copy.
+    ///   - prefix: The prefix of the copy. If `nil`, this lockbox's.
+    ///   - policy: Whether to overwrite an item under the new key.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
+    ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed.
+    public func copyObject(
+        forKey key: String,
+        toKey newKey: String,
+        prefix: String? = nil,
+        policy: WritePolicy = .addOnly
+    ) throws {
+        let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
+        try backend.copy(itemKey(key), to: new, policy: policy, now: now())
+    }
+
+    /// Moves an item to another key, with its attributes and dates.
+    ///
+    /// The new item is durable before the old one goes. After a crash in between, the item is under both keys,
+    /// and the call can be repeated.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The new key.
+    ///   - prefix: The new prefix. If `nil`, this lockbox's.
+    ///   - policy: Whether to overwrite an item under the new key.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
+    ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed then.
+    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move, which is then
+    ///   under both keys.
+    public func moveObject(
+        forKey key: String,
+        toKey newKey: String,
+        prefix: String? = nil,
+        policy: WritePolicy = .addOnly
+    ) throws {
+        let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
+        try backend.move(itemKey(key), to: new, policy: policy, now: now())
+    }
+
+    /// Checks that the store can be used: writes, reads and removes an item that no list shows.
+    ///
+    /// Call it before you rely on the store, for example before the first start's migration.
+    ///
+    /// - Parameter accessibility: The class of the item. With ``Accessibility/whenUnlocked``, the check fails
+    ///   also if the store is locked.
+    /// - Throws: The reason why the store cannot be used, for example
+    ///   ``LockboxError/storageFailure(operation:path:errno:)``,
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` or ``LockboxError/interactionNotAllowed(_:)``.
+    public func checkAccess(accessibility: Accessibility = .whenUnlocked) throws {
+        try backend.checkAccess(accessibility, now: now())
+    }
+
+    func decode<Value: Decodable>(_ type: Value.Type, _ values: [ItemKey: ArchivedValue]) throws
+        -> [String: Value]
+    {
+        try Dictionary(values.map { ($0.key.key, try unarchive(type, $0.value, $0.key.key)) }) { $1 }
+    }
+}

@@ -1,0 +1,123 @@
+public import LockboxPlatform
+
+/// A write to an item: what changes, and nothing else.
+///
+/// Whatever is not named stays as it is. An item that is absent, expired or damaged has nothing that could stay:
+/// the new item then gets ``Accessibility/whenUnlocked``, no expiry and no texts.
+public struct ItemChanges: Sendable, Hashable {
+    /// The new value. If `nil`, the value stays as it is, and the item must exist.
+    public var value: ArchivedValue?
+
+    /// The new accessibility class. If `nil`, it stays as it is.
+    public var accessibility: Accessibility?
+
+    /// When the item expires.
+    public var expires: Expiry
+
+    /// The short text for people.
+    public var label: AttributeChange<String>
+
+    /// The longer text for people.
+    public var comment: AttributeChange<String>
+
+    /// The searchable attributes, all of them.
+    public var attributes: AttributeChange<[String: String]>
+
+    /// The date of the write. The policy uses it to decide whether an existing item has expired.
+    public var modified: Date
+
+    /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
+    public var created: Date?
+
+    /// Creates a write that changes only what is named.
+    ///
+    /// - Parameters:
+    ///   - value: The new value. If `nil`, the value stays as it is, and the item must exist.
+    ///   - accessibility: The new accessibility class. If `nil`, it stays as it is.
+    ///   - expires: When the item expires.
+    ///   - label: The short text for people, at most ``ItemAttributes/maximumTextLength`` bytes of UTF-8.
+    ///   - comment: The longer text for people, at most ``ItemAttributes/maximumTextLength`` bytes of UTF-8.
+    ///   - attributes: The searchable attributes: see ``ItemAttributes/searchable``.
+    ///   - modified: The date of the write.
+    ///   - created: When the item was first archived, if this write creates it. If `nil`, `modified`.
+    public init(
+        value: ArchivedValue? = nil,
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
+        modified: Date,
+        created: Date? = nil
+    ) {
+        self.value = value
+        self.accessibility = accessibility
+        self.expires = expires
+        self.label = label
+        self.comment = comment
+        self.attributes = attributes
+        self.modified = modified
+        self.created = created
+    }
+
+    /// Creates a write that names everything, so that only the item's `created` date can stay.
+    public init(_ item: StoredItem) {
+        let attributes = item.attributes
+        self.init(
+            value: item.value,
+            accessibility: attributes.accessibility,
+            expires: attributes.expires.map(Expiry.at) ?? .never,
+            label: AttributeChange(attributes.label),
+            comment: AttributeChange(attributes.comment),
+            attributes: .set(attributes.searchable),
+            modified: attributes.modified,
+            created: attributes.created
+        )
+    }
+}
+
+extension ItemChanges {
+    /// Returns the attributes after the write.
+    ///
+    /// - Parameters:
+    ///   - old: The attributes before it, or nil if the item is absent, expired or damaged.
+    ///   - value: The value after the write.
+    package func attributes(
+        after old: ItemAttributes?,
+        _ value: ArchivedValue,
+        _ policy: WritePolicy
+    ) throws(LockboxError) -> ItemAttributes {
+        try ItemAttributes(
+            accessibility: accessibility ?? old?.accessibility ?? .whenUnlocked,
+            created: old?.created ?? created ?? modified,
+            modified: modified,
+            expires: expires.date(
+                old?.expires,
+                isNewValue: self.value != nil && policy != .updateOnly,
+                now: modified
+            ),
+            label: label.applied(to: old?.label),
+            comment: comment.applied(to: old?.comment),
+            searchable: attributes.applied(to: old?.searchable) ?? [:],
+            size: value.data.count,
+            format: value.format
+        )
+    }
+
+    /// Returns the item after the write.
+    ///
+    /// - Parameters:
+    ///   - old: The item before it, or nil if it is absent or expired.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` or ``LockboxError/duplicateItem(key:)``, by the policy.
+    package func item(after old: StoredItem?, _ key: ItemKey, _ policy: WritePolicy) throws(LockboxError)
+        -> StoredItem
+    {
+        try policy.check(key: key.key, exists: old != nil)
+        guard let value = value ?? old?.value else { throw LockboxError.itemNotFound(key: key.key) }
+        return StoredItem(
+            key: key,
+            value: value,
+            checked: try attributes(after: old?.attributes, value, policy)
+        )
+    }
+}

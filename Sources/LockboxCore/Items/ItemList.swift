@@ -1,0 +1,18 @@
+/// The items with a prefix, and those that cannot be read: see ``Lockbox/list(matching:)-([String:String])``.
+public struct ItemList: Sendable, Equatable {
+    /// The attributes of the items that can be read, by key.
+    public var items: [String: ItemAttributes]
+
+    /// The items that cannot be read. Any of them may be one that was looked for.
+    public var unreadable: [UnreadableItem]
+
+    /// Creates a list.
+    ///
+    /// - Parameters:
+    ///   - items: The attributes of the items that can be read, by key.
+    ///   - unreadable: The items that cannot be read.
+    public init(items: [String: ItemAttributes] = [:], unreadable: [UnreadableItem] = []) {
+        self.items = items
+        self.unreadable = unreadable
+    }
+}
