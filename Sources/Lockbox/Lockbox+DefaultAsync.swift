@@ -157,6 +157,11 @@ extension Lockbox {
         try await `default`.removeExpired(unreadable: unreadable)
     }
 
+    /// Writes and removes many items of the ``default`` lockbox, durably when it returns.
+    public static func batch(_ body: (inout LockboxBatch) throws -> Void) async throws {
+        try await `default`.batch(body)
+    }
+
     /// Copies an item of the ``default`` lockbox to another key, with its attributes and dates.
     public static func copyObject(
         forKey key: String,

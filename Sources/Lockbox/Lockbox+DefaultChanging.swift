@@ -116,6 +116,12 @@ extension Lockbox {
     @discardableResult
     public static func quarantine(_ item: UnreadableItem) throws -> String { try `default`.quarantine(item) }
 
+    /// Writes and removes many items of the ``default`` lockbox, durably when it returns.
+    ///
+    /// - Parameter body: Adds the operations, each for another key.
+    /// - Throws: Any error of the instance method.
+    public static func batch(_ body: (inout LockboxBatch) throws -> Void) throws { try `default`.batch(body) }
+
     /// Copies an item of the ``default`` lockbox to another key, with its attributes and dates.
     ///
     /// - Parameters:

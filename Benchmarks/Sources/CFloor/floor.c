@@ -277,8 +277,10 @@ static uint8_t *open_metadata(floor_store *s, uint8_t *record, size_t n, const u
     return open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys[ROLE_METADATA], "lockbox.meta.v1");
 }
 
-static int store(floor_store *s, const char *name, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, int sync,
-                 int lock) {
+enum { TEMPORARY = 8 + 1 + NAME + 32 };
+
+// Seals an item and writes it to a new file in `tmp`, which stays open. Its descriptor, or -1.
+static int create(floor_store *s, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, char temporary[TEMPORARY]) {
     size_t p = strlen(prefix), k = strlen(key), meta = BOX + ((38 + p + k + 255) & ~(size_t)255);
     size_t n = HEADER + meta + BOX + bucket(VALUE_HEADER + length);
     uint8_t small[4096], context[53], *record = n <= sizeof small ? small : malloc(n);
@@ -309,20 +311,52 @@ static int store(floor_store *s, const char *name, const uint8_t id[32], const c
     memcpy(v + VALUE_HEADER, value, length);
     seal(record, HEADER + meta, n, context, 53, s->keys[1], "lockbox.value.v1");
 
-    char temporary[8 + 1 + NAME + 32];
     uint64_t random;
     randombytes_buf(&random, sizeof random);
-    snprintf(temporary, sizeof temporary, "%s.%llx", s->scope_name, (unsigned long long)random);
-    int fd = openat(s->tmp, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), result = -1;
+    snprintf(temporary, TEMPORARY, "%s.%llx", s->scope_name, (unsigned long long)random);
+    int fd = openat(s->tmp, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && (fchmod(fd, 0600) || write(fd, record, n) != (ssize_t)n)) {
+        close(fd);
+        unlinkat(s->tmp, temporary, 0);
+        fd = -1;
+    }
+    if (record != small) free(record);
+    return fd;
+}
+
+static int store(floor_store *s, const char *name, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, int sync,
+                 int lock) {
+    char temporary[TEMPORARY];
+    int fd = create(s, id, prefix, key, created, value, length, format, temporary), result = -1;
     if (fd >= 0) {
-        int ok = fchmod(fd, 0600) == 0 && write(fd, record, n) == (ssize_t)n && (!sync || fsync(fd) == 0);
+        int ok = !sync || fsync(fd) == 0;
         ok = close(fd) == 0 && ok && (lock < 0 || mark(lock, 1) == 0)
             && renameat(s->tmp, temporary, s->scope, name) == 0 && (lock < 0 || mark(lock, 0) == 0);
         if (ok) result = sync ? fsync(s->scope) : 0;
         else unlinkat(s->tmp, temporary, 0);
     }
-    if (record != small) free(record);
     return result;
+}
+
+int floor_write_batch(floor_store *s, const char *prefix, const char *const *keys, size_t count, const uint8_t *value, size_t length, int format, size_t at_once) {
+    if (open_scope(s, prefix)) return -1;
+    for (size_t start = 0; start < count; start += at_once) {
+        size_t n = count - start < at_once ? count - start : at_once;
+        char names[n][NAME + 1], temporaries[n][TEMPORARY];
+        int files[n];
+        for (size_t i = 0; i < n; i++) {
+            uint8_t id[32];
+            item_id(s, prefix, keys[start + i], id);
+            base32(id, names[i]);
+            files[i] = create(s, id, prefix, keys[start + i], -1, value, length, format, temporaries[i]);
+            if (files[i] < 0) return -1;
+        }
+        for (size_t i = 0; i < n; i++)
+            if (fsync(files[i]) || close(files[i])) return -1;
+        for (size_t i = 0; i < n; i++)
+            if (renameat(s->tmp, temporaries[i], s->scope, names[i])) return -1;
+    }
+    return fsync(s->scope);
 }
 
 int floor_write(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format) {

@@ -100,6 +100,26 @@ struct Session: Codable {
             { try small.archiveObject(session, forKey: "session") },
             { floor.write(floor_write, prefix, "session", try JSONEncoder().encode(session), format: 2) }
         )
+        for atOnce in [1, 64, 500] {
+            compare(
+                "batch of 1,000 writes, against C without lock and look-ups, \(atOnce) files at once",
+                10,
+                {
+                    try small.batch { batch in
+                        for key in few.all { try batch.archiveObject(data, forKey: key) }
+                    }
+                },
+                { floor.writeBatch(prefix, few.all, data, atOnce: atOnce) }
+            )
+        }
+        compare(
+            "batch of 1,000 writes, against one by one",
+            2,
+            {
+                try small.batch { batch in for key in few.all { try batch.archiveObject(data, forKey: key) } }
+            },
+            { for key in few.all { try small.archiveObject(data, forKey: key) } }
+        )
         compare(
             "list 1,001 items",
             100,
@@ -156,6 +176,24 @@ final class Floor {
         let length = floor_read(store, prefix, key, buffer, 4096, &format)
         precondition(length > 0)
         return Data(bytesNoCopy: buffer, count: length, deallocator: .none)
+    }
+
+    func writeBatch(_ prefix: String, _ keys: [String], _ data: Data, atOnce: Int) {
+        let texts = keys.map { UnsafePointer(strdup($0)) }
+        defer { for text in texts { free(UnsafeMutablePointer(mutating: text)) } }
+        let result = data.withUnsafeBytes { bytes in
+            floor_write_batch(
+                store,
+                prefix,
+                texts,
+                texts.count,
+                bytes.bindMemory(to: UInt8.self).baseAddress,
+                bytes.count,
+                1,
+                atOnce
+            )
+        }
+        precondition(result == 0)
     }
 
     func write(_ write: Write, _ prefix: String, _ key: String, _ data: Data, format: CInt) {

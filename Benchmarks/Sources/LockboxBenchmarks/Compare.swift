@@ -2,11 +2,12 @@
 func compare(_ name: String, _ count: Int, _ a: () throws -> Void, _ b: () throws -> Void) {
     var times: (a: [Duration], b: [Duration]) = ([], [])
     let turn = max(1, count / 100)
+    let rounds = min(100, count)
     func run(_ work: () throws -> Void, into times: inout [Duration]) rethrows {
         for _ in 0..<turn { times.append(try ContinuousClock().measure(work)) }
     }
     do {
-        for round in 0...100 {
+        for round in 0...rounds {
             try run(a, into: &times.a)
             try run(b, into: &times.b)
             if round == 0 { times = ([], []) }  // warm-up

@@ -7,6 +7,17 @@ extension LockboxBackend {
         try update(key, now: changes.modified) { try changes.item(after: $0, key, policy) }
     }
 
+    /// See ``LockboxBackend/apply(_:)``. Performs one operation after the other.
+    public func apply(_ operations: [ItemOperation]) throws {
+        try ItemOperation.checkKeys(operations)
+        for operation in operations {
+            switch operation {
+            case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
+            case .remove(let key): try remove(key)
+            }
+        }
+    }
+
     /// Stores an item with all its attributes. Of an existing item, only the
     /// ``ItemAttributes/created`` date stays.
     ///

@@ -95,6 +95,18 @@ public protocol LockboxBackend: Sendable {
     ///   ``LockboxError/invalidAttribute(name:reason:)``.
     func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws
 
+    /// Performs many operations, durably when it returns.
+    ///
+    /// A backend for which synchronization is expensive shares it between them. If a crash interrupts the call,
+    /// each item is as before or as after, independently of the others, unless the storage is transactional.
+    ///
+    /// The default implementation performs one operation after the other.
+    ///
+    /// - Parameter operations: Each for another key.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
+    ///   ``write(_:to:policy:)`` or ``remove(_:)``. Some of the operations may have been performed.
+    func apply(_ operations: [ItemOperation]) throws
+
     /// Returns the value of an item, or `nil` if the item is absent.
     ///
     /// The default implementation calls ``item(for:now:)``.

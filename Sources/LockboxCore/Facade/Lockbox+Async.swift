@@ -173,6 +173,14 @@ extension Lockbox {
         try await offPool { try removeExpired(unreadable: unreadable) }
     }
 
+    /// Writes and removes many items, durably when it returns. Much faster than one by one.
+    public func batch(_ body: (inout LockboxBatch) throws -> Void) async throws {
+        var batch = LockboxBatch(self)
+        try body(&batch)
+        let operations = batch.operations
+        try await offPool { try backend.apply(operations) }
+    }
+
     /// Copies an item to another key, with its attributes and dates.
     public func copyObject(
         forKey key: String,

@@ -107,7 +107,7 @@ extension SealedBackend {
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
     ///   - existing: How to treat a different, unexpired item under the same key in the store.
-    ///   - progress: Called after each item.
+    ///   - progress: Called after each batch of items.
     /// - Returns: The number of items written, and the items that were kept.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
     ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
@@ -140,13 +140,24 @@ extension SealedBackend {
         }
         var report = ImportReport()
         var completed = 0
-        try reader.read(key, header) { item in
-            try restore(item, existing, today, &report)
-            completed += 1
+        var batch: [StoredItem] = []
+        func restore() throws {
+            try self.restore(batch, existing, today, &report)
+            completed += batch.count
+            batch = []
             progress(StoreProgress(completed: completed, total: total))
         }
+        try reader.read(key, header) { item in
+            batch.append(item)
+            if batch.count == Self.importBatch || item.value.data.count > Self.largeValue { try restore() }
+        }
+        if !batch.isEmpty { try restore() }
         return report
     }
+
+    private static var importBatch: Int { 64 }
+    /// A value of this length or more ends a batch, so that a batch needs little memory.
+    private static var largeValue: Int { 1 << 16 }
 
     /// What the store holds under the key of a backup's item.
     private enum InStore {
@@ -158,40 +169,71 @@ extension SealedBackend {
     }
 
     private func inStore(_ item: StoredItem, _ today: Date) throws -> InStore {
-        do {
-            guard let old = try self.item(for: item.key, now: nil) else {
-                return .absent
+        let keyring = try keys.keyring(creating: false)
+        guard let keyring else { return .absent }
+        return try inStore(item, itemRecord(of: item.key, keyring), keyring, today).state
+    }
+
+    private func inStore(_ new: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
+        -> (state: InStore, revision: RecordRevision)
+    {
+        let old = try existing(record, keyring, at: nil)
+        switch old.state {
+        case .absent, .expired: return (.absent, old.revision)
+        case .damaged: return (.other, old.revision)
+        case .present(let attributes):
+            let isAbsent = attributes.isExpired(at: today)
+            if !keyring.isOpen(attributes.accessibility) {
+                if isAbsent { return (.absent, old.revision) }
+                throw LockboxError.interactionNotAllowed(attributes.accessibility)
             }
-            if old == item { return .same }
-            return old.attributes.isExpired(at: today) ? .absent : .other
-        } catch LockboxError.corrupt, LockboxError.authenticationFailed {
-            return .other
-        } catch LockboxError.interactionNotAllowed(let accessibility) {
-            // Attributes can be read even if the item is locked.
-            if try attributes(for: item.key, now: today) == nil { return .absent }
-            throw LockboxError.interactionNotAllowed(accessibility)
+            if attributes != new.attributes { return (isAbsent ? .absent : .other, old.revision) }
+        }
+        do {
+            let (item, revision) = try item(record, keyring, at: nil)
+            return (item == nil ? .absent : item == new ? .same : .other, revision)
+        } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
+        {
+            return (.other, old.revision)
         }
     }
 
+    /// What has become of an item of the backup.
+    private enum Restored { case written, unchanged, kept }
+
     private func restore(
-        _ item: StoredItem,
+        _ items: [StoredItem],
         _ policy: ImportPolicy,
         _ today: Date,
         _ report: inout ImportReport
     ) throws {
-        switch (try inStore(item, today), policy) {
-        case (.same, _): report.unchanged += 1
-        case (.other, .keep): report.kept.append(item.key)
-        case (.other, .fail): throw LockboxError.duplicateItem(key: item.key.key)
-        case (.other, .replace):
-            try overwrite(item)
-            report.imported += 1
-        case (.absent, _):
-            if try add(item, now: today) {
-                report.imported += 1
-            } else {
-                // Another process has written the item since.
-                try restore(item, policy, today, &report)
+        guard let keyring = try keys.keyring(creating: true) else { return }
+        let records = items.map { itemRecord(of: $0.key, keyring) }
+        let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
+        guard byName.count == items.count else {
+            // A commit changes a record once.
+            return try items.forEach { try restore([$0], policy, today, &report) }
+        }
+        var restored: [RecordName: Restored] = [:]
+        try change(records[...], keyring) { record, keyring in
+            guard let item = byName[record.name] else { return nil }
+            let (state, revision) = try inStore(item, record, keyring, today)
+            switch (state, policy) {
+            case (.same, _): restored[record.name] = .unchanged
+            case (.other, .keep): restored[record.name] = .kept
+            case (.other, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+            case (.other, .replace), (.absent, _):
+                restored[record.name] = .written
+                return (item, revision)
+            }
+            return nil
+        }
+        for (record, item) in zip(records, items) {
+            switch restored[record.name] {
+            case .written: report.imported += 1
+            case .unchanged: report.unchanged += 1
+            case .kept: report.kept.append(item.key)
+            case nil: break
             }
         }
     }

@@ -8,7 +8,7 @@ extension SealedBackend {
     /// every item can be read, with its old key or its new one. File names, and the key they are derived with,
     /// do not change.
     ///
-    /// - Parameter progress: Called after each item.
+    /// - Parameter progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and the items that could not be read. While there are any, the
     ///   old keys are kept.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
@@ -22,13 +22,14 @@ extension SealedBackend {
         var left: [String: LockboxError] = [:]
         let namespaces = try allItems(keyring)
         let total = namespaces.reduce(0) { $0 + $1.count }
-        for (index, item) in namespaces.joined().enumerated() {
-            do {
-                if try reseal(item) { report.resealed += 1 }
-            } catch let error as LockboxError {
-                report.unreadable[storage.location(of: item.name)] = error
+        var completed = 0
+        for items in namespaces {
+            for start in stride(from: 0, to: items.count, by: Self.resealingBatch) {
+                let batch = items[start..<min(start + Self.resealingBatch, items.count)]
+                try reseal(Array(batch), &report)
+                completed += batch.count
+                progress(StoreProgress(completed: completed, total: total))
             }
-            progress(StoreProgress(completed: index + 1, total: total))
         }
         // Checks all items again, because removing a key too early loses its items.
         for item in try allItems(keyring).joined() {
@@ -46,6 +47,22 @@ extension SealedBackend {
         report.unreadable.merge(left) { first, _ in first }
         if report.isComplete { try keys.finishRotation(of: keyring.epoch) }
         return report
+    }
+
+    /// Few enough that other writers do not wait long.
+    private static var resealingBatch: Int { 64 }
+
+    /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
+    private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {
+        do {
+            report.resealed += try reseal(items[...])
+        } catch is LockboxError {
+            for item in items {
+                do { report.resealed += try reseal([item][...]) } catch let error as LockboxError {
+                    report.unreadable[storage.location(of: item.name)] = error
+                }
+            }
+        }
     }
 
     /// Returns every item of the store. Waits for commits that may use the keybag from before the rotation;

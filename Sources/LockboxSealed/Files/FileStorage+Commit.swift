@@ -137,10 +137,13 @@ extension FileStorage {
     private func write(_ changes: [RecordChange], _ folder: Directory) throws -> Temporary {
         var names: [RecordName: String] = [:]
         do {
-            for case .put(let record, let bytes) in changes {
-                let name = Leftovers.temporaryName(namespace: record.namespace)
-                try folder.writeFile(name, bytes)
-                names[record] = name
+            for start in stride(from: 0, to: changes.count, by: Self.filesAtOnce) {
+                var files: [(name: String, bytes: [UInt8])] = []
+                for case .put(let record, let bytes) in changes[start...].prefix(Self.filesAtOnce) {
+                    files.append((Leftovers.temporaryName(namespace: record.namespace), bytes))
+                    names[record] = files.last?.name
+                }
+                try folder.writeFiles(files)
             }
         } catch {
             for name in names.values { folder.remove(name) }
@@ -148,6 +151,9 @@ extension FileStorage {
         }
         return (folder, names)
     }
+
+    /// So many files are open at once: as many as a store may have open folders.
+    private static let filesAtOnce = StoreFolders.maximumOpen
 }
 
 extension RecordChange {

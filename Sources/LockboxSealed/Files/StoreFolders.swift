@@ -187,7 +187,7 @@ final class StoreFolders: Sendable {
     // MARK: Descriptors
 
     /// An eighth of the process's descriptors, and at most 64.
-    private static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
+    static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
 
     /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
     func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {

@@ -171,4 +171,41 @@ extension BackendConformance {
             )
         }
     }
+
+    static let batch = BackendConformance("a batch writes and removes many items") { backend in
+        for name in ["replaced", "removed", "updated"] {
+            try backend.write(backend.item(backend.key(name), "old"))
+        }
+        func write(_ name: String, _ policy: WritePolicy = .replace) throws -> ItemOperation {
+            let value = try ArchivedValue(data: Data("new".utf8), format: .data)
+            return .write(
+                ItemChanges(value: value, modified: Subject.now),
+                to: try backend.key(name),
+                policy: policy
+            )
+        }
+        let names = (0..<300).map { "item \($0)" }
+        try backend.backend.apply(
+            names.map { try write($0, .addOnly) } + [
+                write("replaced"), write("updated", .updateOnly), .remove(backend.key("removed")),
+                .remove(backend.key("missing")),
+            ]
+        )
+        try backend.expect(backend.keys() == Set(names + ["replaced", "updated"]), "other keys")
+        for name in names + ["replaced", "updated"] {
+            try backend.expect(backend.text(backend.key(name)) == "new", "another value of \(name)")
+        }
+        try backend.expectError(.duplicateItem(key: "item 0")) {
+            try backend.backend.apply([write("item 0", .addOnly)])
+        }
+        try backend.expectError(.itemNotFound(key: "missing")) {
+            try backend.backend.apply([write("missing", .updateOnly)])
+        }
+        do {
+            try backend.backend.apply([write("twice"), write("twice")])
+            try backend.expect(false, "two operations for one key were not refused")
+        } catch let error as LockboxError where error.code == .invalidKey {}
+        try backend.expect(backend.text(backend.key("twice")) == nil, "refused, and written")
+        try backend.backend.apply([])
+    }
 }

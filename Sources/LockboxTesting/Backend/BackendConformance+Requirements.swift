@@ -9,7 +9,7 @@ extension BackendConformance {
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
         classes, changeOfClass, keepsWhatIsNotNamed, expiryBelongsToTheValue, changesOfAttributes, searchable,
-        severalValues, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
+        severalValues, batch, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
         verification,
     ]
 

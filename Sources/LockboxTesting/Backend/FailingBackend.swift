@@ -79,6 +79,12 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.write(changes, to: key, policy: policy)
     }
 
+    /// See `LockboxBackend.apply(_:)`.
+    public func apply(_ operations: [ItemOperation]) throws {
+        if !operations.isEmpty { try check(.write) }
+        try wrapped.apply(operations)
+    }
+
     /// See `LockboxBackend.item(for:now:)`.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try check(.read)

@@ -49,6 +49,8 @@ import LockboxMigration
             "ConformanceFailure": [ConformanceFailure(requirement: "r", finding: "f")],
             "RecordName": [RecordName(namespace: "s", name: "n")], "RecordRevision": [RecordRevision(1)],
             "StoreProgress": [StoreProgress(completed: 1, total: 2)], "ItemChanges": [ItemChanges(item)],
+            "ItemOperation": [ItemOperation.write(ItemChanges(item), to: item.key)],
+            "LockboxBatch": try [batch(lockboxes[0])],
             "ItemList": [ItemList(items: ["k": item.attributes])],
             "UnreadableItem": [UnreadableItem(key: item.key, record: "r", location: "l", error: errors[0])],
             "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
@@ -73,6 +75,15 @@ import LockboxMigration
             uniquingKeysWith: { first, _ in first }
         )
         return samples
+    }
+
+    private func batch(_ lockbox: Lockbox) throws -> LockboxBatch {
+        var copy: LockboxBatch?
+        try lockbox.batch { batch in
+            try batch.archiveObject(secret, forKey: "k")
+            copy = batch
+        }
+        return try #require(copy)
     }
 
     private func samplesOfStorage() throws -> [String: [Any]] {

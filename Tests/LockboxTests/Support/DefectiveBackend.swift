@@ -12,7 +12,8 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
     enum Defect: CaseIterable {
         case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
             removesEverything
-        case forgetsSearchable, resetsWhatIsNotNamed, keepsExpiryOfReplacedValue, losesExpiryOfUpdatedValue
+        case forgetsSearchable, dropsLastOfBatch, resetsWhatIsNotNamed, keepsExpiryOfReplacedValue,
+            losesExpiryOfUpdatedValue
         case changesValue, neverRemoves, destroysExpired, updatesBlindly
         case updatesWithoutLock, updateReadsBeforeTheLock, waitsForItself, misstatesItsLock, verifiesNothing
     }
@@ -51,6 +52,17 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
         default: break
         }
         try wrapped.write(changes, to: mapped(key), policy: defect == .ignoresPolicy ? .replace : policy)
+    }
+
+    func apply(_ operations: [ItemOperation]) throws {
+        if defect == .dropsLastOfBatch { return try wrapped.apply(operations.dropLast()) }
+        try ItemOperation.checkKeys(operations)
+        for operation in operations {
+            switch operation {
+            case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
+            case .remove(let key): try remove(key)
+            }
+        }
     }
 
     var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .noPasscode }

@@ -26,6 +26,10 @@ int floor_write_bare(floor_store *store, const char *prefix, const char *key, co
 // As that, and without the syncs: to fill a large store in little time.
 int floor_write_unsynced(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
 
+// Replaces many items durably, bare as above: so many files at once are written, then synchronised, then renamed; the folder is
+// synchronised once at the end.
+int floor_write_batch(floor_store *store, const char *prefix, const char *const *keys, size_t count, const uint8_t *value, size_t length, int format, size_t at_once);
+
 // Opens the metadata of every item of a prefix. Returns how many there are, or -2.
 long floor_list(floor_store *store, const char *prefix, size_t *name_bytes);
 

@@ -1,0 +1,38 @@
+/// One operation of a batch: see ``LockboxBackend/apply(_:)``.
+public enum ItemOperation: Sendable, Hashable {
+    /// Creates an item, or changes what is named of an existing one.
+    case write(ItemChanges, to: ItemKey, policy: WritePolicy = .replace)
+
+    /// Removes an item. Does nothing if it is absent.
+    case remove(ItemKey)
+
+    /// The item's key.
+    public var key: ItemKey {
+        switch self {
+        case .write(_, let key, _), .remove(let key): key
+        }
+    }
+
+    package var createsItem: Bool {
+        if case .write(let changes, _, let policy) = self { changes.createsItem(policy) } else { false }
+    }
+
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` for a write, which without a store has nothing to change.
+    package func checkIsRemoval() throws(LockboxError) {
+        if case .write(_, let key, _) = self { throw .itemNotFound(key: key.key) }
+    }
+
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key.
+    package static func checkKeys(_ operations: [ItemOperation]) throws(LockboxError) {
+        var keys: Set<ItemKey> = []
+        for operation in operations where !keys.insert(operation.key).inserted {
+            let key = String(reflecting: operation.key.key)
+            throw .invalidKey(reason: "the batch has two operations for the key \(key)")
+        }
+    }
+}
+
+extension ItemChanges {
+    /// Whether the write may create an item.
+    package func createsItem(_ policy: WritePolicy) -> Bool { value != nil && policy != .updateOnly }
+}

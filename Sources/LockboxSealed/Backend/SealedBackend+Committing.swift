@@ -1,0 +1,95 @@
+import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend {
+    /// The item to store, or nil to remove it, and the revision that the decision is based on. No revision: it
+    /// does not matter what is there.
+    typealias Change = (item: StoredItem?, expected: RecordRevision?)
+
+    /// Decides what becomes of a record. If it returns nil, nothing is changed.
+    typealias Decision = (ItemRecord, Keyring) throws -> Change?
+
+    /// Commits the change that `decide` returns. Calls it again whenever another writer has changed the record.
+    func change(_ key: ItemKey, creating: Bool, _ decide: Decision) throws {
+        guard let keyring = try keys.keyring(creating: creating) else {
+            throw LockboxError.itemNotFound(key: key.key)
+        }
+        try change([itemRecord(of: key, keyring)][...], keyring, decide)
+    }
+
+    /// Commits changes together, as many at once as the storage allows and 4 MiB of memory hold.
+    func change(_ records: ArraySlice<ItemRecord>, _ keyring: Keyring, _ decide: Decision) throws {
+        var rest = records
+        while !rest.isEmpty {
+            let limit = storage.limits.maximumChanges
+            rest = rest.dropFirst(try commit(rest.prefix(limit), keyring, decide, maximumLength: 4 << 20))
+        }
+    }
+
+    /// Returns how many records it has gone through: as many as the length allows, and at least one.
+    private func commit(
+        _ records: ArraySlice<ItemRecord>,
+        _ keyring: Keyring,
+        _ decide: Decision,
+        maximumLength: Int
+    ) throws -> Int {
+        var (records, maximumLength) = (records, maximumLength)
+        var (keyring, turn): (Keyring, (any CommitTurn)?) = (keyring, nil)
+        defer { turn?.release() }
+        while true {
+            do {
+                let part = try prepare(records, keyring, decide, maximumLength)
+                if part.changes.isEmpty { return part.count }
+                switch try storage.commit(part.changes, expecting: part.expected, turn: turn) {
+                case .committed: return part.count
+                case .unknown(let error): throw error
+                case .conflict(let next): turn = next ?? turn
+                }
+                // The turn is for these records.
+                (records, maximumLength) = (records.prefix(part.count), .max)
+                keyring = try keys.currentKeyring()
+            } catch let error as LockboxError where error.dependsOnKeys {
+                // Another process may have set or removed a passcode since the keybag was read.
+                let current = try keys.currentKeyring()
+                if current === keyring { throw error }
+                keyring = current
+            }
+        }
+    }
+
+    private typealias Part = (changes: [RecordChange], expected: [RecordName: RecordRevision], count: Int)
+
+    private func prepare(
+        _ records: ArraySlice<ItemRecord>,
+        _ keyring: Keyring,
+        _ decide: Decision,
+        _ maximumLength: Int
+    ) throws -> Part {
+        var part: Part = ([], [:], 0)
+        var length = 0
+        for record in records where part.count == 0 || length < maximumLength {
+            part.count += 1
+            guard let change = try decide(record, keyring) else { continue }
+            part.expected[record.name] = change.expected
+            guard let item = change.item else {
+                part.changes.append(.remove(record.name))
+                continue
+            }
+            let bytes = try seal(item, record.id, keyring)
+            length += bytes.count
+            part.changes.append(.put(record.name, bytes))
+            part.expected[KeyStore<Storage>.keybagRecord] = keyring.revision
+        }
+        return part
+    }
+}
+
+extension LockboxError {
+    /// Whether the operation could succeed with other keys.
+    fileprivate var dependsOnKeys: Bool {
+        switch self {
+        case .interactionNotAllowed, .passcodeNotSet: true
+        default: false
+        }
+    }
+}
