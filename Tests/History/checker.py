@@ -331,6 +331,18 @@ class Entry:
     def of_remove(self, fields, outcome):
         self.add(fields[1], remove, None)
 
+    def of_batch(self, fields, outcome):
+        for key, step, argument in self.batched(fields):
+            self.add(key, step, argument)
+
+    @staticmethod
+    def batched(fields):
+        for key, state in states_of(fields).items():
+            if state is None:
+                yield key, remove, None
+            else:
+                yield key, write, (state, fields[2] == "late", "replace")
+
     def of_changeClass(self, fields, outcome):
         late = fields[4] == "late"
         if outcome[0] == "ok":
@@ -424,6 +436,9 @@ class Entry:
             self.optional(fields[1], take, (fields[2] == "late", ANY))
         elif name == "remove":
             self.optional(fields[1], remove, None)
+        elif name == "batch":
+            for key, step, argument in self.batched(fields):
+                self.optional(key, step, argument)
         elif name == "changeClass":
             self.optional(fields[1], change_class, (fields[2], int(fields[3]), fields[4] == "late"))
         elif name == "removeAll":
@@ -450,13 +465,13 @@ class Entry:
         if fields[0] == "removePasscode" and word == "passcodeNotSet":
             for key in self.history.keys:  # what an interrupted removal has left goes
                 self.optional(key, remove_lost, None)
-        elif fields[0] in ("import", "copy", "move", "removeAll", "removeExpired", "removePasscode", "migrate"):
+        elif fields[0] in ("import", "copy", "move", "batch", "removeAll", "removeExpired", "removePasscode", "migrate"):
             self.unknown(fields)
 
     def failed_on_lost(self, fields):
         if fields[0] in ("value", "item", "update", "take", "changeClass"):
             self.add(fields[1], see_lost, None)
-        elif fields[0] in ("rotate", "export", "import", "copy", "move", "migrate"):
+        elif fields[0] in ("rotate", "export", "import", "copy", "move", "migrate", "batch"):
             self.unknown(fields)
         else:
             self.history.unexpected.append(f"{self.call[0]} at {self.begin}: {self.call[1]}: {self.call[2]}")

@@ -18,6 +18,7 @@ extension HistoryThread {
         case .update: try update()
         case .take: try take()
         case .remove: try remove()
+        case .batch: try batch()
         case .changeClass: try changeClass()
         case .removeAll, .removeExpired: removeMany(call)
         default: try makeOnStore(call)
@@ -105,6 +106,29 @@ extension HistoryThread {
         let key = try randomKey()
         record("remove \(name(key))") {
             try items.remove(key)
+            return "ok"
+        }
+    }
+
+    /// A write or a removal of some of a prefix's keys.
+    private func batch() throws {
+        let (prefix, call) = (randomPrefix(), next())
+        let isLate = date(call).isLate
+        var operations: [ItemOperation] = []
+        var text = ""
+        for number in 0..<settings.keys where !random.isOne(in: 3) {
+            let key = try ItemKey(prefix: prefix, key: String(number))
+            if random.isOne(in: 4) {
+                operations.append(.remove(key))
+                text += " \(name(key))=absent"
+            } else {
+                let state = randomState(call)
+                operations.append(.write(ItemChanges(try state.item(key, isLate: isLate)), to: key))
+                text += " \(name(key))=\(state)"
+            }
+        }
+        record("batch \(prefix) \(era(isLate))\(text)") {
+            try items.apply(operations)
             return "ok"
         }
     }

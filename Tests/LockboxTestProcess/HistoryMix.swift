@@ -1,7 +1,7 @@
 /// How often each call is made.
 enum HistoryCall: CaseIterable {
     case value, item, attributes, list, prefixes
-    case write, update, take, remove, changeClass, removeAll, removeExpired
+    case write, update, take, remove, batch, changeClass, removeAll, removeExpired
     case rotate, setPasscode, changePasscode, removePasscode, unlock, lock
     case export, importBackup, copy, move, migrate
 }
@@ -26,6 +26,7 @@ enum HistoryMix: String {
         case .update: 500
         case .take: 150
         case .remove: 300
+        case .batch: 200
         case .changeClass: 300
         case .removeAll: 60
         case .removeExpired: 80

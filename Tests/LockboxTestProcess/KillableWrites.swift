@@ -52,6 +52,18 @@ let killableWrites: [KillableOperation] = [
         mode: { _ in ["removeExpired"] },
         inspect: { try inspectBatch($0, batch(expires: .distantPast), beside: neighbours()) }
     ),
+    KillableOperation(
+        "batch",
+        prepare: { try $0.prepare(neighbours() + batch(expires: nil).prefix(24), passcode: nil) },
+        mode: { _ in ["batch"] },
+        inspect: inspectMixedBatch
+    ),
+    KillableOperation(
+        "moveObject",
+        prepare: { try $0.prepare(neighbours() + [written("short")], passcode: nil) },
+        mode: { _ in ["moveObject"] },
+        inspect: inspectMove
+    ),
 ]
 
 /// The operations' own modes.
@@ -60,6 +72,12 @@ func runWrite(_ mode: String, _ arguments: [String], _ backend: EncryptedFileBac
     case ("put", 1): try backend.write(written(arguments[0]), policy: .replace)
     case ("take", 0): try backend.remove(ItemKey(prefix: prefixes[0], key: "written"))
     case ("removeAll", 0): try backend.removeAll(prefix: prefixes[0])
+    case ("batch", 0): try backend.apply(mixedBatch())
+    case ("moveObject", 0):
+        // Run again, it may have been done.
+        do {
+            try backend.move(written("short").key, to: movedKey(), policy: .addOnly, now: Date())
+        } catch LockboxError.itemNotFound {}
     case ("removeExpired", 0): try backend.removeExpired(prefix: prefixes[0], now: Date())
     default: try runMigration(mode, arguments, backend)
     }
@@ -82,6 +100,46 @@ private func neighbours(but prefix: String? = nil) throws -> [StoredItem] {
 
 private func batch(expires: Date?) throws -> [StoredItem] {
     try (0..<36).map { try fixture("batch \($0)", prefixes[0], .afterFirstUnlock, expires: expires) }
+}
+
+/// Twelve of each: replaced, removed, and new.
+private func mixedBatch() throws -> [ItemOperation] {
+    try batch(expires: nil).enumerated().map { number, item in
+        (12..<24).contains(number) ? .remove(item.key) : .write(try ItemChanges(replaced(item)), to: item.key)
+    }
+}
+
+private func replaced(_ item: StoredItem) throws -> StoredItem {
+    try fixture(item.key.key, prefixes[0], .afterFirstUnlock, text: "replaced")
+}
+
+/// Each item as before or as after, independently of the others.
+private func inspectMixedBatch(_ folder: Folder) throws -> KillableOperation.State {
+    let backend = try folder.open([nil]).backend
+    var (done, left): (Int, [StoredItem]) = (0, [])
+    for (number, item) in try batch(expires: nil).enumerated() {
+        let found = try backend.item(for: item.key, now: nil)
+        let before = number < 24 ? item : nil
+        let after = (12..<24).contains(number) ? nil : try replaced(item)
+        try require(found == before || found == after, "item \(number) is neither as before nor as after")
+        if found == after { done += 1 }
+        left += [found].compactMap(\.self)
+    }
+    try backend.requireExactly(neighbours() + left)
+    return done == 36 ? .new : done == 0 ? .old : .between
+}
+
+private func movedKey() throws -> ItemKey { try ItemKey(prefix: prefixes[1], key: "moved") }
+
+/// Under its old key, its new one, or both.
+private func inspectMove(_ folder: Folder) throws -> KillableOperation.State {
+    let backend = try folder.open([nil]).backend
+    let old = try written("short")
+    let new = StoredItem(key: try movedKey(), value: old.value, checked: old.attributes)
+    let places = try [old, new].filter { try backend.item(for: $0.key, now: nil) != nil }
+    try require(!places.isEmpty, "the item is in neither place")
+    try backend.requireExactly(neighbours() + places)
+    return places == [old] ? .old : places == [new] ? .new : .between
 }
 
 private func inspectWrite(
