@@ -12,7 +12,7 @@ public protocol RepairableBackend: LockboxBackend {
     /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
     /// - Returns: Where its bytes are now, for example a path.
     /// - Throws: ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if no
-    ///   item can have that record; ``LockboxError/notSupported`` if the storage cannot set records aside.
+    ///   item can have that record; ``LockboxError/notSupported(operation:)`` if the storage cannot set records aside.
     @discardableResult
     func quarantine(record: String) throws -> String
 }

@@ -20,8 +20,8 @@ extension Lockbox {
     ///     to remove the item. **It may run more than once**, if another writer comes first; only the last
     ///     result is stored. If it throws, the item does not change. It may not use the same key prefix.
     /// - Returns: The value that is stored now, or `nil` if the item was removed.
-    /// - Throws: Any error of ``unarchiveObject(_:forKey:)`` or of
-    ///   ``archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)``, and what `change`
+    /// - Throws: Any error of `unarchiveObject(_:forKey:)` or of
+    ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`, and what `change`
     ///   throws.
     @discardableResult
     public func update<Value: Codable>(
@@ -105,8 +105,8 @@ extension Lockbox {
     /// - Parameter body: Adds the operations, each for another key. Nothing is changed before it returns. Errors
     ///   that it throws are rethrown.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
-    ///   ``archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`` or
-    ///   ``removeObject(forKey:)``.
+    ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)` or
+    ///   `removeObject(forKey:)`.
     public func batch(_ body: (inout LockboxBatch) throws -> Void) throws {
         var batch = LockboxBatch(self)
         try body(&batch)

@@ -130,7 +130,7 @@ public struct Lockbox: Sendable {
     /// - Parameters:
     ///   - type: The type that was archived. Can be omitted if it can be inferred.
     ///   - keys: The items' keys.
-    /// - Throws: Any error of ``unarchiveObject(_:forKey:)``, if it concerns one of the items.
+    /// - Throws: Any error of `unarchiveObject(_:forKey:)`, if it concerns one of the items.
     public func unarchiveObjects<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKeys keys: some Sequence<String>
@@ -144,7 +144,7 @@ public struct Lockbox: Sendable {
     ///   - type: The type that was archived. Can be omitted if it can be inferred.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Returns: The value and the attributes, or `nil` if there is no such item or it has expired.
-    /// - Throws: Any error of ``unarchiveObject(_:forKey:)``.
+    /// - Throws: Any error of `unarchiveObject(_:forKey:)`.
     public func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -214,7 +214,7 @@ public struct Lockbox: Sendable {
     /// Returns the keys of all items with this prefix, in no particular order.
     ///
     /// - Returns: The keys of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, also if an item is damaged: ``list(matching:)-([String:String])`` gives the
+    /// - Throws: ``LockboxError``, also if an item is damaged: `list(matching:)` gives the
     ///   others.
     public func allKeys() throws -> Set<String> {
         Set(try backend.attributes(prefix: keyPrefix, now: now()).keys.map(\.key))
@@ -223,7 +223,7 @@ public struct Lockbox: Sendable {
     /// Returns the attributes of all items with this prefix, by key.
     ///
     /// - Returns: The attributes of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, also if an item is damaged: ``list(matching:)-([String:String])`` gives the
+    /// - Throws: ``LockboxError``, also if an item is damaged: `list(matching:)` gives the
     ///   others.
     public func allAttributes() throws -> [String: ItemAttributes] {
         let all = try backend.attributes(prefix: keyPrefix, now: now())
@@ -269,21 +269,21 @@ public struct Lockbox: Sendable {
         try backend.removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
     }
 
-    /// Removes an item that cannot be read, as ``list(matching:)-([String:String])`` named it.
+    /// Removes an item that cannot be read, as `list(matching:)` named it.
     ///
     /// - Parameter item: The item.
-    /// - Throws: ``LockboxError/notSupported`` if the backend is not a ``RepairableBackend``, or any error of
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any error of
     ///   ``RepairableBackend/remove(record:)``.
     public func remove(_ item: UnreadableItem) throws {
         try repairableBackend().remove(record: item.record)
     }
 
-    /// Sets an item aside that cannot be read, as ``list(matching:)-([String:String])`` named it. It no longer
+    /// Sets an item aside that cannot be read, as `list(matching:)` named it. It no longer
     /// counts as an item, and its bytes are kept.
     ///
     /// - Parameter item: The item.
     /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/notSupported`` if the backend is not a ``RepairableBackend``, or any error of
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any error of
     ///   ``RepairableBackend/quarantine(record:)``.
     @discardableResult
     public func quarantine(_ item: UnreadableItem) throws -> String {

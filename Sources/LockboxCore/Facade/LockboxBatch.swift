@@ -1,6 +1,6 @@
 import LockboxPlatform
 
-/// Writes and removals that a ``Lockbox`` performs together: see ``Lockbox/batch(_:)-((LockboxBatch)->Void)``.
+/// Writes and removals that a ``Lockbox`` performs together: see `batch(_:)`.
 public struct LockboxBatch {
     /// What the batch does, in this order.
     public private(set) var operations: [ItemOperation] = []

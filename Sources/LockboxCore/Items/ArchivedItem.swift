@@ -1,4 +1,4 @@
-/// A value and its attributes, from one read: see ``Lockbox/unarchiveItem(_:forKey:)-(Value.Type,_)``.
+/// A value and its attributes, from one read: see `unarchiveItem(_:forKey:)`.
 public struct ArchivedItem<Value> {
     /// The value.
     public let value: Value

@@ -1,4 +1,4 @@
-/// The items with a prefix, and those that cannot be read: see ``Lockbox/list(matching:)-([String:String])``.
+/// The items with a prefix, and those that cannot be read: see `list(matching:)`.
 public struct ItemList: Sendable, Equatable {
     /// The attributes of the items that can be read, by key.
     public var items: [String: ItemAttributes]
