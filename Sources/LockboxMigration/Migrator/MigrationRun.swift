@@ -26,7 +26,7 @@ struct MigrationRun {
         }
         let record = try self.record(marker)
         if isDone(record) { return report(record, [:], isDryRun: false) }
-        let preview = try outcomes(except: record)
+        let preview = try outcomes(except: record, StoreIdentity(lockbox.backend, now))
         if !preview.values.contains(where: \.isDone) { return report(record, preview, isDryRun: false) }
         let claim = try MigrationClaim(marker, lockbox.backend, now: now)
         let outcomes: [String: MigrationReport.Outcome]
@@ -43,12 +43,14 @@ struct MigrationRun {
 
     func dryRun() throws -> MigrationReport {
         let record = try marker.map(record) ?? MigrationRecord()
-        return report(record, try outcomes(except: record), isDryRun: true)
+        return report(record, try outcomes(except: record, nil), isDryRun: true)
     }
 
     /// Returns what a run would do.
-    private func outcomes(except record: MigrationRecord) throws -> [String: MigrationReport.Outcome] {
-        let steps = try steps(except: record.done, migration.source.open(lockbox, now))
+    private func outcomes(except record: MigrationRecord, _ identity: StoreIdentity?) throws
+        -> [String: MigrationReport.Outcome]
+    {
+        let steps = try steps(except: record.done, migration.source.open(lockbox, now), identity)
         return Dictionary(uniqueKeysWithValues: steps.map { ($0.key, $0.step.outcome) })
     }
 
@@ -76,8 +78,9 @@ struct MigrationRun {
 
     private enum Step {
         case none(MigrationReport.Outcome)
-        /// Replaces the old item with the new one, under the same key.
-        case replace(old: StoredItem, new: StoredItem)
+        /// Replaces the old item with the new one, under the same key. If the source is another store with the
+        /// same item, removes it there.
+        case replace(old: StoredItem, new: StoredItem, source: SourceItem?)
         /// Writes the new item and removes the old one. `new` is nil if an earlier run has written it.
         case move(old: SourceItem, new: StoredItem?)
 
@@ -86,10 +89,19 @@ struct MigrationRun {
             return .migrated
         }
 
+        /// The item to remove from the source in the end.
+        var removal: SourceItem? {
+            switch self {
+            case .none: nil
+            case .replace(_, _, let source): source
+            case .move(let old, _): old
+            }
+        }
+
         /// Items whose class is locked first are written first: if they can be written, so can the others.
         var rank: Int {
             switch self {
-            case .replace(_, let new), .move(_, let new?): new.attributes.accessibility.rank
+            case .replace(_, let new, _), .move(_, let new?): new.attributes.accessibility.rank
             case .none, .move(_, nil): 0
             }
         }
@@ -98,16 +110,23 @@ struct MigrationRun {
     private func steps(
         except done: Set<String>,
         _ source: any SourceItems,
+        _ identity: StoreIdentity?,
         _ claim: MigrationClaim? = nil
     ) throws -> [(key: String, step: Step)] {
         let state = try (lockbox.backend as? any LockableBackend)?.lockState
         return try migration.items.filter { !done.contains($0.key) }.map {
             try claim?.renew()
-            return ($0.key, try step($0, source, state))
+            return ($0.key, try step($0, source, identity, state))
         }
     }
 
-    private func step(_ item: Migration.Item, _ source: any SourceItems, _ state: LockState?) throws -> Step {
+    /// - Parameter identity: Nil in a dry run, which takes an equal item under the same key for the same item.
+    private func step(
+        _ item: Migration.Item,
+        _ source: any SourceItems,
+        _ identity: StoreIdentity?,
+        _ state: LockState?
+    ) throws -> Step {
         let key = try lockbox.itemKey(item.newKey)
         let existing: StoredItem?
         let found: SourceItem?
@@ -125,6 +144,11 @@ struct MigrationRun {
         )
         guard let old = found else { return nothing }
         do {
+            if let stored = old.new {
+                let isInPlace =
+                    try existing?.key == stored.key && isSameStore(source, identity, existing == stored)
+                return try isInPlace ? .none(.alreadyNew) : move(old, stored, item, key, existing, state)
+            }
             let value = try item.decode(old.value)
             if let existing, existing != old.stored {
                 guard value.equals(existing.value, of: lockbox) else {
@@ -135,9 +159,9 @@ struct MigrationRun {
             let new = try newItem(item, key, value, old.stored?.attributes)
             try state?.check(new.attributes.accessibility)
             if let stored = old.stored, existing != nil {
-                // The source may be this same store, opened separately.
-                if migration.keepsOldItems { return .none(.refused(.destinationTaken)) }
-                return .replace(old: stored, new: new)
+                let isInPlace = try isSameStore(source, identity, true)
+                if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationTaken)) }
+                return .replace(old: stored, new: new, source: isInPlace ? nil : old)
             }
             return .move(old: old, new: new)
         } catch SourceError.nothing {
@@ -155,6 +179,41 @@ struct MigrationRun {
         }
     }
 
+    /// Whether the source is this same store. It may have been opened separately, so that only a test can tell.
+    private func isSameStore(_ source: any SourceItems, _ identity: StoreIdentity?, _ guess: Bool) throws
+        -> Bool
+    {
+        try migration.source.isStore || identity?.isStore(of: source) ?? guess
+    }
+
+    /// Moves an item that already has a new format, with all its attributes.
+    private func move(
+        _ old: SourceItem,
+        _ stored: StoredItem,
+        _ item: Migration.Item,
+        _ key: ItemKey,
+        _ existing: StoredItem?,
+        _ state: LockState?
+    ) throws -> Step {
+        let attributes = stored.attributes
+        let new = try StoredItem(
+            key: key,
+            value: stored.value,
+            accessibility: item.accessibility ?? attributes.accessibility,
+            created: attributes.created,
+            modified: attributes.modified,
+            expires: attributes.expires,
+            label: attributes.label,
+            comment: attributes.comment,
+            searchable: attributes.searchable
+        )
+        guard existing == nil || existing == new else { return .none(.refused(.destinationTaken)) }
+        // An earlier run has written it.
+        if existing != nil { return .move(old: old, new: nil) }
+        try state?.check(new.attributes.accessibility)
+        return .move(old: old, new: new)
+    }
+
     private func newItem(
         _ item: Migration.Item,
         _ key: ItemKey,
@@ -169,7 +228,8 @@ struct MigrationRun {
             modified: now,
             expires: old?.expires,
             label: old?.label,
-            comment: old?.comment
+            comment: old?.comment,
+            searchable: old?.searchable ?? [:]
         )
     }
 
@@ -181,13 +241,14 @@ struct MigrationRun {
         _ progress: (StoreProgress) -> Void
     ) throws -> [String: MigrationReport.Outcome] {
         let source = try migration.source.open(lockbox, now)
-        let steps = try steps(except: done, source, claim).sorted { $0.step.rank < $1.step.rank }
+        let identity = StoreIdentity(lockbox.backend, now)
+        let steps = try steps(except: done, source, identity, claim).sorted { $0.step.rank < $1.step.rank }
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: SourceItem] = [:]
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
             outcomes[key] = try write(step)
-            if case .move(let old, _) = step, outcomes[key] == .migrated { moved[key] = old }
+            if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
         if !migration.keepsOldItems, !moved.isEmpty {
@@ -202,10 +263,17 @@ struct MigrationRun {
             switch step {
             case .none(let outcome): return outcome
             case .move(_, nil): return .migrated
+            case .move(let old, let new?) where old.new != nil:
+                // Not written with its own date: by that date, an expired item in its place may not be expired.
+                try lockbox.backend.update(new.key, now: now) { current in
+                    try WritePolicy.addOnly.check(key: new.key.key, exists: current != nil)
+                    return new
+                }
+                try verify(new, isMoved: true)
             case .move(_, let new?):
                 try lockbox.backend.write(new, policy: .addOnly)
                 try verify(new)
-            case .replace(let old, let new):
+            case .replace(let old, let new, _):
                 var isChanged = false
                 try lockbox.backend.update(new.key, now: now) { current in
                     isChanged = current != old
@@ -223,12 +291,13 @@ struct MigrationRun {
     }
 
     /// An old item is removed only after the new one has been read back.
-    private func verify(_ new: StoredItem) throws {
-        let stored = try lockbox.backend.value(for: new.key, now: nil)
-        guard stored == new.value else {
+    private func verify(_ new: StoredItem, isMoved: Bool = false) throws {
+        let item = try lockbox.backend.item(for: new.key, now: nil)
+        let stored = item?.value
+        guard stored == new.value, !isMoved || item == new else {
             throw LockboxError.corrupt(
                 record: "the item for the key \(String(reflecting: new.key.key))",
-                reason: "reading it back returned another value"
+                reason: "reading it back returned another item"
             )
         }
     }
@@ -241,6 +310,9 @@ struct MigrationRun {
             guard Set(keys).count == keys.count else {
                 throw LockboxError.invalidKey(reason: "two items of the migration have the same \(what) key")
             }
+        }
+        if let prefix = migration.source.keyPrefix?(lockbox) {
+            for item in migration.items { _ = try ItemKey(prefix: prefix, key: item.key) }
         }
         guard migration.source.isStore else { return }
         if migration.keepsOldItems, let item = migration.items.first(where: { $0.key == $0.newKey }) {

@@ -6,18 +6,24 @@ struct BackendItems: SourceItems {
     let backend: any LockboxBackend
     let keyPrefix: String
     let now: Date
+    /// Whether these are the lockbox's own items. Those in a new format are then already where they belong.
+    var isStore = false
 
     func keys() throws -> [String] {
         let items = try backend.attributes(prefix: keyPrefix, now: now).filter {
-            $0.value.format == .lockbox2
+            !isStore || $0.value.format == .lockbox2
         }
         return items.keys.map(\.key).sorted()
     }
 
     func item(forKey key: String) throws -> SourceItem? {
-        let item = try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now)
-        guard let item, item.value.format == .lockbox2 else { return nil }
-        return SourceItem(.bytes(item.value.data, isOwn: true), stored: item)
+        try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now).map {
+            SourceItem(.bytes($0.value.data, isOwn: true), stored: $0)
+        }
+    }
+
+    func contains(_ record: StoredItem) throws -> Bool {
+        try backend.item(for: record.key, now: nil) == record
     }
 
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {

@@ -1,7 +1,8 @@
 public import LockboxCore
 
 extension MigrationSource {
-    /// Returns the keys of all items in a source, for example to migrate all of them.
+    /// Returns the keys of all items in a source, for example to migrate all of them. Of ``store``, only those of
+    /// items that Lockbox 2 stored: the others are in place.
     ///
     /// - Parameter lockbox: The lockbox that is to have the items. Nothing is changed.
     /// - Returns: The keys; empty if the source does not exist.

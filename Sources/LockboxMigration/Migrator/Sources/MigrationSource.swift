@@ -9,29 +9,43 @@ public struct MigrationSource: Sendable {
     let open: @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     /// Whether the source is the lockbox's own store and prefix.
     let isStore: Bool
+    /// The prefix of the items' keys. Nil if the source is not a backend, so that its keys may be any strings.
+    let keyPrefix: (@Sendable (Lockbox) -> String)?
 
     package init(
         isStore: Bool = false,
+        keyPrefix: (@Sendable (Lockbox) -> String)? = nil,
         open: @escaping @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     ) {
         self.open = open
         self.isStore = isStore
+        self.keyPrefix = keyPrefix
     }
 
     /// Items that Lockbox 2 stored under the lockbox's own prefix, with the format ``ValueFormat/lockbox2``.
+    ///
+    /// An item in a new format is already in place. If the migration gives it another key, it is moved as it is:
+    /// see ``backend(_:keyPrefix:)``.
     public static let store = MigrationSource(
         isStore: true,
-        open: { BackendItems(backend: $0.backend, keyPrefix: $0.keyPrefix, now: $1) }
+        keyPrefix: { $0.keyPrefix },
+        open: { BackendItems(backend: $0.backend, keyPrefix: $0.keyPrefix, now: $1, isStore: true) }
     )
 
-    /// Items that Lockbox 2 stored in another backend or under another prefix, with the format
-    /// ``ValueFormat/lockbox2``.
+    /// Items in another backend or under another prefix.
+    ///
+    /// Those that Lockbox 2 stored have the format ``ValueFormat/lockbox2``, and are converted. An item in
+    /// another format is moved as it is, with its value, format, dates and all other attributes, whatever type
+    /// the migration gives it. Only a class that the migration names replaces the item's own.
     ///
     /// - Parameters:
     ///   - backend: The backend that stores the items.
     ///   - keyPrefix: The items' key prefix. If `nil`, the lockbox's.
     public static func backend(_ backend: any LockboxBackend, keyPrefix: String? = nil) -> MigrationSource {
-        MigrationSource { BackendItems(backend: backend, keyPrefix: keyPrefix ?? $0.keyPrefix, now: $1) }
+        MigrationSource(
+            keyPrefix: { keyPrefix ?? $0.keyPrefix },
+            open: { BackendItems(backend: backend, keyPrefix: keyPrefix ?? $0.keyPrefix, now: $1) }
+        )
     }
 
     /// Items that the app has read itself, for example from the Keychain: values of Lockbox 2 or 3, Strongbox,

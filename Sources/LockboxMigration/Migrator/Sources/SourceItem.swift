@@ -10,4 +10,7 @@ package struct SourceItem: Sendable {
         self.value = value
         self.stored = stored
     }
+
+    /// The stored item, if it is in a new format. It is moved as it is.
+    var new: StoredItem? { stored.flatMap { $0.value.format == .lockbox2 ? nil : $0 } }
 }
