@@ -2,7 +2,8 @@ import LockboxCore
 
 /// An error in data that another library or program has written.
 ///
-/// The texts contain names of classes and types, but neither values nor names of items.
+/// The texts contain names of classes and types and the top-level keys of archives, but neither values nor other
+/// names of items.
 package enum SourceError: Error, Equatable {
     /// The bytes are malformed.
     case malformed(String)
@@ -15,6 +16,8 @@ package enum SourceError: Error, Equatable {
     case notAnArchive
     /// There is no entry with this name.
     case noSuchKey
+    /// The archive has no value for a key. It has values for other keys.
+    case noSuchTopKey(String, there: [String])
     /// The archived value is nil.
     case nothing
     /// The data is well-formed, but cannot be read without guessing or loss.
@@ -30,6 +33,11 @@ package enum SourceError: Error, Equatable {
         }
         return .unknownClass(String(printable))
     }
+
+    /// Returns the error for a key that an archive does not have, with the first of those that it has, shortened.
+    static func noSuchTopKey(_ key: String, among keys: [String]) -> SourceError {
+        .noSuchTopKey(key, there: keys.sorted().prefix(8).map { String($0.prefix(64)) })
+    }
 }
 
 extension SourceError: CustomStringConvertible {
@@ -41,6 +49,9 @@ extension SourceError: CustomStringConvertible {
         case .unknownClass(let name): "it contains an instance of \(name), which is not supported"
         case .notAnArchive: "it is not a keyed archive"
         case .noSuchKey: "it has no such entry"
+        case .noSuchTopKey(let key, let there):
+            "it has no value for the key \(String(reflecting: key)), but for: "
+                + (there.isEmpty ? "none" : there.map { String(reflecting: $0) }.joined(separator: ", "))
         case .nothing: "nothing is archived in it"
         case .unsupported(let reason): "it cannot be read without loss: \(reason)"
         case .notUTF8: "it is not UTF-8"

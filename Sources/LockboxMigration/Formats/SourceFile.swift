@@ -23,8 +23,8 @@ struct SourceFile: Undescribed {
     }
 
     private enum Content {
-        case text([Entry])
-        case binary(BinaryPropertyList, [String: BinaryPropertyList.Reference])
+        case text([Entry], utf8: [UInt8])
+        case binary(BinaryPropertyList, [BinaryPropertyList.Reference])
     }
 
     /// The names in the order of the file.
@@ -32,7 +32,10 @@ struct SourceFile: Undescribed {
 
     let bytes: [UInt8]
     private let format: Format
+    private let encoding: XMLEncoding
     private let content: Content
+    /// The positions of the names.
+    private let index: [String: Int]
 
     /// - Throws: ``SourceError``, also if two entries have the same name.
     init(bytes: [UInt8], format: Format) throws(SourceError) {
@@ -42,37 +45,43 @@ struct SourceFile: Undescribed {
             let list = try BinaryPropertyList(bytes)
             let entries = try list.entries()
             names = entries.map(\.name)
-            content = .binary(list, Dictionary(entries.map { ($0.name, $0.value) }) { first, _ in first })
+            content = .binary(list, entries.map(\.value))
+            encoding = .utf8
         } else {
-            guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
-            guard !bytes.contains(0) else { throw .malformed("it contains a zero byte") }
-            let entries = try Self.entries(bytes, format)
+            encoding = format == .propertyList ? XMLEncoding(of: bytes) : .utf8
+            let text = try encoding.utf8(of: bytes)
+            let entries = try Self.entries(text, format, encoding)
             names = entries.map(\.name)
-            content = .text(entries)
+            content = .text(entries, utf8: text)
         }
-        guard Set(names).count == names.count else {
+        index = Dictionary(names.enumerated().map { ($1, $0) }) { first, _ in first }
+        guard index.count == names.count else {
             throw .malformed("two of its entries have the same name")
         }
     }
 
-    private static func entries(_ bytes: [UInt8], _ format: Format) throws(SourceError) -> [Entry] {
+    private static func entries(
+        _ bytes: [UInt8],
+        _ format: Format,
+        _ encoding: XMLEncoding
+    ) throws(SourceError) -> [Entry] {
         switch format {
-        case .propertyList: try XMLPropertyList.entries(bytes)
+        case .propertyList: try XMLPropertyList.entries(bytes, encoding)
         case .json: try JSONText.entries(bytes)
         case .environment: try EnvironmentText.entries(bytes)
         case .netrc: try NetrcText.entries(bytes)
         }
     }
 
+    func contains(_ name: String) -> Bool { index[name] != nil }
+
     /// - Throws: ``SourceError/noSuchKey`` if there is no such entry, or another ``SourceError``.
     func value(forName name: String) throws(SourceError) -> PropertyValue {
+        guard let position = index[name] else { throw .noSuchKey }
         switch content {
-        case .text(let entries):
-            guard let entry = entries.first(where: { $0.name == name }) else { throw .noSuchKey }
-            return try entry.value.get()
+        case .text(let entries, _): return try entries[position].value.get()
         case .binary(let list, let references):
-            guard let reference = references[name] else { throw .noSuchKey }
-            return try list.value(reference, Unfolding(size: bytes.count))
+            return try list.value(references[position], Unfolding(size: bytes.count))
         }
     }
 
@@ -80,20 +89,20 @@ struct SourceFile: Undescribed {
     /// including comments, is kept byte for byte. A binary property list is rewritten, with all other objects
     /// unchanged.
     func removing(_ names: Set<String>) throws(SourceError) -> [UInt8] {
-        guard !names.isDisjoint(with: self.names) else { return bytes }
+        guard names.contains(where: contains) else { return bytes }
         switch content {
         case .binary(let list, _): return try list.removing(names)
-        case .text(let entries):
+        case .text(let entries, let text):
             let isRemoved = entries.map { names.contains($0.name) }
             var ranges = entries.indices.filter { isRemoved[$0] }.map { entries[$0].range }
             if format == .json { ranges = JSONText.cuts(entries.map(\.range), isRemoved) }
             var rest: [UInt8] = []
             var position = 0
             for range in ranges {
-                rest += bytes[position..<range.lowerBound]
+                rest += text[position..<range.lowerBound]
                 position = range.upperBound
             }
-            return rest + bytes[position...]
+            return encoding.bytes(of: rest + text[position...])
         }
     }
 }

@@ -126,7 +126,8 @@ extension Migration {
             }
         }
 
-        /// An `NSKeyedArchiver` archive, as stored by `archiveObject` of Lockbox 3. Becomes a `type`.
+        /// An `NSKeyedArchiver` archive, as stored by `archiveObject` of Lockbox 3, binary or in XML. Becomes a
+        /// `type`.
         ///
         /// Reads strings, numbers (a decimal number as a `Decimal`), booleans, dates, data, URLs, UUIDs, null,
         /// and arrays, sets, ordered sets and dictionaries of them. No class of the archive is instantiated.
@@ -137,7 +138,9 @@ extension Migration {
         ///   - key: The key in the source.
         ///   - type: The type to decode.
         ///   - topKey: The key inside the archive. By default `key`, as in Lockbox 3.
-        ///     `NSKeyedArchiver.archivedData(withRootObject:requiringSecureCoding:)` uses `root`.
+        ///     `NSKeyedArchiver.archivedData(withRootObject:requiringSecureCoding:)` uses `root`. Objects
+        ///     encoded without keys have the keys `$0`, `$1` and so on; if there is only one, it is read
+        ///     whatever `topKey` is.
         ///   - newKey: The new key. By default, the same.
         ///   - accessibility: The new accessibility class. By default, the old one, or `whenUnlocked` if there
         ///     is none.

@@ -132,7 +132,7 @@ import Lockbox
     }
 
     @Test(arguments: [
-        "<integer>5x</integer>", "<integer>0x10</integer>", "<integer> 5</integer>", "<integer/>",
+        "<integer>5x</integer>", "<integer>5 </integer>", "<integer/>",
         "<integer>18446744073709551616</integer>", "<real>1e999</real>", "<real>x</real>",
         "<real>0x10</real>",
         "<date>2001-02-29T00:00:00Z</date>", "<date>2001-13-01T00:00:00Z</date>", "<date>2001-01-01</date>",

@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// Reads an `NSKeyedArchiver` archive without looking up or instantiating classes.
+/// Reads an `NSKeyedArchiver` archive, binary or in XML, without looking up or instantiating classes.
 ///
 /// On Linux, Foundation's `NSKeyedUnarchiver` terminates the process if an archive contains an unexpected
 /// class.
@@ -21,12 +21,10 @@ struct KeyedArchive: Undescribed {
     private let sharesObjects: Bool
 
     init(_ bytes: [UInt8]) throws(SourceError) {
-        guard bytes.starts(with: BinaryPropertyList.magic) else {
-            let isXML = bytes.starts(with: "<?xml".utf8) && bytes.contains("<key>$archiver</key>".utf8)
-            throw isXML ? .unsupported("it is an XML archive") : .notAnArchive
-        }
-        list = try BinaryPropertyList(bytes)
-        let unfolding = Unfolding(size: bytes.count)
+        list = try BinaryPropertyList(
+            bytes.starts(with: BinaryPropertyList.magic) ? bytes : Self.binary(ofXML: bytes)
+        )
+        let unfolding = Unfolding(size: list.bytes.count)
         guard let root = try Self.fields(list.root, list, unfolding),
             let archiver = root["$archiver"], case .string("NSKeyedArchiver") = try list.object(archiver)
         else { throw .notAnArchive }
@@ -46,13 +44,29 @@ struct KeyedArchive: Undescribed {
 
     /// Returns the value archived with `encode(_:forKey:)`; ``PropertyValue/null`` for `NSNull`.
     ///
-    /// - Throws: ``SourceError/noSuchKey`` if there is no such key, ``SourceError/nothing`` if the value is
-    ///   nil, or another ``SourceError``.
+    /// The values of `encode(_:)`, without keys, have the keys `$0`, `$1` and so on. If there is only one, it has no
+    /// name that could be another's, and is the value for any key.
+    ///
+    /// - Throws: ``SourceError/noSuchTopKey(_:there:)`` if there is no such key, ``SourceError/nothing`` if the
+    ///   value is nil, or another ``SourceError``.
     func value(forKey key: String) throws(SourceError) -> PropertyValue {
-        guard let reference = top[key.hasPrefix("$") ? "$" + key : key] else { throw .noSuchKey }
+        guard let reference = topReference(forKey: key) else {
+            let numbered = top.keys.filter { $0.hasPrefix("$") && !$0.hasPrefix("$$") }
+            throw .noSuchTopKey(key, among: keys + numbered)
+        }
         if try list.uid(reference) == 0 { throw .nothing }
         return try value(reference, Unfolding(size: list.bytes.count))
     }
+
+    private func topReference(forKey key: String) -> BinaryPropertyList.Reference? {
+        guard key.hasPrefix("$") else { return top[key] ?? single }
+        let isNumber = key.dropFirst().utf8.allSatisfy(\.isDigit)
+        // A caller's own key that begins with $ has one more in the archive.
+        return top["$" + key] ?? (isNumber ? top[key] : nil) ?? single
+    }
+
+    /// The archive's only value, if it has no key.
+    private var single: BinaryPropertyList.Reference? { top.count == 1 ? top["$0"] : nil }
 
     /// Decodes a value archived by Strongbox: JSON inside a `Data`.
     ///

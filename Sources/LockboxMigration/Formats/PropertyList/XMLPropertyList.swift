@@ -2,7 +2,8 @@ import LockboxCore
 import LockboxPlatform
 
 /// Reads property lists in XML, with the position of each entry of the top-level dictionary. Accepts what
-/// Foundation writes, comments and CDATA, but nothing that XML readers disagree about.
+/// Foundation writes, comments and CDATA, hexadecimal integers, and UTF-16, but nothing that XML readers disagree
+/// about.
 ///
 /// Foundation's own reader overflows the stack on deep nesting, and reports no positions.
 struct XMLPropertyList {
@@ -11,9 +12,15 @@ struct XMLPropertyList {
     /// Why the current entry has no value although its XML is valid.
     private var fault: SourceError?
 
-    static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
+    /// - Parameters:
+    ///   - bytes: The text in UTF-8, whatever the encoding of the file is.
+    ///   - encoding: The encoding of the file, which its XML declaration must not contradict.
+    static func entries(
+        _ bytes: [UInt8],
+        _ encoding: XMLEncoding = .utf8
+    ) throws(SourceError) -> [SourceFile.Entry] {
         var list = XMLPropertyList(cursor: ByteCursor(bytes))
-        try list.prologue()
+        try list.prologue(encoding)
         guard list.cursor.sees("<dict") else {
             throw .unsupported("its top-level object is not a dictionary")
         }
@@ -36,14 +43,14 @@ struct XMLPropertyList {
         return entries
     }
 
-    private mutating func prologue() throws(SourceError) {
+    private mutating func prologue(_ encoding: XMLEncoding) throws(SourceError) {
         _ = cursor.take("\u{FEFF}")
         if cursor.take("<?xml") {
             let start = cursor.position
             try cursor.skip(past: "?>")
-            let declaration = String(utf8: cursor.bytes[start..<cursor.position]).lowercased()
-            let isUTF8 = !declaration.contains("encoding") || declaration.contains("utf-8")
-            guard isUTF8 else { throw .notUTF8 }
+            guard encoding.matches(declaration: String(utf8: cursor.bytes[start..<cursor.position])) else {
+                throw .unsupported("it is not in the encoding that its XML declaration names")
+            }
         }
         try skipSpace()
         if cursor.take("<!DOCTYPE plist") {
@@ -96,7 +103,7 @@ struct XMLPropertyList {
         if cursor.sees("<dict") { return try dictionary() }
         if cursor.sees("<array") { return try array() }
         if let text = try text("string") { return .string(text) }
-        if let text = try text("integer") { return checked(NumberText.integer(text)) }
+        if let text = try text("integer") { return checked(NumberText.propertyListInteger(text)) }
         if let text = try text("real") { return checked(Self.real(text)) }
         if let text = try text("date") { return checked(Self.date(text).map(PropertyValue.date)) }
         if let text = try text("data") { return checked(Self.data(text).map(PropertyValue.data)) }
