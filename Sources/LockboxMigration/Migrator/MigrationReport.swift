@@ -4,9 +4,10 @@ public import LockboxCore
 public struct MigrationReport: StoreReport {
     /// The outcome for an item.
     public enum Outcome: Sendable, Hashable {
-        /// The item was stored in the new format, and removed from the source unless the old items are kept.
+        /// The item was stored in the new format, or moved as it is if it had one already. It was removed from
+        /// the source unless the old items are kept.
         case migrated
-        /// The item already exists in the new format, and the old one does not exist.
+        /// The item already exists in the new format, and there is no old one elsewhere.
         case alreadyNew
         /// The old item does not exist, or is an archive of nil.
         case absent
@@ -24,6 +25,14 @@ public struct MigrationReport: StoreReport {
 
     /// Whether this was a dry run, which writes nothing.
     public let isDryRun: Bool
+
+    /// The positions of the keys.
+    private let index: [String: Int]
+
+    init(name: String?, outcomes: [(key: String, outcome: Outcome)], isDryRun: Bool) {
+        (self.name, self.outcomes, self.isDryRun) = (name, outcomes, isDryRun)
+        index = Dictionary(outcomes.enumerated().map { ($1.key, $0) }) { first, _ in first }
+    }
 
     /// The items that could not be migrated, by their old keys. The next run tries them again.
     public var refused: [String: MigrationRefusal] {
@@ -43,7 +52,7 @@ public struct MigrationReport: StoreReport {
     /// Returns the outcome for an item, or `nil` if the migration does not include it.
     ///
     /// - Parameter key: The key in the source.
-    public subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
+    public subscript(key: String) -> Outcome? { index[key].map { outcomes[$0].outcome } }
 }
 
 extension MigrationReport: Equatable {

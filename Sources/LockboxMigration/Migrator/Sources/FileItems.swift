@@ -21,14 +21,14 @@ struct FileItems: SourceItems {
     func keys() -> [String] { file?.names ?? [] }
 
     func item(forKey key: String) throws -> SourceItem? {
-        guard let file, file.names.contains(key) else { return nil }
+        guard let file, file.contains(key) else { return nil }
         return SourceItem(.property(try file.value(forName: key)))
     }
 
     /// Works on the file's current contents, so that other programs' changes are kept.
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         guard let (current, status, destination) = try Self.read(path, format, calls) else { return [] }
-        let there = items.filter { current.names.contains($0.key) }
+        let there = items.filter { current.contains($0.key) }
         let same = there.filter { key, item in
             (try? current.value(forName: key)).map { SourceValue.property($0) == item.value } ?? false
         }

@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Twice as many entries take at most three times as long: to parse, to read one by one, and to remove.
+///
+/// Counts the time of this thread only, and the shortest of some runs, because the machine may be busy.
+@Suite(.serialized) struct LinearTimeTests: MigrationFixture {
+    let store: TestStore
+    let lockbox: Lockbox
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+    }
+
+    private static func shortest(_ body: () throws -> Void) rethrows -> Duration {
+        var shortest: Duration?
+        for _ in 0..<3 {
+            var (start, end) = (timespec(), timespec())
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start)
+            try body()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end)
+            let time: Duration =
+                .seconds(end.tv_sec - start.tv_sec) + .nanoseconds(end.tv_nsec - start.tv_nsec)
+            shortest = min(shortest ?? time, time)
+        }
+        return shortest ?? .zero
+    }
+
+    private static func expectLinear(
+        _ count: Int,
+        _ what: String,
+        sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (Int) throws -> Void
+    ) rethrows {
+        let once = try shortest { try body(count) }
+        let twice = try shortest { try body(2 * count) }
+        #expect(twice <= once * 3, "\(what): \(once) and \(twice)", sourceLocation: sourceLocation)
+    }
+
+    private static func bytes(_ format: SourceFile.Format, _ count: Int) -> [UInt8] {
+        let entries = (0..<count).map { number in
+            switch format {
+            case .environment: "NAME\(number)=value\n"
+            case .json: "\(number == 0 ? "{" : ",")\"name \(number)\":1.5\(number == count - 1 ? "}" : "")"
+            case .netrc: "machine m\(number) login l\n"
+            case .propertyList: "<key>name \(number)</key><true/>\n"
+            }
+        }
+        let text = entries.joined()
+        return Array((format == .propertyList ? "<plist><dict>\(text)</dict></plist>" : text).utf8)
+    }
+
+    @Test(arguments: SourceFile.Format.allCases) func everyEntryOfAFile(_ format: SourceFile.Format) throws {
+        try Self.expectLinear(8000, "\(format)") { count in
+            try readAndRemove(Self.bytes(format, count), format, count)
+        }
+    }
+
+    @Test func everyEntryOfABinaryPropertyList() throws {
+        func bytes(_ count: Int) -> [UInt8] {
+            typealias Node = PropertyListWriter.Node
+            return PropertyListWriter.write(
+                .dictionary((0..<count).map { (Node.ascii("name \($0)"), Node.ascii("value \($0)")) })
+            )
+        }
+        try Self.expectLinear(8000, "binary") { try readAndRemove(bytes($0), .propertyList, $0) }
+    }
+
+    private func readAndRemove(_ bytes: [UInt8], _ format: SourceFile.Format, _ count: Int) throws {
+        let path = try file("source", bytes)
+        let source = try FileItems(path: path, format: format)
+        var items: [String: SourceItem] = [:]
+        for key in source.keys() { items[key] = try source.item(forKey: key) }
+        #expect(items.count == count)
+        // Every other one, so that a part remains to be copied after each.
+        let half = Dictionary(
+            uniqueKeysWithValues: source.keys().enumerated().compactMap { index, key in
+                index.isMultiple(of: 2) ? (key, items[key]!) : nil
+            }
+        )
+        #expect(try source.remove(half).isEmpty)
+        #expect(try FileItems(path: path, format: format).keys().count == count / 2)
+    }
+
+    @Test func outcomesOfAReport() {
+        Self.expectLinear(8000, "report") { count in
+            let report = MigrationReport(
+                name: nil,
+                outcomes: (0..<count).map { ("key \($0)", .migrated) },
+                isDryRun: false
+            )
+            #expect((0..<count).allSatisfy { report["key \($0)"] == .migrated })
+        }
+    }
+
+    @Test func aWholeMigration() throws {
+        try Self.expectLinear(3000, "migration") { count in
+            let path = try file("source.env", Self.bytes(.environment, count))
+            let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+            let items = (0..<count).map { Migration.Item.string("NAME\($0)") }
+            #expect(
+                try lockbox.migrate(Migration("m", from: .environmentFile(at: path), items: items)).isComplete
+            )
+        }
+    }
+
+    /// A long text, many escapes and many numbers.
+    @Test(arguments: [
+        ("\"", "x", "\""), ("\"", "\\n", "\""), ("[0", ",1.5", "]"), ("[0", ",0.1234567890123456", "]"),
+    ])
+    func oneLargeValue(_ parts: (String, String, String)) throws {
+        for format in [SourceFile.Format.json, .propertyList] {
+            try Self.expectLinear(30_000, "\(format) of \(parts.1)") { count in
+                let middle = String(repeating: parts.1, count: count)
+                let text =
+                    format == .json
+                    ? "{\"A\":\(parts.0)\(middle)\(parts.2)}"
+                    : "<plist><dict><key>A</key><string>\(middle)</string></dict></plist>"
+                _ = try SourceFile(bytes: Array(text.utf8), format: format).value(forName: "A")
+            }
+        }
+    }
+
+    /// A number that a Double holds is not printed again to see whether it is the same.
+    @Test func fractionsTakeNoLongerThanOtherValues() throws {
+        func time(_ element: String) throws -> Duration {
+            let text = "{\"A\":[0\(String(repeating: ",\(element)", count: 30_000))]}"
+            return try Self.shortest { _ = try SourceFile(bytes: Array(text.utf8), format: .json) }
+        }
+        #expect(try time("1.5") < time("\"1.5\"") * 4)
+    }
+}
