@@ -272,8 +272,8 @@ public struct Lockbox: Sendable {
     /// Removes an item that cannot be read, as `list(matching:)` named it.
     ///
     /// - Parameter item: The item.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any error of
-    ///   ``RepairableBackend/remove(record:)``.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
+    ///   error of ``RepairableBackend/remove(record:)``.
     public func remove(_ item: UnreadableItem) throws {
         try repairableBackend().remove(record: item.record)
     }
@@ -283,8 +283,8 @@ public struct Lockbox: Sendable {
     ///
     /// - Parameter item: The item.
     /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any error of
-    ///   ``RepairableBackend/quarantine(record:)``.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
+    ///   error of ``RepairableBackend/quarantine(record:)``.
     @discardableResult
     public func quarantine(_ item: UnreadableItem) throws -> String {
         try repairableBackend().quarantine(record: item.record)
