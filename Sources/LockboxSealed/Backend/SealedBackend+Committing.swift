@@ -9,15 +9,18 @@ extension SealedBackend {
     /// Decides what becomes of a record. If it returns nil, nothing is changed.
     typealias Decision = (ItemRecord, Keyring) throws -> Change?
 
-    /// Commits the change that `decide` returns. Calls it again whenever another writer has changed the record.
-    func change(_ key: ItemKey, creating: Bool, _ decide: Decision) throws {
+    /// Returns the keys to change an item with. Creates the store if `creating` is true.
+    ///
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no store.
+    func keyring(of key: ItemKey, creating: Bool) throws -> Keyring {
         guard let keyring = try keys.keyring(creating: creating) else {
             throw LockboxError.itemNotFound(key: key.key)
         }
-        try change([itemRecord(of: key, keyring)][...], keyring, decide)
+        return keyring
     }
 
-    /// Commits changes together, as many at once as the storage allows and 4 MiB of memory hold.
+    /// Commits the changes that `decide` returns, as many at once as the storage allows and 4 MiB of memory hold.
+    /// Calls `decide` again whenever another writer has changed one of these records.
     func change(_ records: ArraySlice<ItemRecord>, _ keyring: Keyring, _ decide: Decision) throws {
         var rest = records
         while !rest.isEmpty {

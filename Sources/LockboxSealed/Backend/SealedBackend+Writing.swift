@@ -5,7 +5,8 @@ extension SealedBackend {
     /// See ``LockboxBackend/write(_:to:policy:)``. As in the Keychain, a locked item cannot be changed. With
     /// ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try change(key, creating: changes.createsItem(policy)) { record, keyring in
+        let keyring = try keyring(of: key, creating: changes.createsItem(policy))
+        try change([itemRecord(of: key, keyring)], keyring) { record, keyring in
             try write(changes, key, policy, record, keyring)
         }
     }
@@ -78,7 +79,8 @@ extension SealedBackend {
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         // Without a store there is no item. The store is created only if there is something to store.
         if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
-        try self.change(key, creating: true) { record, keyring in
+        let keyring = try keyring(of: key, creating: true)
+        try self.change([itemRecord(of: key, keyring)], keyring) { record, keyring in
             let (old, revision) = try item(record, keyring, at: now)
             return (try change(old), revision)
         }

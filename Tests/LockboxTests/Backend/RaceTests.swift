@@ -305,7 +305,10 @@ import Lockbox
     @Test func anImportThatMayNotReplaceReplacesNothing() throws {
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
-        for key in ["a", "b", "c"] { try source.lockbox().archiveObject("backup", forKey: key) }
+        let keys = (0..<65).map(String.init)  // one more than a batch
+        try source.lockbox().batch { batch in
+            for key in keys { try batch.archiveObject("backup", forKey: key) }
+        }
         try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         let other = try store.lockbox()
         var isDone = false
@@ -313,11 +316,11 @@ import Lockbox
             try store.backend().importBackup(from: path, passphrase: .value("p"), existing: .fail) { _ in
                 if isDone { return }
                 isDone = true
-                for key in ["a", "b", "c"] { try? other.archiveObject("mine", forKey: key) }
+                for key in keys { try? other.archiveObject("mine", forKey: key) }
             }
         }
         #expect(error?.code == .duplicateItem)
-        for key in ["a", "b", "c"] { #expect(try read(key, store.backend()) == "mine") }
+        for key in keys { #expect(try read(key, store.backend()) == "mine") }
     }
 
     @Test func anItemThatMayNoLongerLeaveThisDevice() throws {
