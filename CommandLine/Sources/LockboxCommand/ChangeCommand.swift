@@ -27,12 +27,6 @@ struct ChangeCommand: ParsableCommand {
         let store = try options.store()
         let changes = try item.changes(now: Date())
         let key = try ItemKey(prefix: store.prefix, key: key)
-        try store.unlocking {
-            do { try store.backend.write(changes, to: key, policy: .updateOnly) } catch LockboxError
-                .itemNotFound
-            {
-                throw store.missing(key.key)
-            }
-        }
+        try store.unlocking { try store.backend.write(changes, to: key, policy: .updateOnly) }
     }
 }

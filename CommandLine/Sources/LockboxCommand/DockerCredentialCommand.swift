@@ -58,9 +58,7 @@ struct DockerCredentialCommand: ParsableCommand {
     private func list(_ store: Store) throws {
         let list = try store.lockbox.list()
         try print(list.items.compactMapValues(\.label))
-        var unreadable = Unreadable()
-        list.unreadable.forEach { unreadable.add($0) }
-        unreadable.note()
+        Unreadable(list.unreadable).note()
     }
 
     private func keep(_ store: Store) throws {

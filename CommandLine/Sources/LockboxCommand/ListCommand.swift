@@ -30,9 +30,7 @@ struct ListCommand: ParsableCommand {
     func run() throws {
         let list = try options.store().lockbox.list(matching: attributes.dictionary)
         try print(list.items.sorted { $0.key < $1.key })
-        var unreadable = Unreadable()
-        list.unreadable.forEach { unreadable.add($0) }
-        try unreadable.fail()
+        try Unreadable(list.unreadable).fail()
     }
 
     private func print(_ items: [(key: String, value: ItemAttributes)]) throws {

@@ -16,8 +16,8 @@ extension LockboxBackend {
         }
     }
 
-    /// Stores an item under a reserved prefix, calls `body` with it, and removes it.
-    func withProbe<Result>(
+    /// Stores an item with a random name under a reserved prefix, calls `body` with it, and removes it.
+    package func withProbe<Result>(
         _ accessibility: Accessibility,
         now: Date,
         _ body: (StoredItem) throws -> Result
@@ -26,7 +26,7 @@ extension LockboxBackend {
         let name = String(UInt64.random(in: .min ... .max), radix: 16)
         let data = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
         let probe = try StoredItem(
-            key: ItemKey(storedPrefix: "\0transfer", key: name),
+            key: ItemKey(storedPrefix: ItemKey.probePrefix, key: name),
             value: ArchivedValue(data: data, format: .data),
             accessibility: accessibility,
             modified: now,
@@ -40,4 +40,9 @@ extension LockboxBackend {
         try remove(probe.key)
         return try result.get()
     }
+}
+
+extension ItemKey {
+    /// No app can use it, and no list shows its items.
+    package static let probePrefix = "\0transfer"
 }

@@ -41,25 +41,6 @@ extension LockboxBackend {
         return values
     }
 
-    /// Returns the attributes of the items with a prefix whose searchable attributes include all given pairs.
-    /// No value is opened.
-    ///
-    /// - Parameters:
-    ///   - prefix: The key prefix.
-    ///   - pairs: Texts by name: see ``ItemAttributes/matches(_:)``.
-    ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
-    ///     included.
-    /// - Throws: ``LockboxError`` if the attributes of any item cannot be read.
-    public func attributes(prefix: String, matching pairs: [String: String], now: Date?) throws
-        -> [ItemKey: ItemAttributes]
-    {
-        var found: [ItemKey: ItemAttributes] = [:]
-        try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }) {
-            if $1.matches(pairs) { found[$0] = $1 }
-        }
-        return found
-    }
-
     /// See ``LockboxBackend/attributes(for:now:)``. Reads the whole item.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try item(for: key, now: now)?.attributes

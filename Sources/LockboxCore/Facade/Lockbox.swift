@@ -125,7 +125,7 @@ public struct Lockbox: Sendable {
 
     /// Returns the values for several keys. Absent and expired items are left out.
     ///
-    /// The values need not be of the same instant, except on a backend whose storage is transactional.
+    /// The values need not be of the same instant.
     ///
     /// - Parameters:
     ///   - type: The type that was archived. Can be omitted if it can be inferred.

@@ -129,13 +129,9 @@ extension BackendConformance {
             )
             try backend.backend.write(changes, to: backend.key(name), policy: .replace)
         }
+        let lockbox = try Lockbox(keyPrefix: Subject.prefix, backend: backend.backend) { Subject.now }
         func found(_ pairs: [String: String]) throws -> Set<String> {
-            let items = try backend.backend.attributes(
-                prefix: Subject.prefix,
-                matching: pairs,
-                now: Subject.now
-            )
-            return Set(items.keys.map(\.key))
+            Set(try lockbox.list(matching: pairs).items.keys)
         }
         try write("both", ["server": "example.com", "account": "alice"])
         try write("server", ["server": "example.com"])

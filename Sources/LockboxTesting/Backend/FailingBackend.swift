@@ -109,6 +109,23 @@ public final class FailingBackend: LockboxBackend {
         return try wrapped.attributes(prefix: prefix, now: now)
     }
 
+    /// See `LockboxBackend.forEachItem(prefix:now:unreadable:_:)`.
+    public func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
+        try check(.attributes)
+        try wrapped.forEachItem(prefix: prefix, now: now, unreadable: unreadable, body)
+    }
+
+    /// See `LockboxBackend.prefixes(unreadable:)`.
+    public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
+        try check(.attributes)
+        return try wrapped.prefixes(unreadable: unreadable)
+    }
+
     /// See `LockboxBackend.prefixes()`.
     public func prefixes() throws -> Set<String> {
         try check(.attributes)

@@ -7,6 +7,7 @@ import Lockbox
 @testable import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxSodium
+import LockboxTesting
 
 /// Promise 12: one damaged record makes nothing else unreachable.
 @Suite struct DamagedNeighborTests {
@@ -92,6 +93,15 @@ import Lockbox
         #expect(FileManager.default.fileExists(atPath: "/etc/passwd"))
         let aside = try FileManager.default.contentsOfDirectory(atPath: "\(store.directory)/quarantine")
         #expect(aside.count == 1, "a folder that is not empty is set aside, and not deleted")
+    }
+
+    /// An app's tests see what its users will.
+    @Test func soDoesABackendThatFailsOnDemand() throws {
+        _ = try prepare(10)
+        let failing = FailingBackend(store.backend())
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: failing)
+        #expect(try lockbox.list().items.count == 5 && lockbox.list().unreadable.count == 6)
+        #expect(try failing.prefixes(unreadable: { _ in }) == [TestStore.prefix])
     }
 
     @Test func eachCanBeSetAside() throws {

@@ -35,7 +35,7 @@ import Lockbox
             "LockboxBackend.attributes(for:now:)", "LockboxBackend.removeAll(prefix:)",
             "LockboxBackend.apply(_:)", "SealedBackend.apply(_:)", "LockboxBackend.checkAccess(_:now:)",
             "LockboxBackend.copy(_:to:policy:now:)",
-            "LockboxBackend.move(_:to:policy:now:)", "LockboxBackend.attributes(prefix:matching:now:)",
+            "LockboxBackend.move(_:to:policy:now:)",
             "LockboxBackend.values(for:now:)",
             "LockboxBackend.write(_:to:policy:)",
             "LockboxBackend.removeExpired(prefix:now:)",

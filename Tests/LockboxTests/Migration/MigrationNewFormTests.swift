@@ -174,7 +174,7 @@ import Lockbox
         #expect(try item("new", prefix, in: backend) == (isSame ? bytes("new") : nil))
         #expect(try item("old", prefix, in: backend) == (isSame ? bytes("old") : nil))
         // Nothing remains of the test whether they are the same.
-        #expect(try lockbox.backend.attributes(prefix: StoreIdentity.prefix, now: nil).isEmpty)
+        #expect(try lockbox.backend.attributes(prefix: ItemKey.probePrefix, now: nil).isEmpty)
     }
 
     @Test func inTheStoreItIsInPlaceAndMovesOnlyToAnotherKey() throws {

@@ -6,6 +6,8 @@ struct Unreadable {
 
     var count: Int { lines.count }
 
+    init(_ items: [UnreadableItem] = []) { items.forEach { add($0) } }
+
     mutating func add(_ item: UnreadableItem) {
         let key = item.key.map { " (\($0.text))" } ?? ""
         lines.append("\(item.record.onOneLine)\(key): \(item.error.description.onOneLine)")
