@@ -12,11 +12,22 @@ extension FileStorage {
         if expecting.isEmpty, let outcome = try confirmRemoval(changes) { return outcome }
         let given = try (turn as? FileTurn).flatMap { try isValid($0, for: changes) ? $0 : nil }
         let turn = try given ?? takeTurn(changes)
-        for (record, revision) in expecting where try self.revision(of: record, turn) != revision {
+        for record in Self.inOrder(expecting, changes)
+        where try self.revision(of: record, turn) != expecting[record] {
             return .conflict(turn)
         }
         defer { if given == nil { turn.release() } }
         return try apply(changes, turn)
+    }
+
+    /// The expected records, in the order of the changes and then of their names. So the same commit makes the
+    /// same system calls, which the kill matrix relies on.
+    private static func inOrder(_ expecting: [RecordName: RecordRevision], _ changes: [RecordChange])
+        -> [RecordName]
+    {
+        let changed = changes.map(\.record).filter { expecting[$0] != nil }
+        let others = Set(expecting.keys).subtracting(changed).sorted { $0.name < $1.name }
+        return changed + others
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
