@@ -7,7 +7,8 @@ struct DockerCredentialCommand: ParsableCommand {
         abstract: "Store Docker's passwords: a credential helper.",
         discussion: """
             Docker runs it under the name docker-credential-lockbox, and reads errors from standard output. \
-            The items have the prefix docker. It never asks for a passcode.
+            The items are internet passwords, which git and apps can use too: their prefix is \
+            internet-passwords. It never asks for a passcode.
 
             Example: echo '{"credsStore": "lockbox"}' > ~/.docker/config.json
             """
@@ -41,12 +42,12 @@ struct DockerCredentialCommand: ParsableCommand {
     }
 
     func run() throws {
-        let store = try options.choice.store(prefix: "docker", asks: false)
+        let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, asks: false)
         switch action {
         case "store": try keep(store)
         case "get": try get(store)
-        case "erase": try store.lockbox.removeObject(forKey: server())
-        // The server names are labels, which can be read while the store is locked.
+        case "erase": try erase(store)
+        // The server names are attributes, which can be read while the store is locked.
         case "list": try list(store)
         case "version":
             try Output.line("\(Self.helperName) (lockbox) \(LockboxCommand.configuration.version)")
@@ -54,13 +55,25 @@ struct DockerCredentialCommand: ParsableCommand {
         }
     }
 
+    /// The attribute that has the server as Docker spells it. Docker lists only the servers that it has stored:
+    /// it may send all of them to a builder.
+    private static let serverURL = "dockerServerURL"
+
     /// Docker fails on any other exit status than 0, so items that cannot be read are only named.
     private func list(_ store: Store) throws {
         let list = try store.lockbox.list()
-        try print(list.items.compactMapValues(\.label))
+        var users: [String: String] = [:]
+        for item in list.items.values.sorted(by: { $0.modified < $1.modified }) {
+            guard let server = item.searchable[Self.serverURL], let password = InternetPassword(item) else {
+                continue
+            }
+            users[server] = password.account
+        }
+        try print(users)
         Unreadable(list.unreadable).note()
     }
 
+    /// Docker has one account for each server, so another one that it has stored goes.
     private func keep(_ store: Store) throws {
         guard let credentials = try? JSONDecoder().decode(Credentials.self, from: Input.all()) else {
             throw Failure(.usage, "the credentials are not the JSON that Docker sends")
@@ -73,22 +86,67 @@ struct DockerCredentialCommand: ParsableCommand {
         guard let secret = credentials.Secret, !secret.isEmpty else {
             throw Failure(.usage, "no credentials secret")
         }
+        let password = Self.password(server, user)
+        let attributes = password.searchable.merging([Self.serverURL: server]) { $1 }
+        let others = try found(server, nil, store).filter {
+            $0.attributes.searchable[Self.serverURL] != nil && $0.key.key != password.key.name
+        }
         try store.unlocking {
-            let value = Credentials(Username: user, Secret: secret)
-            try store.lockbox.archiveObject(value, forKey: server, label: .set(user))
+            try store.lockbox.batch {
+                try $0.archiveObject(Data(secret.utf8), forKey: password.key.name, attributes: .set(attributes))
+                for other in others { try $0.removeObject(forKey: other.key.key) }
+            }
         }
     }
 
     private func get(_ store: Store) throws {
         let server = try server()
-        let found = try store.unlocking {
-            try store.lockbox.unarchiveObject(Credentials.self, forKey: server)
-        }
-        guard var credentials = found else {
+        let found = try found(server, Date(), store)
+        let mine = found.first { $0.attributes.searchable[Self.serverURL] != nil }
+        guard let item = mine ?? found.first,
+            let secret = try store.unlocking({ try store.backend.value(for: item.key, now: Date()) })
+        else {
             throw Failure(.noSuchItem, "credentials not found in native keychain")
         }
-        credentials.ServerURL = server
-        try print(credentials)
+        guard let text = String(validating: try secret.plain(item.key.key), as: UTF8.self) else {
+            throw Failure(.damaged, "the password is not UTF-8, which Docker needs")
+        }
+        try print(Credentials(ServerURL: server, Username: item.password.account, Secret: text))
+    }
+
+    private func erase(_ store: Store) throws {
+        let found = try found(server(), nil, store)
+        try store.lockbox.batch {
+            for item in found { try $0.removeObject(forKey: item.key.key) }
+        }
+    }
+
+    /// Returns the accounts of a server, the newest first.
+    private func found(_ server: String, _ now: Date?, _ store: Store) throws -> [Store.Found] {
+        var unreadable = Unreadable()
+        let wanted = Self.password(server, "")
+        let found = try store.internetPasswords(at: now, &unreadable) {
+            $0.server == wanted.server && $0.port == wanted.port && $0.path == wanted.path
+                && $0.protocol == wanted.protocol && $0.authenticationType == nil
+        }
+        // Any of them may be the one that was asked for. Docker reads nothing but the first line.
+        if found.isEmpty { unreadable.note() }
+        return found
+    }
+
+    /// Parses a server as Docker spells it: `https` is Docker's own default.
+    private static func password(_ text: String, _ account: String) -> InternetPassword {
+        let scheme = text.firstRange(of: "://")
+        let rest = text[(scheme?.upperBound ?? text.startIndex)...]
+        let slash = rest.firstIndex(of: "/")
+        let (server, port) = InternetPassword.serverAndPort(String(rest[..<(slash ?? rest.endIndex)]))
+        return InternetPassword(
+            server: server,
+            account: account,
+            protocol: scheme.map { String(text[..<$0.lowerBound]) } ?? "https",
+            port: port,
+            path: slash.map { String(rest[rest.index(after: $0)...]) }
+        )
     }
 
     private func server() throws -> String {

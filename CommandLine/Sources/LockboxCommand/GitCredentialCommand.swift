@@ -6,7 +6,8 @@ struct GitCredentialCommand: ParsableCommand {
         commandName: "git-credential",
         abstract: "Store git's passwords: a credential helper.",
         discussion: """
-            Uses git's protocol on standard input and output. The items have the prefix git.
+            Uses git's protocol on standard input and output. The items are internet \
+            passwords, which Docker and apps can use too: their prefix is internet-passwords.
 
             Example: git config --global credential.helper '!lockbox git-credential'
             """
@@ -31,7 +32,7 @@ struct GitCredentialCommand: ParsableCommand {
         guard ["get", "store", "erase"].contains(operation) else { return }
         let request = try GitRequest(Input.all(limit: GitRequest.maximumLength))
         guard let context = GitContext(request) else { return }
-        let store = try choice.store(prefix: "git", asks: mayAsk)
+        let store = try choice.store(prefix: InternetPassword.sharedPrefix, asks: mayAsk)
         switch operation {
         case "get": try get(context, store)
         case "store": try keep(request, context, store)
@@ -47,45 +48,68 @@ struct GitCredentialCommand: ParsableCommand {
     /// cannot be read.
     private static func get(_ context: GitContext, _ store: Store) throws {
         var unreadable = Unreadable()
-        for key in try matching(context, store, at: Date(), &unreadable) {
-            let value = try store.unlocking { try store.backend.value(for: key, now: Date()) }
-            guard let value, value.format == .data else { continue }
-            return try Output.bytes(value.data)
+        let now = Date()
+        let found = try store.internetPasswords(at: now, &unreadable, where: context.matches)
+        let passwords = found.filter { $0.password.authenticationType == nil }
+        guard let newest = passwords.first ?? found.first else { return try unreadable.fail() }
+        let account = newest.password.with(authenticationType: nil)
+        let token = found.first { $0.password != account && $0.password.with(authenticationType: nil) == account }
+        let lines = try store.unlocking {
+            var lines = [("username", Data(account.account.utf8))]
+            if newest.password == account, let value = try secret(newest, store, now) {
+                lines.append(("password", value))
+                if let expires = newest.attributes.expires {
+                    lines.append(("password_expiry_utc", Data("\(Int64(expires.timeIntervalSince1970))".utf8)))
+                }
+            }
+            if let token, let value = try secret(token, store, now) {
+                lines.append((InternetPassword.refreshToken, value))
+            }
+            return lines
         }
-        try unreadable.fail()
+        if lines.count == 1 { return }
+        try Output.bytes(lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) })
+    }
+
+    /// Nil if the item is gone meanwhile, or git's protocol cannot express it.
+    private static func secret(_ found: Store.Found, _ store: Store, _ now: Date?) throws -> Data? {
+        let secret = try store.backend.value(for: found.key, now: now)?.plain(found.key.key)
+        return secret.flatMap { $0.contains(UInt8(ascii: "\n")) || $0.contains(0) ? nil : $0 }
     }
 
     private static func keep(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
-        guard let key = context.key, let username = request["username"], let password = request["password"],
+        guard let account = context.password, let password = request["password"],
             !isTrue(request["ephemeral"])
         else { return }
-        var lines = [("username", username), ("password", password)]
         let now = Date()
-        var expiry: Date?
+        var expires = Expiry.never
         if let seconds = request["password_expiry_utc"].flatMap(integer) {
             let date = Date(timeIntervalSince1970: TimeInterval(min(seconds, endOfTime)))
             guard date > now else { return }
-            expiry = date
-            lines.append(("password_expiry_utc", Data("\(seconds)".utf8)))
+            expires = .at(date)
         }
-        if let token = request["oauth_refresh_token"] { lines.append(("oauth_refresh_token", token)) }
-        let data = lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) }
-        let itemKey = try ItemKey(prefix: store.prefix, key: key)
-        let changes = ItemChanges(
-            value: try ArchivedValue(data: data, format: .data),
-            expires: expiry.map(Expiry.at) ?? .never,
-            modified: now
-        )
+        let token = account.with(authenticationType: InternetPassword.refreshToken)
         try store.unlocking {
-            let old = try store.backend.value(for: itemKey, now: now)
+            let old = try store.item(account, now)
             // git sends this every time it has used the credential.
-            if old == changes.value { return }
+            let isSame = old?.value.data == password && old?.attributes.expires.map(Expiry.at) ?? .never == expires
+            if isSame, try store.item(token, now)?.value.data == request[InternetPassword.refreshToken] { return }
             // An empty password can be right for a new credential, but a typing error must not replace an
             // existing one.
-            if password.isEmpty, let old, self.password(old) != password {
+            if password.isEmpty, let old, !old.value.data.isEmpty {
                 return store.say("An empty password does not replace the stored one.")
             }
-            try store.backend.write(changes, to: itemKey, policy: .replace)
+            // Others may have added attributes, as Docker's helper does.
+            let attributes = account.searchable.merging(old?.attributes.searchable ?? [:]) { mine, _ in mine }
+            try store.lockbox.batch {
+                try $0.archiveObject(
+                    password,
+                    forKey: account.key.name,
+                    expires: expires,
+                    attributes: .set(attributes)
+                )
+                try $0.archiveObject(request[InternetPassword.refreshToken], forKey: token.key)
+            }
         }
     }
 
@@ -93,41 +117,32 @@ struct GitCredentialCommand: ParsableCommand {
     /// newer one may have been stored since.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
         var unreadable = Unreadable()
-        for key in try matching(context, store, at: nil, &unreadable) {
-            guard let password = request["password"] else {
-                try store.backend.remove(key)
-                continue
+        let found = try store.internetPasswords(at: nil, &unreadable, where: context.matches)
+        var erased: Set<InternetPassword> = []
+        for item in found where item.password.authenticationType == nil {
+            if try store.unlocking({ try erase(item, ifItIs: request["password"], store) }) {
+                erased.insert(item.password)
             }
-            try store.unlocking {
-                guard let value = try store.backend.value(for: key, now: nil),
-                    self.password(value) == password
-                else {
-                    return
-                }
-                try store.backend.update(key, now: nil) { $0?.value == value ? nil : $0 }
-            }
+        }
+        for item in found where item.password.authenticationType != nil {
+            let account = item.password.with(authenticationType: nil)
+            if request["password"] == nil || erased.contains(account) { try store.backend.remove(item.key) }
         }
         try unreadable.fail()
     }
 
-    private static func matching(
-        _ context: GitContext,
-        _ store: Store,
-        at now: Date?,
-        _ unreadable: inout Unreadable
-    ) throws -> [ItemKey] {
-        var found: [(key: ItemKey, value: ItemAttributes)] = []
-        try store.backend.forEachItem(prefix: store.prefix, now: now, unreadable: { unreadable.add($0) }) {
-            if GitContext(key: $0.key).map(context.matches) ?? false { found.append(($0, $1)) }
+    /// Returns whether the password was removed.
+    private static func erase(_ item: Store.Found, ifItIs password: Data?, _ store: Store) throws -> Bool {
+        guard let password else {
+            try store.backend.remove(item.key)
+            return true
         }
-        return
-            found
-            .sorted { ($1.value.modified, $0.key.key) < ($0.value.modified, $1.key.key) }
-            .map(\.key)
-    }
-
-    private static func password(_ value: ArchivedValue) -> Data? {
-        value.format == .data ? (try? GitRequest(value.data))?["password"] : nil
+        var isErased = false
+        try store.backend.update(item.key, now: nil) { old in
+            isErased = try old?.value.plain(item.key.key) == password
+            return isErased ? nil : old
+        }
+        return isErased
     }
 
     private static func isTrue(_ value: Data?) -> Bool {

@@ -1,4 +1,5 @@
 import Foundation
+import Lockbox
 import Testing
 
 @Suite struct DockerCredentialTests {
@@ -100,5 +101,56 @@ import Testing
         #expect(locked.status == 1 && locked.output.contains("locked") && locked.screen == "")
         sandbox.environment["LOCKBOX_PASSCODE_FILE"] = passcode
         #expect(try docker("get", server).output.contains("passw0rd1"))
+    }
+
+    private func git(_ operation: String, _ rest: String = "") throws -> String {
+        let request = "protocol=https\nhost=ghcr.io\n\(rest)"
+        return try sandbox.lockbox("git-credential", operation, text: request).output
+    }
+
+    /// An app, git and Docker.
+    @Test func aPasswordIsTheSameForAllThree() throws {
+        let lockbox = try sandbox.library(InternetPassword.sharedPrefix)
+        let password = InternetPassword(server: "ghcr.io", account: "alice", protocol: "https")
+
+        try lockbox.archiveObject(Data("app".utf8), forKey: password.key)
+        #expect(try git("get") == "username=alice\npassword=app\n")
+        #expect(try docker("get", "ghcr.io").output.contains(#""Secret":"app""#))
+
+        _ = try git("store", "username=alice\npassword=git\n")
+        #expect(try lockbox[password.key] == Data("git".utf8))
+        #expect(try docker("get", "https://ghcr.io/").output.contains(#""Secret":"git""#))
+        #expect(try docker("list").output == "{}\n", "Docker may send what it lists to a builder")
+
+        let login = #"{"ServerURL":"ghcr.io","Username":"alice","Secret":"docker"}"#
+        #expect(try docker("store", login).status == 0)
+        #expect(try lockbox[password.key] == Data("docker".utf8))
+        #expect(try git("get") == "username=alice\npassword=docker\n")
+        #expect(try docker("list").output == #"{"ghcr.io":"alice"}"# + "\n")
+        // git stores what it has used, and does not know Docker's attribute.
+        _ = try git("store", "username=alice\npassword=git again\n")
+        #expect(try docker("list").output == #"{"ghcr.io":"alice"}"# + "\n")
+
+        #expect(try docker("erase", "ghcr.io").status == 0)
+        #expect(try git("get") == "" && lockbox[password.key] == nil)
+    }
+
+    /// The value of an item that somebody else made can be a string.
+    @Test func stringsAreSecretsToo() throws {
+        let password = InternetPassword(server: "s", account: "a", protocol: "https", port: 5000)
+        try sandbox.library(InternetPassword.sharedPrefix)
+            .archiveObject("text", forKey: "any key", attributes: .set(password.searchable))
+        #expect(try docker("get", "s:5000").output.contains(#""Secret":"text""#))
+        #expect(try docker("erase", "s:5000").status == 0)
+        #expect(try sandbox.library(InternetPassword.sharedPrefix).allKeys() == [])
+    }
+
+    @Test func anotherUserOfTheServerReplacesOnlyDockers() throws {
+        let git = "protocol=https\nhost=index.docker.io\npath=v1/\nusername=git\npassword=g\n"
+        #expect(try sandbox.lockbox("git-credential", "store", text: git).status == 0)
+        #expect(try store("david", "s").status == 0 && store("eve", "t").status == 0)
+        let keys = try sandbox.library(InternetPassword.sharedPrefix).allKeys()
+        #expect(keys.count == 2 && !keys.contains { $0.contains("david") })
+        #expect(try docker("get", server).output.contains("eve"))
     }
 }

@@ -29,7 +29,7 @@ import Testing
         #expect(
             found.status == 0 && found.output == "username=alice\npassword=hunter2\n" && found.error == ""
         )
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "https://alice@example.com\n")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "https://alice@example.com\n")
     }
 
     @Test(arguments: [
@@ -50,7 +50,7 @@ import Testing
         #expect(outcome.status == 0 && outcome.output == "")
         let erased = try sandbox.lockbox("git-credential", "erase", text: request)
         #expect(erased.status == 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output != "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output != "")
     }
 
     @Test func usersAndPathsAreKeptApart() throws {
@@ -77,10 +77,12 @@ import Testing
     @Test func theNewestIsGiven() throws {
         let backend = EncryptedFileBackend(directory: sandbox.store)
         for (user, age) in [("alice", 2.0), ("bob", 1.0), ("carol", 3.0)] {
+            let password = InternetPassword(server: "example.com", account: user, protocol: "https")
             let item = try StoredItem(
-                key: ItemKey(prefix: "git", key: "https://\(user)@example.com"),
-                value: ArchivedValue(data: Data("username=\(user)\npassword=p\n".utf8), format: .data),
-                modified: Date(timeIntervalSinceNow: -60 * age)
+                key: ItemKey(prefix: InternetPassword.sharedPrefix, key: password.key.name),
+                value: ArchivedValue(data: Data("p".utf8), format: .data),
+                modified: Date(timeIntervalSinceNow: -60 * age),
+                searchable: password.searchable
             )
             try backend.write(item, policy: .addOnly)
         }
@@ -96,8 +98,30 @@ import Testing
         #expect(
             try git("get", "protocol=https", "host=example.com").output == lines.map { "\($0)\n" }.joined()
         )
-        let item = try sandbox.library("git").attributes(forKey: "https://oauth@example.com")
+        let item = try sandbox.library("internet-passwords").attributes(forKey: "https://oauth@example.com")
         #expect(item?.expires == Date(timeIntervalSince1970: 4_102_444_800))
+        // A new password without a token makes the old token useless.
+        try store("oauth", "u")
+        #expect(
+            try git("get", "protocol=https", "host=example.com").output == "username=oauth\npassword=u\n"
+        )
+    }
+
+    /// git gives it to the next helper, which gets a new password with it.
+    @Test func theRefreshTokenOutlivesThePassword() throws {
+        let request = ["protocol=https", "host=example.com", "username=oauth"]
+        let secrets = ["password=t", "password_expiry_utc=4102444800", "oauth_refresh_token=r"]
+        let text = (request + secrets).map { "\($0)\n" }.joined()
+        #expect(try sandbox.lockbox("git-credential", "store", text: text).status == 0)
+        try sandbox.library("internet-passwords")
+            .setAttributes(forKey: "https://oauth@example.com", expires: .after(-1))
+        #expect(
+            try git("get", request[0], request[1]).output == "username=oauth\noauth_refresh_token=r\n"
+        )
+        #expect(try git("erase", request[0], request[1], request[2], "password=other").status == 0)
+        #expect(try git("get", request[0], request[1]).output.contains("oauth_refresh_token=r\n"))
+        #expect(try git("erase", request[0], request[1], request[2], "password=t").status == 0)
+        #expect(try sandbox.library("internet-passwords").allKeys() == [])
     }
 
     @Test func whatHasExpiredIsNotStored() throws {
@@ -109,7 +133,7 @@ import Testing
             "password=p",
             "password_expiry_utc=1000000000"
         )
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
     }
 
     @Test func theEmptyNameAndPasswordAreOnesToo() throws {
@@ -124,7 +148,7 @@ import Testing
     func whatIsNoWholeCredentialIsNotStored(_ lines: [String]) throws {
         let request = (["protocol=https", "host=h"] + lines).map { "\($0)\n" }.joined()
         #expect(try sandbox.lockbox("git-credential", "store", text: request).status == 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
     }
 
     @Test func whatIsUnknownIsIgnored() throws {
@@ -144,13 +168,19 @@ import Testing
         }
     }
 
-    @Test func bytesAreTakenAsTheyAre() throws {
+    @Test func thePasswordCanHaveAnyBytes() throws {
         let password = Data([0x70, 0xE4, 0xFF, 0x3D, 0x20, 0x0D])
         let context = Data("protocol=https\nhost=h\n".utf8)
-        let credential =
-            Data("username=j".utf8) + Data([0xF6]) + Data("rg\npassword=".utf8) + password + Data("\n".utf8)
+        let credential = Data("username=jörg\npassword=".utf8) + password + Data("\n".utf8)
         #expect(try sandbox.lockbox("git-credential", "store", input: context + credential).status == 0)
         #expect(try sandbox.lockbox("git-credential", "get", input: context).bytes == credential)
+    }
+
+    /// It could not be found by its attributes, which are text.
+    @Test func aNameThatIsNotUTF8IsNotStored() throws {
+        let request = Data("protocol=https\nhost=h\npassword=p\nusername=j".utf8) + Data([0xF6, 0x0A])
+        #expect(try sandbox.lockbox("git-credential", "store", input: request).status == 0)
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
     }
 
     @Test func theRequestEndsAtTheBlankLine() throws {
@@ -167,7 +197,7 @@ import Testing
             let outcome = try sandbox.lockbox("git-credential", operation, text: request)
             #expect(outcome.status == 64 && outcome.output == "" && !outcome.error.contains("mallory"))
         }
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "https://alice@example.com\n")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "https://alice@example.com\n")
     }
 
     @Test(arguments: [
@@ -176,7 +206,7 @@ import Testing
     func controlCharactersAreInNoAddress(_ lines: String) throws {
         let request = "protocol=https\nusername=u\npassword=p\n\(lines)\n"
         #expect(try sandbox.lockbox("git-credential", "store", text: request).status == 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
     }
 
     @Test func overlongInputDoesNothing() throws {
@@ -190,7 +220,7 @@ import Testing
         let host = String(repeating: "a", count: 10_000)
         #expect(try git("store", "protocol=https", "host=\(host)", "username=u", "password=p").status == 64)
         #expect(try git("get", "protocol=https", "host=\(host)").output == "")
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
     }
 
     @Test func anExpiryBeyondAllDates() throws {
@@ -200,7 +230,7 @@ import Testing
             "store",
             text: (lines + ["password_expiry_utc=9223372036854775807"]).joined(separator: "\n") + "\n"
         )
-        #expect(try sandbox.lockbox("list", "--long", "--prefix", "git").output.contains("9999-12-31"))
+        #expect(try sandbox.lockbox("list", "--long", "--prefix", "internet-passwords").output.contains("9999-12-31"))
         #expect(try git("get", "protocol=https", "host=h").output.contains("password=p"))
     }
 
@@ -216,32 +246,32 @@ import Testing
         for user in ["alice", "bob"] { try store(user, "p") }
         try store("alice", "p", host: "example.org")
         _ = try git("erase", "protocol=https", "host=example.com")
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "https://alice@example.org\n")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "https://alice@example.org\n")
     }
 
     @Test func storingTheSameAgainChangesNothing() throws {
         try store("alice", "p")
-        let before = try sandbox.library("git").attributes(forKey: "https://alice@example.com")
+        let before = try sandbox.library("internet-passwords").attributes(forKey: "https://alice@example.com")
         try store("alice", "p")
-        #expect(try sandbox.library("git").attributes(forKey: "https://alice@example.com") == before)
+        #expect(try sandbox.library("internet-passwords").attributes(forKey: "https://alice@example.com") == before)
         try store("alice", "q")
         #expect(try git("get", "protocol=https", "host=example.com").output.contains("password=q\n"))
     }
 
     @Test func otherItemsUnderThePrefixAreNotTouched() throws {
-        let lockbox = try sandbox.library("git")
+        let lockbox = try sandbox.library("internet-passwords")
         for key in ["token", "https://example.com", "https://alice@example.com"] {
-            try lockbox.archiveObject("hunter2", forKey: key)
+            try lockbox.archiveObject("hunter2", forKey: key, attributes: ["server": "example.com"])
         }
         #expect(try git("get", "protocol=https", "host=example.com").output == "")
         _ = try git("erase", "protocol=https", "host=example.com", "password=hunter2")
         #expect(try lockbox.allKeys().count == 3)
     }
 
-    @Test func thePrefixIsGitWhateverTheEnvironmentSays() throws {
+    @Test func thePrefixIsTheSharedOneWhateverTheEnvironmentSays() throws {
         sandbox.environment["LOCKBOX_KEY_PREFIX"] = "com.example.app"
         try store("alice", "p")
-        #expect(try sandbox.library("git").allKeys().count == 1)
+        #expect(try sandbox.library("internet-passwords").allKeys().count == 1)
         let request = "protocol=https\nhost=example.com\n"
         #expect(try sandbox.lockbox("git-credential", "--prefix", "work", "get", text: request).output == "")
     }
@@ -345,13 +375,13 @@ import Testing
         _ = try sandbox.file("password", "battery staple")
         #expect(try git("-C", "\(sandbox.home)/two", "fetch").status != 0)
         #expect(server.refusals > 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
         _ = try questions()
         #expect(try git("-C", "\(sandbox.home)/two", "fetch").status == 0)
         #expect(try questions() == 2)
         #expect(try git("-C", "\(sandbox.home)/one", "fetch").status == 0)
         #expect(try questions() == 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output.hasPrefix("http://alice@127.0.0.1"))
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output.hasPrefix("http://alice@127.0.0.1"))
     }
 
     @Test func aWrongPasswordThatWasTypedIsNotKept() throws {
@@ -360,7 +390,7 @@ import Testing
         try git("config", "--global", "credential.helper", "!lockbox git-credential")
         #expect(try git("clone", "\(server.address)/project.git", "\(sandbox.home)/one").status != 0)
         #expect(server.refusals > 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "git").output == "")
+        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "")
     }
 
     @Test func severalHelpersInARow() throws {

@@ -34,24 +34,44 @@ extension Lockbox {
         attributes: AttributeChange<[String: String]> = .unchanged,
         _ change: (inout Value?) throws -> Void
     ) throws -> Value? {
-        var changes = ItemChanges(
-            accessibility: accessibility,
-            expires: expires,
-            label: label,
-            comment: comment,
-            attributes: attributes,
-            modified: now()
+        try update(
+            itemKey(key),
+            ItemChanges(
+                accessibility: accessibility,
+                expires: expires,
+                label: label,
+                comment: comment,
+                attributes: attributes,
+                modified: now()
+            ),
+            read: { try $0.map { try unarchive(type, $0, key) } },
+            archive: { try $0.map { try archive($0, key) } },
+            change
         )
-        let itemKey = try itemKey(key)
-        var value: Value?
-        try backend.update(itemKey, now: changes.modified) { old in
-            value = try old.map { try unarchive(type, $0.value, key) }
+    }
+
+    /// Changes what `read` returns, and stores what `archive` returns with the other changes. Nil removes the
+    /// item.
+    func update<Value>(
+        _ key: ItemKey,
+        _ changes: ItemChanges,
+        read: (ArchivedValue?) throws -> Value,
+        archive: (Value) throws -> ArchivedValue?,
+        _ change: (inout Value) throws -> Void
+    ) throws -> Value {
+        var result: Value?
+        try backend.update(key, now: changes.modified) { old in
+            var value = try read(old?.value)
             try change(&value)
-            changes.value = try value.map { try archive($0, key) }
-            if value == nil { return nil }
-            return try changes.item(after: old, itemKey, old == nil ? .addOnly : .updateOnly)
+            result = value
+            guard let archived = try archive(value) else { return nil }
+            var changes = changes
+            changes.value = archived
+            return try changes.item(after: old, key, old == nil ? .addOnly : .updateOnly)
         }
-        return value
+        // A backend that breaks its contract.
+        guard let result else { throw LockboxError.notSupported(operation: "update") }
+        return result
     }
 
     /// Changes an item's attributes, and not its value.

@@ -3,9 +3,9 @@ import LockboxPlatform
 /// Writes and removals that a ``Lockbox`` performs together: see `batch(_:)`.
 public struct LockboxBatch {
     /// What the batch does, in this order.
-    public private(set) var operations: [ItemOperation] = []
+    public internal(set) var operations: [ItemOperation] = []
 
-    private let lockbox: Lockbox
+    let lockbox: Lockbox
 
     init(_ lockbox: Lockbox) { self.lockbox = lockbox }
 

@@ -22,7 +22,9 @@ import Lockbox
         }
     }
 
-    private static let types: Set<String> = ["Lockbox", "LockboxBackend", "LockableBackend", "SealedBackend"]
+    private static let types: Set<String> = [
+        "Lockbox", "LockboxItem", "LockboxBackend", "LockableBackend", "SealedBackend",
+    ]
 
     /// What has no async form, and why.
     private static let exceptions: [String: Set<String>] = [

@@ -54,6 +54,9 @@ import LockboxMigration
             "ItemList": [ItemList(items: ["k": item.attributes])],
             "UnreadableItem": [UnreadableItem(key: item.key, record: "r", location: "l", error: errors[0])],
             "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
+            "LockboxKey": [LockboxKey("k", default: secret)],
+            "LockboxItem": [LockboxItem(LockboxKey("k", default: secret), in: lockboxes[0])],
+            "InternetPassword": [InternetPassword(server: "s", account: "a")],
             "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }

@@ -1,3 +1,5 @@
+import Lockbox
+
 /// A request of git's credential protocol: one attribute per line, in any encoding.
 struct GitRequest {
     /// Larger than any request of git, which may include headers of a server's response.
@@ -21,68 +23,47 @@ struct GitRequest {
     subscript(name: String) -> Data? { attributes[name] }
 }
 
-/// The identity of a credential, such as `https://alice@example.com/path`, which is also the item's key.
-///
-/// Each part is percent-encoded, so its bytes cannot be mistaken for a separator.
+/// Which credentials a request is about.
 struct GitContext {
-    let scheme: String
-    let host: String
-    let path: String?
+    private let scheme: String
+    private let server: String
+    private let port: Int?
+    private let path: String?
     /// Nil matches every user name.
-    let username: String?
+    private let username: String?
 
-    /// Nil if the request is incomplete, or contains characters that a URL cannot have.
+    /// Nil if the request is incomplete, or contains characters that a URL cannot have, or bytes that are not
+    /// UTF-8.
     init?(_ request: GitRequest) {
-        let parts = ["protocol", "host", "path", "username"].map { request[$0] }
-        guard !parts.contains(where: { $0?.contains { $0 < 0x20 || $0 == 0x7F } ?? false }) else {
-            return nil
+        var parts: [String: String] = [:]
+        for name in ["protocol", "host", "path", "username"] {
+            guard let bytes = request[name] else { continue }
+            guard let text = String(validating: bytes, as: UTF8.self),
+                !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F })
+            else { return nil }
+            parts[name] = text
         }
-        guard let scheme = parts[0], !scheme.isEmpty, let host = parts[1] else { return nil }
+        guard let scheme = parts["protocol"], !scheme.isEmpty, let host = parts["host"] else { return nil }
         // A file, such as a certificate, has a path instead of a host.
-        if host.isEmpty, parts[2]?.isEmpty ?? true { return nil }
-        self.scheme = Self.encoded(scheme, keeping: "")
-        self.host = Self.encoded(host, keeping: ":[]")
-        path = parts[2].map { Self.encoded($0, keeping: "/") }
-        username = parts[3].map { Self.encoded($0, keeping: "") }
-    }
-
-    /// Nil if the key has another form.
-    init?(key: String) {
-        guard let colon = key.firstRange(of: "://"), let at = key[colon.upperBound...].firstIndex(of: "@")
-        else {
-            return nil
-        }
-        scheme = String(key[..<colon.lowerBound])
-        username = String(key[colon.upperBound..<at])
-        let rest = key[key.index(after: at)...]
-        let slash = rest.firstIndex(of: "/")
-        host = String(rest[..<(slash ?? rest.endIndex)])
-        path = slash.map { String(rest[rest.index(after: $0)...]) }
+        if host.isEmpty, parts["path"]?.isEmpty ?? true { return nil }
+        self.scheme = scheme
+        (server, port) = InternetPassword.serverAndPort(host)
+        path = parts["path"].flatMap { $0.isEmpty ? nil : $0 }
+        username = parts["username"]
     }
 
     /// Nil if there is no user name.
-    var key: String? {
-        username.map { "\(scheme)://\($0)@\(host)\(path.map { "/\($0)" } ?? "")" }
+    var password: InternetPassword? {
+        username.map {
+            InternetPassword(server: server, account: $0, protocol: scheme, port: port, path: path)
+        }
     }
 
     /// Whether a stored credential matches this request. As in git, a request without a user name or a path
     /// matches all of them.
-    func matches(_ stored: GitContext) -> Bool {
-        scheme == stored.scheme && host == stored.host && (path == nil || path == stored.path)
-            && (username == nil || username == stored.username)
-    }
-
-    private static func encoded(_ bytes: Data, keeping others: String) -> String {
-        let kept = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+\(others)".utf8)
-        let digits = Array("0123456789ABCDEF")
-        var text = ""
-        for byte in bytes {
-            if kept.contains(byte) {
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                text += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-            }
-        }
-        return text
+    func matches(_ stored: InternetPassword) -> Bool {
+        scheme == stored.protocol && server == stored.server && port == stored.port
+            && (path == nil || path == stored.path) && (username == nil || username == stored.account)
+            && [nil, InternetPassword.refreshToken].contains(stored.authenticationType)
     }
 }

@@ -1,0 +1,59 @@
+import Lockbox
+
+extension InternetPassword {
+    /// Kept beside the password of the same account.
+    static let refreshToken = "oauth_refresh_token"
+
+    /// Parses `server:port`, as URLs have it.
+    static func serverAndPort(_ text: String) -> (server: String, port: Int?) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]),
+            port > 0, text[colon...] == ":\(port)",
+            !text[..<colon].contains(":") || text[..<colon].hasSuffix("]")
+        else {
+            return (text, nil)
+        }
+        return (String(text[..<colon]), Int(port))
+    }
+
+    /// The same account's other secret.
+    func with(authenticationType: String?) -> InternetPassword {
+        InternetPassword(
+            server: server,
+            account: account,
+            protocol: `protocol`,
+            port: port,
+            path: path,
+            securityDomain: securityDomain,
+            authenticationType: authenticationType
+        )
+    }
+}
+
+extension Store {
+    /// An internet password that was found, with the item's real key.
+    struct Found {
+        let key: ItemKey
+        let password: InternetPassword
+        let attributes: ItemAttributes
+    }
+
+    func item(_ password: InternetPassword, _ now: Date?) throws -> StoredItem? {
+        try backend.item(for: ItemKey(prefix: prefix, key: password.key.name), now: now)
+    }
+
+    /// Returns the internet passwords that match, the newest first.
+    func internetPasswords(
+        at now: Date?,
+        _ unreadable: inout Unreadable,
+        where matches: (InternetPassword) -> Bool
+    ) throws -> [Found] {
+        var found: [Found] = []
+        try backend.forEachItem(prefix: prefix, now: now, unreadable: { unreadable.add($0) }) {
+            guard let password = InternetPassword($1), matches(password) else { return }
+            found.append(Found(key: $0, password: password, attributes: $1))
+        }
+        return found.sorted {
+            ($1.attributes.modified, $0.key.key) < ($0.attributes.modified, $1.key.key)
+        }
+    }
+}

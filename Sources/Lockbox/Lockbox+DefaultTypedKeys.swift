@@ -1,0 +1,93 @@
+public import LockboxCore
+
+extension Lockbox {
+    /// Returns the value for a key in the ``default`` lockbox, or the key's default if there is no such item.
+    ///
+    /// - Parameter key: The key, with the type of the value and its default.
+    /// - Throws: Any error of the instance method.
+    public static func unarchiveObject<Value>(forKey key: LockboxKey<Value>) throws -> Value {
+        try `default`.unarchiveObject(forKey: key)
+    }
+
+    /// Stores a value in the ``default`` lockbox, replacing the key's previous one.
+    ///
+    /// - Parameters:
+    ///   - value: The value to store. `nil` removes the item, whatever the policy.
+    ///   - key: The key, with what it states: class, expiry and texts.
+    ///   - expires: When the item expires. If `nil`, what the key states.
+    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    /// - Throws: Any error of the instance method.
+    public static func archiveObject<Value>(
+        _ value: Value,
+        forKey key: LockboxKey<Value>,
+        expires: Expiry? = nil,
+        policy: WritePolicy = .replace
+    ) throws {
+        try `default`.archiveObject(value, forKey: key, expires: expires, policy: policy)
+    }
+
+    /// Removes an item from the ``default`` lockbox, which then reads as the key's default.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: Any error of the instance method.
+    public static func removeObject<Value>(forKey key: LockboxKey<Value>) throws {
+        try `default`.removeObject(forKey: key)
+    }
+
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step. No other thread or process comes
+    /// between.
+    ///
+    /// - Parameters:
+    ///   - key: The key, with what it states: class, expiry and texts.
+    ///   - change: Changes the value, which is the key's default if there is no such item. **It may run more than
+    ///     once.**
+    /// - Returns: The value after the change.
+    /// - Throws: Any error of the instance method.
+    @discardableResult
+    public static func update<Value>(
+        _ key: LockboxKey<Value>,
+        _ change: (inout Value) throws -> Void
+    ) throws -> Value {
+        try `default`.update(key, change)
+    }
+
+    // MARK: Async
+
+    /// Returns the value for a key in the ``default`` lockbox, or the key's default if there is no such item.
+    public static func unarchiveObject<Value>(forKey key: LockboxKey<Value>) async throws -> Value {
+        try await `default`.unarchiveObject(forKey: key)
+    }
+
+    /// Stores a value in the ``default`` lockbox, replacing the key's previous one. `nil` removes the item.
+    public static func archiveObject<Value>(
+        _ value: Value,
+        forKey key: LockboxKey<Value>,
+        expires: Expiry? = nil,
+        policy: WritePolicy = .replace
+    ) async throws {
+        try await `default`.archiveObject(value, forKey: key, expires: expires, policy: policy)
+    }
+
+    /// Removes an item from the ``default`` lockbox, which then reads as the key's default.
+    public static func removeObject<Value>(forKey key: LockboxKey<Value>) async throws {
+        try await `default`.removeObject(forKey: key)
+    }
+
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step, on another thread.
+    @discardableResult
+    public static func update<Value>(
+        _ key: LockboxKey<Value>,
+        _ change: @escaping @Sendable (inout Value) throws -> Void
+    ) async throws -> Value {
+        try await `default`.update(key, change)
+    }
+}
+
+extension LockboxItem {
+    /// Creates a property for an item of the ``Lockbox/default`` lockbox. Reads nothing.
+    ///
+    /// - Parameter key: The key, with the type of the value and its default.
+    public init(_ key: LockboxKey<Value>) {
+        self.init(key, in: try Lockbox.default)
+    }
+}
