@@ -1,14 +1,27 @@
-// What Linux has, and Swift's Glibc module has not: the system calls of keyrings(7), access control lists, and locks of open
-// file descriptions. Results are the kernel's: a negative one is -errno. Where there is no such kernel, every call answers
+// What Linux has, and Swift's Glibc module has not: the system calls of keyrings(7), access control lists, locks of open
+// file descriptions, and inotify(7). Results are the kernel's: a negative one is -errno. Where there is no such kernel, every call answers
 // that it does not exist.
 #pragma once
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
+// What an event of inotify(7) says about a watched folder.
+enum folder_event_kind { folder_event_entry, folder_event_overflow, folder_event_folder };
+
+struct folder_event {
+    int watch;
+    enum folder_event_kind kind;
+    const char *name;  // of the entry that was made, replaced or removed
+    size_t next;       // offset of the next event
+};
+
 #ifdef __linux__
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -89,6 +102,39 @@ static inline int kernel_key_is_gone(long result) {
 static inline long kernel_key_unlink(int32_t key) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING));
 }
+
+static inline long folder_watch_result(long result) { return result < 0 ? -errno : result; }
+
+static inline long folder_watch_open(void) { return folder_watch_result(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); }
+
+static inline long folder_watch_open_stop(void) { return folder_watch_result(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+// Makes every wait return.
+static inline void folder_watch_stop(int stop) { (void)eventfd_write(stop, 1); }
+
+static inline long folder_watch_add(int watches, const char *path) {
+    uint32_t events = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
+    return folder_watch_result(inotify_add_watch(watches, path, events | IN_ONLYDIR));
+}
+
+// Waits for events and reads them. 0 if it was stopped.
+static inline long folder_watch_read(int watches, int stop, void *buffer, size_t length) {
+    struct pollfd files[] = {{.fd = stop, .events = POLLIN}, {.fd = watches, .events = POLLIN}};
+    while (1) {
+        if (poll(files, 2, -1) < 0 && errno != EINTR) return -errno;
+        if (files[0].revents) return 0;
+        ssize_t result = read(watches, buffer, length);
+        if (result >= 0 || (errno != EINTR && errno != EAGAIN)) return folder_watch_result(result);
+    }
+}
+
+static inline struct folder_event folder_event_at(const void *buffer, size_t offset) {
+    const struct inotify_event *event = (const void *)((const char *)buffer + offset);
+    enum folder_event_kind kind = folder_event_entry;
+    if (event->mask & IN_Q_OVERFLOW) kind = folder_event_overflow;
+    else if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)) kind = folder_event_folder;
+    return (struct folder_event){event->wd, kind, event->len ? event->name : "", offset + sizeof *event + event->len};
+}
 #else
 static inline void file_set_waiting(int file, int is_waiting) {}
 static inline int file_is_waited_for(int file) { return 0; }
@@ -103,4 +149,12 @@ static inline long kernel_key_withdraw(int32_t key) { return -ENOSYS; }
 static inline long kernel_key_revoke(int32_t key) { return -ENOSYS; }
 static inline int kernel_key_is_gone(long result) { return 1; }
 static inline long kernel_key_unlink(int32_t key) { return -ENOSYS; }
+static inline long folder_watch_open(void) { return -ENOSYS; }
+static inline long folder_watch_open_stop(void) { return -ENOSYS; }
+static inline void folder_watch_stop(int stop) {}
+static inline long folder_watch_add(int watches, const char *path) { return -ENOSYS; }
+static inline long folder_watch_read(int watches, int stop, void *buffer, size_t length) { return -ENOSYS; }
+static inline struct folder_event folder_event_at(const void *buffer, size_t offset) {
+    return (struct folder_event){0, folder_event_overflow, "", offset};
+}
 #endif

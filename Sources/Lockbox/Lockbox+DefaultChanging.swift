@@ -163,4 +163,13 @@ extension Lockbox {
     public static func checkAccess(accessibility: Accessibility = .whenUnlocked) throws {
         try `default`.checkAccess(accessibility: accessibility)
     }
+
+    /// Returns the changes that any thread or process makes to the items of the ``default`` lockbox from now on.
+    ///
+    /// - Returns: A sequence for one loop.
+    /// - Throws: Any error of the instance method.
+    public static func changes() throws -> LockboxChanges { try `default`.changes() }
+
+    /// Returns the changes that any thread or process makes to the items of the ``default`` lockbox from now on.
+    public static func changes() async throws -> LockboxChanges { try await `default`.changes() }
 }

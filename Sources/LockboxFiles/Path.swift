@@ -15,6 +15,11 @@ package enum Path {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "" }
         return String(path[..<slash])
     }
+
+    /// The last part of the path.
+    package static func name(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    }
 }
 
 extension SystemCalls {

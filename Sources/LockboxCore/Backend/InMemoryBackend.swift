@@ -4,7 +4,7 @@ public import LockboxPlatform
 ///
 /// Behaves like a new store without a passcode. Nothing is written to disk or encrypted, and the items are gone
 /// when the instance is deallocated.
-public final class InMemoryBackend: LockableBackend {
+public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     private struct Entry {
         let item: StoredItem
         /// Different for every write.
@@ -22,6 +22,7 @@ public final class InMemoryBackend: LockableBackend {
     }
 
     private let state = Protected(State())
+    private let subscribers = Subscribers<String, Result<LockboxChange, any Error>>()
 
     /// Creates an empty backend.
     public init() {}
@@ -59,18 +60,29 @@ public final class InMemoryBackend: LockableBackend {
                 if let new { state.put(new) } else { state.entries[key] = nil }
                 return true
             }
-            if isDone { return }
+            if isDone { return report(key) }
         }
     }
 
+    private func report(_ key: ItemKey) { subscribers.report(.success(.item(key.key)), to: key.prefix) }
+
     /// See ``LockboxBackend/remove(_:)``.
     public func remove(_ key: ItemKey) {
-        state.withLock { $0.entries[key] = nil }
+        if state.withLock({ $0.entries.removeValue(forKey: key) }) != nil { report(key) }
     }
 
     /// See ``LockboxBackend/removeAll(prefix:)``.
     public func removeAll(prefix: String) {
         state.withLock { state in state.entries = state.entries.filter { $0.key.prefix != prefix } }
+        subscribers.report(.success(.everything), to: prefix)
+    }
+
+    /// See ``NotifyingBackend/subscribe(prefix:_:)``.
+    public func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        subscribers.add(prefix, report)
     }
 
     private static func live(_ entry: Entry?, at now: Date?) -> StoredItem? {

@@ -3,7 +3,7 @@ import LockboxPlatform
 
 /// A storage that keeps records in memory. A ``SealedBackend`` with it supports everything that one on disk
 /// does, including passcode and lock.
-public final class InMemoryStorage: RecordStorage {
+public final class InMemoryStorage: NotifyingStorage {
     private struct State {
         var records: [RecordName: Record] = [:]
         var namespaces: Set<String> = []
@@ -11,6 +11,7 @@ public final class InMemoryStorage: RecordStorage {
     }
 
     private let state = Protected(State())
+    private let subscribers = Subscribers<String, Result<RecordNotice, any Error>>()
 
     /// Creates an empty storage.
     public init() {}
@@ -66,6 +67,17 @@ public final class InMemoryStorage: RecordStorage {
         expecting: [RecordName: RecordRevision],
         turn: (any CommitTurn)?
     ) -> CommitOutcome {
+        let outcome = change(changes, expecting)
+        if case .committed = outcome {
+            for record in changes.map(\.record) {
+                guard let namespace = record.namespace else { continue }
+                subscribers.report(.success(.records([record.name])), to: namespace)
+            }
+        }
+        return outcome
+    }
+
+    private func change(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) -> CommitOutcome {
         state.withLock { state in
             for (record, revision) in expecting
             where state.records[record]?.revision ?? .absent != revision { return .conflict(nil) }
@@ -80,6 +92,14 @@ public final class InMemoryStorage: RecordStorage {
             }
             return .committed
         }
+    }
+
+    /// See ``NotifyingStorage/subscribe(to:_:)``.
+    public func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        subscribers.add(namespace, report)
     }
 
     /// Returns the record's name.

@@ -35,6 +35,51 @@ extension BackendConformance {
         let report = try backend.verify { _ in }
         try subject.expect(report == VerifyReport(intact: 4), "\(report) for four items")
     }
+
+    static let changes = BackendConformance("changes of a prefix's items are reported until the subscription ends") {
+        subject in
+        guard let backend = subject.backend as? any NotifyingBackend else { return }
+        let kept = try subject.key("kept")
+        try subject.write(subject.item(kept))
+        let reports = Protected<(keys: Set<String>, count: Int)>(([], 0))
+        @Sendable func receive(_ change: Result<LockboxChange, any Error>) {
+            reports.withLock { reports in
+                reports.count += 1
+                switch change {
+                case .success(.item(let key)): reports.keys.insert(key)
+                case .success(.everything): reports.keys.formUnion(["new", "kept", "gone"])
+                case .success(.unknownItem), .failure: break
+                }
+            }
+        }
+        let cancel: @Sendable () -> Void
+        do { cancel = try backend.subscribe(prefix: Subject.prefix, receive) } catch let error as LockboxError
+            where error.code == .notSupported
+        {
+            return
+        }
+        try subject.write(subject.item(subject.key("of another prefix", prefix: "\(Subject.prefix).other")))
+        let gone = try subject.key("gone")
+        try subject.write(subject.item(gone))
+        try subject.write(subject.item(subject.key("new")))
+        try backend.update(kept, now: nil) { $0 }
+        let deadline = ContinuousClock.now + .seconds(10)
+        while reports.withLock({ $0.keys.count < 3 }), ContinuousClock.now < deadline { usleep(1000) }
+        let keys = reports.withLock { $0.keys }
+        try subject.expect(keys == ["new", "kept", "gone"], "reported \(keys.sorted()) for writes of new, kept and gone")
+        reports.withLock { $0.keys = [] }
+        try backend.remove(gone)
+        while reports.withLock({ $0.keys.isEmpty }), ContinuousClock.now < deadline { usleep(1000) }
+        try subject.expect(reports.withLock { $0.keys.contains("gone") }, "a removal was not reported")
+        cancel()
+        cancel()
+        // One that began before may still be on its way.
+        usleep(100_000)
+        let count = reports.withLock { $0.count }
+        try backend.update(kept, now: nil) { $0 }
+        usleep(100_000)
+        try subject.expect(reports.withLock { $0.count } == count, "a change after the end was reported")
+    }
 }
 
 extension LockState {

@@ -11,6 +11,7 @@ extension BackendConformance {
         classes, changeOfClass, keepsWhatIsNotNamed, expiryBelongsToTheValue, changesOfAttributes, searchable,
         severalValues, batch, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
         verification,
+        changes,
     ]
 
     private static let absentIsNil = BackendConformance("an absent item is nil and can be removed") {

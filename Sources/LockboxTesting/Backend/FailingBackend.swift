@@ -159,3 +159,16 @@ public final class FailingBackend: LockboxBackend {
         return try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 }
+
+extension FailingBackend: NotifyingBackend {
+    /// See `NotifyingBackend.subscribe(prefix:_:)`. Supported if the wrapped backend supports it.
+    public func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) throws -> @Sendable () -> Void {
+        guard let wrapped = wrapped as? any NotifyingBackend else {
+            throw LockboxError.notSupported(operation: "changes")
+        }
+        return try wrapped.subscribe(prefix: prefix, report)
+    }
+}

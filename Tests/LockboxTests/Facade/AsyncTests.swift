@@ -45,7 +45,7 @@ import Lockbox
             "LockboxBackend.prefixes(unreadable:)", "SealedBackend.value(for:now:)",
             "SealedBackend.item(for:now:)", "SealedBackend.attributes(for:now:)",
             "SealedBackend.attributes(prefix:now:)", "SealedBackend.forEachItem(prefix:now:unreadable:_:)",
-            "SealedBackend.prefixes()", "SealedBackend.write(_:to:policy:)", "SealedBackend.update(_:now:_:)",
+            "SealedBackend.prefixes()", "SealedBackend.subscribe(prefix:_:)", "SealedBackend.write(_:to:policy:)", "SealedBackend.update(_:now:_:)",
             "SealedBackend.remove(_:)", "SealedBackend.removeAll(prefix:)",
             "SealedBackend.removeExpired(prefix:now:unreadable:)", "SealedBackend.prefixes(unreadable:)",
         ],

@@ -56,6 +56,9 @@ import LockboxMigration
             "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
             "LockboxKey": [LockboxKey("k", default: secret)],
             "LockboxItem": [LockboxItem(LockboxKey("k", default: secret), in: lockboxes[0])],
+            "LockboxChange": [LockboxChange.item("k")], "LockboxChanges": try [lockboxes[0].changes()],
+            "Iterator": try [lockboxes[0].changes().makeAsyncIterator()],
+            "RecordNotice": [RecordNotice.records(["n"])],
             "InternetPassword": [InternetPassword(server: "s", account: "a")],
             "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
         ]

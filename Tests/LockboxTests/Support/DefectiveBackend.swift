@@ -8,7 +8,7 @@ import Lockbox
 @testable import LockboxSodium
 
 /// In memory, and wrong in one way.
-struct DefectiveBackend: LockableBackend, VerifiableBackend {
+struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
     enum Defect: CaseIterable {
         case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
             removesEverything
@@ -16,6 +16,7 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
             losesExpiryOfUpdatedValue
         case changesValue, neverRemoves, destroysExpired, updatesBlindly
         case updatesWithoutLock, updateReadsBeforeTheLock, waitsForItself, misstatesItsLock, verifiesNothing
+        case reportsNothing, reportsOtherPrefixes, reportsNoRemovals, neverStopsReporting
     }
 
     private let wrapped = InMemoryBackend()
@@ -72,6 +73,23 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend {
         return VerifyReport(
             intact: prefixes.reduce(0) { $0 + wrapped.attributes(prefix: $1, now: nil).count }
         )
+    }
+
+    func subscribe(prefix: String, _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void)
+        -> @Sendable () -> Void
+    {
+        if defect == .reportsNothing { return {} }
+        let cancels = (defect == .reportsOtherPrefixes ? [prefix, "\(prefix).other"] : [prefix]).map {
+            wrapped.subscribe(prefix: $0) { [wrapped, defect] change in
+                if defect == .reportsNoRemovals, case .success(.item(let key)) = change,
+                    (try? ItemKey(prefix: prefix, key: key)).flatMap({ wrapped.item(for: $0, now: nil) }) == nil
+                {
+                    return
+                }
+                report(change)
+            }
+        }
+        return { [defect] in if defect != .neverStopsReporting { cancels.forEach { $0() } } }
     }
 
     func item(for key: ItemKey, now: Date?) throws -> StoredItem? {

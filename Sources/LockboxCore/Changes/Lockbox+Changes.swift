@@ -1,0 +1,34 @@
+extension Lockbox {
+    /// Returns the changes that any thread or process makes to the items with this prefix from now on.
+    ///
+    /// ```swift
+    /// let changes = try lockbox.changes()
+    /// var token = try lockbox.unarchiveObject(String.self, forKey: "token")
+    /// for try await change in changes where change != .item("another key") {
+    ///     token = try await lockbox.unarchiveObject(String.self, forKey: "token")
+    /// }
+    /// ```
+    ///
+    /// Subscribe first and read then: no change comes between. This program's own changes are included. An item
+    /// that expires is not a change. Changes are merged until they are read, and their order is not kept.
+    ///
+    /// On files, changes are noticed on Linux, and only those that are made on this machine: not those that
+    /// another machine makes on a network file system. The subscription creates the store if there is none, reads
+    /// the keys of all items, so that it can name those that are removed, and waits in a thread of its own.
+    ///
+    /// It ends when the task of the loop is cancelled, or the sequence and its iterator are released.
+    ///
+    /// - Returns: A sequence for one loop.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``NotifyingBackend``, or if the
+    ///   system cannot tell; ``LockboxError/storageFailure(operation:path:errno:)`` with `EMFILE` or `ENOSPC` if
+    ///   the user has too many inotify instances or watches.
+    public func changes() throws -> LockboxChanges {
+        guard let backend = backend as? any NotifyingBackend else {
+            throw LockboxError.notSupported(operation: "changes")
+        }
+        return try LockboxChanges(backend, prefix: keyPrefix)
+    }
+
+    /// Returns the changes that any thread or process makes to the items with this prefix from now on.
+    public func changes() async throws -> LockboxChanges { try await offPool { try changes() } }
+}

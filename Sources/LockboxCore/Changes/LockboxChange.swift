@@ -1,0 +1,12 @@
+/// A change of a lockbox's items, as `changes()` reports it.
+public enum LockboxChange: Sendable, Hashable {
+    /// The item with this key was written or removed.
+    case item(String)
+
+    /// An item was changed whose key is not known: it was removed before its key could be read, or it is damaged.
+    case unknownItem
+
+    /// Anything may have changed. There were more changes than the system remembers, or the store was moved or
+    /// replaced.
+    case everything
+}

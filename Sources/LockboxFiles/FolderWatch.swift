@@ -1,0 +1,126 @@
+import CLinux
+import LockboxCore
+import LockboxPlatform
+
+/// Reports changes of the entries of a folder, which need not exist yet, with inotify(7).
+///
+/// Also watches the folders above it, so that it notices when one of them is created, moved or replaced.
+package final class FolderWatch: Sendable {
+    package enum Event: Sendable, Equatable {
+        /// Entries with these names were created, replaced or removed.
+        case entries(Set<String>)
+        /// Anything may have changed.
+        case everything
+    }
+
+    /// The folder, after the folders above it that are watched too.
+    private let paths: [String]
+    private let stop: CInt
+
+    /// - Parameters:
+    ///   - path: The folder. An absolute path.
+    ///   - depth: How many folders above it may be moved or replaced.
+    /// - Throws: `notSupported` on a system other than Linux.
+    package init(_ path: String, depth: Int) throws {
+        var paths = [path]
+        while paths.count <= depth, let first = paths.first, first != "/" {
+            paths.insert(Self.parent(of: first), at: 0)
+        }
+        self.paths = paths
+        stop = CInt(try Self.check(folder_watch_open_stop(), "eventfd", path))
+    }
+
+    deinit { close(stop) }
+
+    /// Ends the reports.
+    package func cancel() { folder_watch_stop(stop) }
+
+    /// Begins to watch, and reports in a thread of its own until ``cancel()`` is called. Nothing is reported
+    /// after a failure.
+    package func start(_ report: @escaping @Sendable (Result<Event, any Error>) -> Void) throws {
+        let watches = try Watches(paths)
+        try detachThread {
+            do { try self.run(watches, report) } catch { report(.failure(error)) }
+        }
+    }
+
+    private func run(_ first: Watches, _ report: (Result<Event, any Error>) -> Void) throws {
+        var watches = first
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 8)
+        defer { buffer.deallocate() }
+        while true {
+            let length = folder_watch_read(watches.descriptor, stop, buffer.baseAddress, buffer.count)
+            guard try Self.check(length, "poll", paths[paths.count - 1]) > 0 else { return }
+            guard let names = watches.names(UnsafeRawBufferPointer(rebasing: buffer[..<length])) else {
+                // New watches first: what changes before them is what this report is about.
+                watches = try Watches(paths)
+                report(.success(.everything))
+                continue
+            }
+            if !names.isEmpty { report(.success(.entries(names))) }
+        }
+    }
+
+    private static func parent(of path: String) -> String {
+        let parent = Path.parent(of: path)
+        return parent.isEmpty ? "/" : parent
+    }
+
+    @discardableResult
+    private static func check(_ result: Int, _ operation: String, _ path: String) throws -> Int {
+        if result == -Int(ENOSYS) { throw LockboxError.notSupported(operation: "changes") }
+        return try LockboxFiles.check(result, operation, path)
+    }
+
+    /// What is watched now: the folder if it exists, and the folders above it.
+    private final class Watches: Sendable {
+        let descriptor: CInt
+        /// For each watch the name that counts in it, or nil for the folder itself, where each one does.
+        private let names: [CInt: String?]
+
+        init(_ paths: [String]) throws {
+            descriptor = CInt(try FolderWatch.check(folder_watch_open(), "inotify_init1", paths[0]))
+            var names: [CInt: String?] = [:]
+            do { try Self.add(paths, descriptor, &names) } catch {
+                close(descriptor)
+                throw error
+            }
+            self.names = names
+        }
+
+        deinit { close(descriptor) }
+
+        /// Watches each folder before it looks for the next one, so that none is created unnoticed.
+        private static func add(_ paths: [String], _ descriptor: CInt, _ names: inout [CInt: String?]) throws {
+            for (index, path) in paths.enumerated() {
+                let result = folder_watch_add(descriptor, path)
+                let isAbsent = result == -Int(ENOENT) || result == -Int(ENOTDIR)
+                if isAbsent, index > 0 { return }
+                if isAbsent {
+                    // The folder above the first one has to be watched until there is a first one.
+                    return try add([FolderWatch.parent(of: path)] + paths, descriptor, &names)
+                }
+                let watch = CInt(try FolderWatch.check(result, "inotify_add_watch", path))
+                names[watch] = index + 1 < paths.count ? Path.name(of: paths[index + 1]) : .some(nil)
+            }
+        }
+
+        /// Returns the changed entries of the folder, or nil if anything may have changed.
+        func names(_ events: UnsafeRawBufferPointer) -> Set<String>? {
+            var changed: Set<String> = []
+            var offset = 0
+            while offset < events.count {
+                let event = folder_event_at(events.baseAddress, offset)
+                offset = event.next
+                if event.kind != folder_event_entry { return nil }
+                let name = String(cString: event.name)
+                switch names[event.watch] {
+                case .some(.some(let next)): if next == name { return nil }
+                case .some(.none): changed.insert(name)
+                case .none: break
+                }
+            }
+            return changed
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/// A storage that can report changes.
+public protocol NotifyingStorage: RecordStorage {
+    /// Begins to report changes of the records in a namespace, whoever makes them.
+    ///
+    /// A change that begins after this call has returned is reported after it can be read.
+    ///
+    /// - Parameters:
+    ///   - namespace: The namespace. It need not exist.
+    ///   - report: Called with the names of changed records, on any thread, perhaps before this call returns. After
+    ///     a failure nothing is reported any more.
+    /// - Returns: Ends the subscription. It may be called more than once, and from `report`.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this storage cannot tell, or another
+    ///   ``LockboxError``.
+    func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws -> @Sendable () -> Void
+}
+
+/// What has changed in a namespace.
+public enum RecordNotice: Sendable, Hashable {
+    /// The records with these names were written or removed.
+    case records(Set<String>)
+
+    /// Anything may have changed.
+    case everything
+}

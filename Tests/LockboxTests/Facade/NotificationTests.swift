@@ -1,0 +1,215 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+
+/// Changes are reported, whoever makes them, and none is missed.
+@Suite struct NotificationTests {
+    /// Returns the next changes until `isEnough`, or nil after ten seconds.
+    private func changes(
+        _ sequence: LockboxChanges,
+        until isEnough: @escaping @Sendable (Set<LockboxChange>) -> Bool
+    ) async throws -> Set<LockboxChange>? {
+        try await withThrowingTaskGroup(of: Set<LockboxChange>?.self) { group in
+            group.addTask {
+                var seen: Set<LockboxChange> = []
+                for try await change in sequence {
+                    seen.insert(change)
+                    if isEnough(seen) { break }
+                }
+                return seen
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(10))
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+    }
+
+    private func backends(_ store: TestStore) -> [any LockboxBackend] {
+        [store.backend(), InMemoryBackend(), SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes(Array(0..<32)))]
+    }
+
+    @Test func writesUpdatesBatchesMovesAndRemovals() async throws {
+        let store = try TestStore()
+        for backend in backends(store) {
+            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            for key in ["old", "removed", "moved"] { try await lockbox.archiveObject(0, forKey: key) }
+            let sequence = try await lockbox.changes()
+            try await lockbox.archiveObject("v", forKey: "new")
+            try await lockbox.update("old", as: Int.self) { $0 = 2 }
+            try await lockbox.removeObject(forKey: "removed")
+            try await lockbox.moveObject(forKey: "moved", toKey: "target")
+            try await lockbox.batch { try $0.archiveObject(1, forKey: "batch") }
+            let keys: Set = ["new", "old", "removed", "moved", "target", "batch"]
+            let seen = try await changes(sequence) { $0.count == keys.count }
+            #expect(seen == Set(keys.map(LockboxChange.item)), "\(type(of: backend))")
+        }
+    }
+
+    /// Nothing can come between a subscription and the first read.
+    @Test func everyWriteAfterTheSubscriptionIsReported() async throws {
+        let store = try TestStore()
+        for backend in backends(store) {
+            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            for round in 0..<20 {
+                let sequence = try await lockbox.changes()
+                try await lockbox.archiveObject(round, forKey: "key \(round)")
+                let seen = try await changes(sequence) { $0.contains(.item("key \(round)")) || $0.contains(.everything) }
+                #expect(seen != nil)
+            }
+        }
+    }
+
+    @Test func anotherProcessIsNoticed() async throws {
+        let store = try TestStore()
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let sequence = try await lockbox.changes()
+        #expect(try TestProcess("write", store.directory, "theirs", "value").wait() == 0)
+        let seen = try await changes(sequence) { $0.contains(.item("theirs")) || $0.contains(.everything) }
+        #expect(seen != nil)
+    }
+
+    /// The folders of the prefix do not exist yet, or are removed, moved and put back meanwhile.
+    @Test func foldersThatComeAndGo() async throws {
+        let store = try TestStore()
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let sequence = try await lockbox.changes()
+        try await lockbox.archiveObject(1, forKey: "first")
+        #expect(try await changes(sequence) { !$0.isEmpty } != nil)
+
+        let aside = store.directory + ".aside"
+        let again = try await lockbox.changes()
+        try FileManager.default.moveItem(atPath: store.directory, toPath: aside)
+        try FileManager.default.moveItem(atPath: aside, toPath: store.directory)
+        #expect(try await changes(again) { $0.contains(.everything) } != nil)
+        // The folder that is watched now is the one in place.
+        let third = try await lockbox.changes()
+        try FileManager.default.moveItem(atPath: store.directory, toPath: aside)
+        try FileManager.default.copyItem(atPath: aside, toPath: store.directory)
+        #expect(try await changes(third) { $0.contains(.everything) } != nil)
+        try await Task.sleep(for: .milliseconds(200))  // until the last folder has been noticed
+        let other = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        try await other.archiveObject(2, forKey: "in the copy")
+        #expect(try await changes(third) { $0.contains(.item("in the copy")) } != nil)
+    }
+
+    @Test func aRemovedItemHasANameOnlyIfItWasKnown() async throws {
+        let store = try TestStore()
+        let backend = store.backend()
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        try await lockbox.archiveObject(1, forKey: "known")
+        let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "other"))
+        let sequence = try await lockbox.changes()
+        let path = backend.storage.location(of: name)
+        try Data("x".utf8).write(to: URL(filePath: path))
+        unlink(path)
+        try await lockbox.removeObject(forKey: "known")
+        #expect(try await changes(sequence) { $0.count == 2 } == [.item("known"), .unknownItem])
+    }
+
+    @Test func changesAreMergedUntilTheyAreRead() async throws {
+        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let sequence = try await lockbox.changes()
+        for value in 0..<1000 { try await lockbox.archiveObject(value, forKey: "same") }
+        try await lockbox.archiveObject(0, forKey: "end")
+        var seen: [LockboxChange] = []
+        for try await change in sequence {
+            seen.append(change)
+            if seen.count == 2 { break }
+        }
+        #expect(Set(seen) == [.item("same"), .item("end")])
+        let many = try await lockbox.changes()
+        for key in 0...LockboxChanges.maximumPending { try await lockbox.archiveObject(0, forKey: "\(key)") }
+        #expect(try await changes(many) { _ in true } == [.everything])
+    }
+
+    /// The kernel forgets events when a queue is full, and says so.
+    @Test func anOverflowMeansEverything() async throws {
+        let store = try TestStore()
+        let folder = Path.parent(of: store.directory)
+        let watch = try FolderWatch(folder, depth: 0)
+        let events = Protected<[FolderWatch.Event]>([])
+        let gate = DispatchSemaphore(value: 0)
+        try watch.start { event in
+            gate.wait()
+            if case .success(let event) = event { events.withLock { $0.append(event) } }
+        }
+        let limit = try #require(
+            Int(String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8).dropLast())
+        )
+        for number in 0..<limit + 1000 {
+            let path = "\(folder)/\(number & 1)"
+            close(open(path, O_CREAT | O_WRONLY, 0o600))
+            unlink(path)
+        }
+        for _ in 0..<limit { gate.signal() }
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !events.withLock({ $0.contains(.everything) }), ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        #expect(events.withLock { $0.contains(.everything) })
+        watch.cancel()
+    }
+
+    /// Cancellation ends the loop, and with it the thread and its descriptors.
+    @Test func cancellationEndsIt() async throws {
+        let store = try TestStore()
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        try await lockbox.archiveObject(1, forKey: "k")
+        func watches() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+                return target?.contains("inotify") ?? false
+            }
+        }
+        let sequences = try (0..<40).map { _ in try lockbox.changes() }
+        #expect(try watches() >= 40)
+        let tasks = sequences.map { sequence in
+            Task {
+                for try await _ in sequence {}
+                return true
+            }
+        }
+        for task in tasks {
+            task.cancel()
+            #expect(try await task.value)
+        }
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try watches() >= 40, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(try watches() < 40, "other tests may have some")
+        _ = sequences.count
+    }
+
+    /// A sequence that nobody reads is released, too.
+    @Test func anUnusedSequenceIsReleased() async throws {
+        let backend = InMemoryBackend()
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        for _ in 0..<1000 { _ = try await lockbox.changes() }
+        let store = try TestStore()
+        let files = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        for _ in 0..<20 {
+            for _ in 0..<10 { _ = try await files.changes() }
+            // The threads that release them take a moment; a user may have 128.
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    @Test func aBackendThatCannotTellSaysSo() throws {
+        struct Silent: LockboxBackend {
+            let wrapped = InMemoryBackend()
+            func item(for key: ItemKey, now: Date?) throws -> StoredItem? { wrapped.item(for: key, now: now) }
+            func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] { [:] }
+            func prefixes() throws -> Set<String> { [] }
+            func remove(_ key: ItemKey) throws {}
+            func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {}
+        }
+        let lockbox = try Lockbox(keyPrefix: "p", backend: Silent())
+        expectError(.notSupported) { try lockbox.changes() }
+    }
+}
