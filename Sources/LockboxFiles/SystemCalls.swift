@@ -64,6 +64,11 @@ package struct SystemCalls: Sendable {
         perform(.fsync) { Int(flushToDrive(descriptor)) }
     }
 
+    /// Returns another descriptor of the same open file, which shares its lock.
+    package func duplicate(_ descriptor: CInt) -> Int {
+        perform(.open) { Int(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) }
+    }
+
     @discardableResult
     package func close(_ descriptor: CInt) -> Int {
         let injected = fault?(.close)

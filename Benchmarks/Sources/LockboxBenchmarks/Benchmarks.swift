@@ -18,13 +18,27 @@ struct Session: Codable {
 
 @main struct Benchmarks {
     static func main() throws {
-        let place = CommandLine.arguments.dropFirst().first ?? FileManager.default.currentDirectoryPath
+        var arguments = CommandLine.arguments.dropFirst()
+        if arguments.first == "writer" { return try writer(Array(arguments)) }
+        let isOfWriters = arguments.first == "writers"
+        if isOfWriters { arguments.removeFirst() }
+        let place = arguments.first ?? FileManager.default.currentDirectoryPath
         let directory = "\(place)/lockbox-benchmark-\(UInt32.random(in: 0 ... .max))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
+        if isOfWriters { return try Writers(directory: directory).run() }
         print("Lockbox beside C with libsodium, 256-byte values, in \(place)\n")
         print("| operation | Lockbox, median | C, median | ratio |\n|---|---:|---:|---:|")
         try Benchmarks(directory).run()
         try unlocked("\(directory)-passcode")
+    }
+
+    /// One of several processes: `writer CONTENDER DIRECTORY INDEX`.
+    private static func writer(_ arguments: [String]) throws {
+        guard arguments.count == 4, let contender = Contender(rawValue: arguments[1]),
+            let index = Int(arguments[3])
+        else { exit(64) }
+        let score = try Writers.write(contender, arguments[2], index, nil)
+        print(score.writes, score.longest)
     }
 
     private let small: Lockbox

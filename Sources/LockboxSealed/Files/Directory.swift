@@ -135,24 +135,38 @@ final class Directory: Sendable {
     }
 
     /// Creates files (mode 0600), and synchronizes them to disk after all are written, which is faster than one by
-    /// one. On an error, the caller removes them.
-    func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws {
-        var open: [(descriptor: CInt, name: String)] = []
-        defer { for file in open { calls.close(file.descriptor) } }
-        for file in files {
-            let flags = O_WRONLY | O_CREAT | O_EXCL
-            let result = calls.open(file.name, at: descriptor, flags, mode: 0o600)
-            let created = CInt(try check(result, "open", filePath(file.name)))
-            open.append((created, file.name))
-            try check(calls.chmod(created, mode: 0o600), "chmod", filePath(file.name))  // whatever the umask
-            try file.bytes.withUnsafeBytes {
-                try calls.writeAll($0, to: created, path: filePath(file.name))
+    /// one. Returns a descriptor for each, which holds the file's lock. On an error, the caller removes the files.
+    func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws -> [CInt] {
+        var (open, locks): ([CInt], [CInt]) = ([], [])
+        do {
+            for file in files { try open.append(create(file.name, file.bytes)) }
+            // Called only once: a second fsync may not report the first one's failure.
+            for (file, name) in zip(open, files.map(\.name)) {
+                try check(calls.fsync(file), "fsync", filePath(name))
             }
+            // Closed before they are renamed: some file systems report a full disk only now.
+            for name in files.reversed().map(\.name) {
+                locks.append(CInt(try check(calls.duplicate(open[open.count - 1]), "fcntl", filePath(name))))
+                try check(calls.close(open.removeLast()), "close", filePath(name))
+            }
+            return locks
+        } catch {
+            for file in open + locks { calls.close(file) }
+            throw error
         }
-        // Called only once: a second fsync may not report the first one's failure.
-        for file in open { try check(calls.fsync(file.descriptor), "fsync", filePath(file.name)) }
-        while let file = open.popLast() {
-            try check(calls.close(file.descriptor), "close", filePath(file.name))
+    }
+
+    private func create(_ name: String, _ bytes: [UInt8]) throws -> CInt {
+        let result = calls.open(name, at: descriptor, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+        let file = CInt(try check(result, "open", filePath(name)))
+        do {
+            try check(calls.lock(file), "flock", filePath(name))
+            try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
+            try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
+            return file
+        } catch {
+            calls.close(file)
+            throw error
         }
     }
 

@@ -11,13 +11,17 @@ extension FileStorage {
     ) throws -> CommitOutcome {
         if expecting.isEmpty, let outcome = try confirmRemoval(changes) { return outcome }
         let given = try (turn as? FileTurn).flatMap { try isValid($0, for: changes) ? $0 : nil }
+        // Before the turn, so that writers wait only for each other's renames, and not for each other's disk.
+        let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
+        var temporary = try isEarly && changes.contains(where: \.isPut) ? write(changes) : nil
+        defer { temporary?.remove() }
         let turn = try given ?? takeTurn(changes)
         for record in Self.inOrder(expecting, changes)
         where try self.revision(of: record, turn) != expecting[record] {
             return .conflict(turn)
         }
         defer { if given == nil { turn.release() } }
-        return try apply(changes, turn)
+        return try apply(changes, &temporary, turn, isOwn: given == nil)
     }
 
     /// The expected records, in the order of the changes and then of their names. So the same commit makes the
@@ -98,15 +102,21 @@ extension FileStorage {
 
     // MARK: The changes
 
-    /// Writes all temporary files before the first rename, and synchronizes each folder once.
-    private func apply(_ changes: [RecordChange], _ turn: FileTurn) throws -> CommitOutcome {
-        let temporary = try changes.contains(where: \.isPut) ? write(changes) : nil
-        do { for change in changes { try apply(change, temporary, turn) } } catch {
-            for name in temporary?.names.values ?? [:].values { temporary?.folder.remove(name) }
+    /// Renames the temporary files, and synchronizes each folder once.
+    private func apply(
+        _ changes: [RecordChange],
+        _ temporary: inout TemporaryFiles?,
+        _ turn: FileTurn,
+        isOwn: Bool
+    ) throws -> CommitOutcome {
+        do { for change in changes { try apply(change, changes, &temporary, turn) } } catch {
             // Earlier changes of this commit stay in effect.
             try? synchronize(turn)
             throw error
         }
+        // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
+        // commit. The keybag is synchronized before anybody can use it.
+        if isOwn, !turn.covers(.root) { turn.release() }
         // If this fails, it is not known whether the changes survive a power cut.
         do { try synchronize(turn) } catch { return .unknown(error) }
         return .committed
@@ -116,55 +126,44 @@ extension FileStorage {
         for held in turn.locks { try held.folder.synchronize() }
     }
 
-    private func apply(_ change: RecordChange, _ temporary: Temporary?, _ turn: FileTurn) throws {
+    private func apply(
+        _ change: RecordChange,
+        _ changes: [RecordChange],
+        _ temporary: inout TemporaryFiles?,
+        _ turn: FileTurn
+    ) throws {
         let record = change.record
         let (_, folder, lock) = turn.held(.init(namespace: record.namespace))
-        guard change.isPut, let temporary, let name = temporary.names[record] else {
+        guard change.isPut else {
             if try !folder.removeEntry(record.name) { _ = try quarantine(record, turn) }
             return
         }
-        let renamed = try lock.renaming {
-            calls.rename(name, at: temporary.folder.descriptor, to: record.name, at: folder.descriptor)
+        func rename(_ files: TemporaryFiles) throws -> Int {
+            try lock.renaming { files.rename(record, to: folder) }
         }
-        try check(renamed, "rename", folder.filePath(record.name))
+        let files = try temporary ?? write(changes)
+        temporary = files
+        var result = try rename(files)
+        if result == -Int(ENOENT) {
+            // Swept away, between its creation and its lock.
+            let again = try write([change])
+            defer { again.remove() }
+            result = try rename(again)
+        }
+        try check(result, "rename", folder.filePath(record.name))
     }
 
-    private typealias Temporary = (folder: Directory, names: [RecordName: String])
-
-    private func write(_ changes: [RecordChange]) throws -> Temporary {
+    private func write(_ changes: [RecordChange]) throws -> TemporaryFiles {
         try folders.sparingDescriptors {
-            do { return try write(changes, folders.existing(.temporary)) } catch LockboxError.storageFailure(
-                "open",
-                _,
-                ENOENT
-            ) {
+            do { return try TemporaryFiles(changes, folders.existing(.temporary)) } catch
+                LockboxError.storageFailure("open", _, ENOENT)
+            {
                 // The folder has been removed.
                 try folders.reopen()
-                return try write(changes, folders.existing(.temporary))
+                return try TemporaryFiles(changes, folders.existing(.temporary))
             }
         }
     }
-
-    private func write(_ changes: [RecordChange], _ folder: Directory) throws -> Temporary {
-        var names: [RecordName: String] = [:]
-        do {
-            for start in stride(from: 0, to: changes.count, by: Self.filesAtOnce) {
-                var files: [(name: String, bytes: [UInt8])] = []
-                for case .put(let record, let bytes) in changes[start...].prefix(Self.filesAtOnce) {
-                    files.append((Leftovers.temporaryName(namespace: record.namespace), bytes))
-                    names[record] = files.last?.name
-                }
-                try folder.writeFiles(files)
-            }
-        } catch {
-            for name in names.values { folder.remove(name) }
-            throw error
-        }
-        return (folder, names)
-    }
-
-    /// So many files are open at once: as many as a store may have open folders.
-    private static let filesAtOnce = StoreFolders.maximumOpen
 }
 
 extension RecordChange {

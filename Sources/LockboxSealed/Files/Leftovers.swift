@@ -1,14 +1,15 @@
 import LockboxCore
 import LockboxFiles
+import LockboxPlatform
 
 /// The files in `tmp`: temporary files of running writers, and those that killed writers left behind.
 enum Leftovers {
-    /// Returns `<namespace or "root">.<random>`. The namespace's lock is held while the file exists.
+    /// Returns `<namespace or "root">.<random>`. While the file exists, its own lock is held, or the namespace's.
     static func temporaryName(namespace: String?) -> String {
         "\(namespace ?? "root").\(String(UInt64.random(in: .min ... .max), radix: 16))"
     }
 
-    /// Removes the files of killed writers. If a file's lock is free, its writer was killed.
+    /// Removes the files of killed writers. If both locks are free, the writer was killed.
     static func sweep(_ root: Directory) throws {
         guard let temporary = try root.directory("tmp", creating: false) else { return }
         let items = try root.directory("items", creating: false)
@@ -18,8 +19,17 @@ enum Leftovers {
             // root's lock will do.
             let folder = try? items?.directory(namespace, creating: false) ?? root
             guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
-            _ = root.calls.unlink(name, at: temporary.descriptor)
-            lock.release()
+            defer { lock.release() }
+            if !isOpen(name, in: temporary) { temporary.remove(name) }
         }
+    }
+
+    /// Whether a writer has the file's own lock. A writer that has only just created the file writes it again if it is
+    /// removed.
+    private static func isOpen(_ name: String, in temporary: Directory) -> Bool {
+        let file = temporary.calls.open(name, at: temporary.descriptor, O_RDONLY)
+        guard file >= 0 else { return false }
+        defer { temporary.calls.close(CInt(file)) }
+        return temporary.calls.lock(CInt(file)) == -Int(EWOULDBLOCK)
     }
 }

@@ -169,7 +169,7 @@ import Lockbox
         let outcome = Protected<LockboxError.Code?>(nil)
         let writer = store.backend(
             SystemCalls { call in
-                guard call == .write else { return nil }
+                guard call == .rename else { return nil }  // it has the lock
                 let isNow = isUp.withLock { isUp in
                     defer { isUp = false }
                     return isUp

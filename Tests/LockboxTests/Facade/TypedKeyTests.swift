@@ -7,7 +7,7 @@ private struct Session: Codable, Equatable, Sendable { var token: String }
 
 extension LockboxKey<Session?> {
     fileprivate static var session: Self {
-        Self("session", accessibility: .afterFirstUnlock, expires: .after(60), label: "Session")
+        Self("session", accessibility: .afterFirstUnlock, expires: .after(86_400), label: "Session")
     }
 }
 
@@ -59,7 +59,7 @@ extension LockboxKey<Data?> {
         try lockbox.archiveObject(Session(token: "t"), forKey: .session)
         let new = try #require(try lockbox.attributes(forKey: "session"))
         #expect(new.accessibility == .afterFirstUnlock && new.label == "Session")
-        #expect(new.expires == new.modified + 60)
+        #expect(new.expires == new.modified + 86_400)
         try lockbox.setAttributes(forKey: "session", comment: "kept", attributes: ["a": "b"])
         try lockbox.archiveObject(Session(token: "u"), forKey: .session, expires: .never)
         let changed = try #require(try lockbox.attributes(forKey: "session"))

@@ -204,8 +204,11 @@ import Lockbox
                 .write, .fsync, .write, .rename, .write, .fsync,
             ]
         )
-        let order: [SystemCalls.Call] = [.fsync, .close, .read, .write, .rename, .write, .fsync]
-        #expect(trace.withLock { $0.suffix(order.count + 1).prefix(order.count) } == order[...])
+        // The file is closed before, and locked by another descriptor; nobody waits for the last fsync.
+        let made = trace.withLock { $0 }
+        let file = try #require(made.firstIndex(of: .fsync))
+        #expect(made[file...].prefix(3) == [.fsync, .open, .close])
+        #expect(made.firstIndex(of: .rename)! > file + 2)
         trace.withLock { $0 = [] }
         try lockbox.removeObject(forKey: "key")
         #expect(trace.withLock { $0.filter { [.unlink, .fsync].contains($0) } } == [.unlink, .fsync])
