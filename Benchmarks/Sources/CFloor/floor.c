@@ -351,26 +351,61 @@ int floor_write_unsynced(floor_store *s, const char *prefix, const char *key, co
     return write_bare(s, prefix, key, value, length, format, 0);
 }
 
-long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
-    if (open_scope(s, prefix)) return 0;
-    DIR *directory = fdopendir(openat(s->scope, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    struct dirent *entry;
-    long count = 0;
-    *name_bytes = 0;
-    while ((entry = readdir(directory))) {
-        uint8_t id[32], record[HEADER + META_MAX];
-        if (!unbase32(entry->d_name, id)) continue;
-        long n = read_file(s->scope, entry->d_name, record, sizeof record, NULL);
-        uint8_t *metadata = n > 0 ? open_metadata(s, record, n, id) : NULL;
-        if (!metadata) { closedir(directory); return -2; }
-        // What a caller would be given: copies of prefix and key.
-        size_t p = metadata[30] | metadata[31] << 8, k = metadata[32] | metadata[33] << 8;
-        char *prefix_copy = strndup((char *)metadata + 38, p), *key_copy = strndup((char *)metadata + 38 + p, k);
-        *name_bytes += strlen(key_copy);
-        free(prefix_copy);
-        free(key_copy);
-        count++;
-    }
-    closedir(directory);
+// The change count of the folder, which is odd while a file is being renamed into it.
+static uint64_t change_count(int scope) {
+    uint64_t count = 0;
+    int lock = openat(scope, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+    if (lock < 0) return 0;
+    if (fstat(lock, &status) || pread(lock, &count, sizeof count, 0) != sizeof count) count = 0;
+    close(lock);
     return count;
+}
+
+// All names first, and again if a file was renamed meanwhile: see OnDiskFormat.md.
+static size_t names_of(int scope, uint8_t (**ids)[32]) {
+    while (1) {
+        uint64_t before = change_count(scope);
+        DIR *directory = fdopendir(openat(scope, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        struct dirent *entry;
+        size_t count = 0, room = 0;
+        *ids = NULL;
+        while ((entry = readdir(directory))) {
+            if (count == room) *ids = realloc(*ids, (room = room ? 2 * room : 64) * sizeof **ids);
+            if (unbase32(entry->d_name, (*ids)[count])) count++;
+        }
+        closedir(directory);
+        if (before % 2 == 0 && change_count(scope) == before) return count;
+        free(*ids);
+    }
+}
+
+long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
+    struct stat a, b;
+    uint8_t (*ids)[32];
+    *name_bytes = 0;
+    if (open_scope(s, prefix)) return 0;
+    if (stat(s->directory, &a) || fstat(s->root, &b) || a.st_ino != b.st_ino) return -2;
+    size_t count = names_of(s->scope, &ids), found = 0;
+    struct item { char *prefix, *key; uint8_t attributes[38]; } *items = calloc(count, sizeof *items);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t record[HEADER + META_MAX];
+        char name[NAME + 1];
+        base32(ids[i], name);
+        long n = read_file(s->scope, name, record, sizeof record, NULL);
+        if (n == -1) continue;  // removed meanwhile
+        uint8_t *metadata = n > 0 ? open_metadata(s, record, n, ids[i]) : NULL;
+        if (!metadata) return -2;
+        // What a caller is given: copies of prefix, key and attributes.
+        size_t p = metadata[30] | metadata[31] << 8, k = metadata[32] | metadata[33] << 8;
+        items[found].prefix = strndup((char *)metadata + 38, p);
+        items[found].key = strndup((char *)metadata + 38 + p, k);
+        memcpy(items[found].attributes, metadata, sizeof items->attributes);
+        *name_bytes += k;
+        found++;
+    }
+    for (size_t i = 0; i < found; i++) { free(items[i].prefix); free(items[i].key); }
+    free(items);
+    free(ids);
+    return found;
 }

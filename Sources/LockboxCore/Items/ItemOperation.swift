@@ -13,6 +13,18 @@ public enum ItemOperation: Sendable, Hashable {
         }
     }
 
+    /// The creation of an item.
+    package static func add(_ item: StoredItem) -> Self {
+        .write(ItemChanges(item), to: item.key, policy: .addOnly)
+    }
+
+    /// How many items are read and then written in one batch, where there may be any number: as many as files are
+    /// open at once. More would hardly be faster.
+    package static let batch = 64
+
+    /// How many bytes of values are kept in memory for a batch. A single value may have more.
+    package static let batchSize = 4 << 20
+
     package var createsItem: Bool {
         if case .write(let changes, _, let policy) = self { changes.createsItem(policy) } else { false }
     }

@@ -245,8 +245,10 @@ struct MigrationRun {
         let steps = try steps(except: done, source, identity, claim).sorted { $0.step.rank < $1.step.rank }
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: SourceItem] = [:]
+        var next = 0
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
+            if index == next { next += writeTogether(steps[index...].lazy.map(\.step)) }
             outcomes[key] = try write(step)
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
@@ -256,6 +258,21 @@ struct MigrationRun {
             for key in try source.remove(moved) { outcomes[key] = .refused(.changed) }
         }
         return outcomes
+    }
+
+    /// Writes the next new items in one batch, which is faster than one by one. If it is refused, they are written one
+    /// by one. Returns how many steps it has looked at.
+    private func writeTogether(_ steps: some Collection<Step>) -> Int {
+        var items: [StoredItem] = []
+        var (count, size) = (0, 0)
+        for step in steps.prefix(ItemOperation.batch) where size < ItemOperation.batchSize {
+            count += 1
+            guard case .move(let old, let new?) = step, old.new == nil else { continue }
+            size += new.attributes.size
+            items.append(new)
+        }
+        if items.count > 1 { try? lockbox.backend.apply(items.map(ItemOperation.add)) }
+        return count
     }
 
     private func write(_ step: Step) throws -> MigrationReport.Outcome {
@@ -271,7 +288,9 @@ struct MigrationRun {
                 }
                 try verify(new, isMoved: true)
             case .move(_, let new?):
-                try lockbox.backend.write(new, policy: .addOnly)
+                if (try? lockbox.backend.item(for: new.key, now: nil)) != new {
+                    try lockbox.backend.write(new, policy: .addOnly)
+                }
                 try verify(new)
             case .replace(let old, let new, _):
                 var isChanged = false

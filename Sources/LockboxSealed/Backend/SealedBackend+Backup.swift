@@ -149,13 +149,12 @@ extension SealedBackend {
         }
         try reader.read(key, header) { item in
             batch.append(item)
-            if batch.count == Self.importBatch || item.value.data.count > Self.largeValue { try restore() }
+            if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue { try restore() }
         }
         if !batch.isEmpty { try restore() }
         return report
     }
 
-    private static var importBatch: Int { 64 }
     /// A value of this length or more ends a batch, so that a batch needs little memory.
     private static var largeValue: Int { 1 << 16 }
 

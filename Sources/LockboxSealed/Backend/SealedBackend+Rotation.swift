@@ -24,8 +24,8 @@ extension SealedBackend {
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
-            for start in stride(from: 0, to: items.count, by: Self.resealingBatch) {
-                let batch = items[start..<min(start + Self.resealingBatch, items.count)]
+            for start in stride(from: 0, to: items.count, by: ItemOperation.batch) {
+                let batch = items[start..<min(start + ItemOperation.batch, items.count)]
                 try reseal(Array(batch), &report)
                 completed += batch.count
                 progress(StoreProgress(completed: completed, total: total))
@@ -48,9 +48,6 @@ extension SealedBackend {
         if report.isComplete { try keys.finishRotation(of: keyring.epoch) }
         return report
     }
-
-    /// Few enough that other writers do not wait long.
-    private static var resealingBatch: Int { 64 }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
     private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {

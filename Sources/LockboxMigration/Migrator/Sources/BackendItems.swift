@@ -28,7 +28,7 @@ struct BackendItems: SourceItems {
 
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         var changed: Set<String> = []
-        for (key, item) in items {
+        for (key, item) in items.sorted(by: { $0.key < $1.key }) {
             var isChanged = false
             try backend.update(ItemKey(prefix: keyPrefix, key: key), now: now) { current in
                 isChanged = current != nil && current != item.stored
