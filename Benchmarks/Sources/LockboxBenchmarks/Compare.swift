@@ -1,5 +1,11 @@
+/// Only the rows with this text are measured: the second argument, if there is one.
+private let wanted = CommandLine.arguments.count == 3 ? CommandLine.arguments[2] : ""
+
+func isWanted(_ row: String) -> Bool { wanted.isEmpty || row.contains(wanted) }
+
 /// Times `a` and `b` in turn and prints their medians and the ratio as a row of a table.
 func compare(_ name: String, _ count: Int, _ a: () throws -> Void, _ b: () throws -> Void) {
+    guard isWanted(name) else { return }
     var times: (a: [Duration], b: [Duration]) = ([], [])
     let turn = max(1, count / 100)
     let rounds = min(100, count)

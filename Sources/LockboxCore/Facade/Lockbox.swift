@@ -217,7 +217,9 @@ public struct Lockbox: Sendable {
     /// - Throws: ``LockboxError``, also if an item is damaged: `list(matching:)` gives the
     ///   others.
     public func allKeys() throws -> Set<String> {
-        Set(try backend.attributes(prefix: keyPrefix, now: now()).keys.map(\.key))
+        var keys: Set<String> = []
+        try forEachItem { key, _ in keys.insert(key) }
+        return keys
     }
 
     /// Returns the attributes of all items with this prefix, by key.
@@ -226,8 +228,9 @@ public struct Lockbox: Sendable {
     /// - Throws: ``LockboxError``, also if an item is damaged: `list(matching:)` gives the
     ///   others.
     public func allAttributes() throws -> [String: ItemAttributes] {
-        let all = try backend.attributes(prefix: keyPrefix, now: now())
-        return Dictionary(all.map { ($0.key.key, $0.value) }) { first, _ in first }
+        var all: [String: ItemAttributes] = [:]
+        try forEachItem { all[$0] = $1 }
+        return all
     }
 
     /// Calls a closure with the key and the attributes of every item with this prefix.
