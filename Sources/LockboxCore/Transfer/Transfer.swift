@@ -17,11 +17,18 @@ struct Transfer {
         let keys = try keys(prefix, &report)
         if removing { try checkIsAnotherStore() }
         if policy == .fail { try keys.forEach(checkIsFree) }
-        var next = 0
-        for (index, key) in keys.enumerated() {
-            if index == next { next += putTogether(keys[index...]) }
-            do { try transfer(key, removing, &report) } catch { report.failed[key] = error }
-            progress(StoreProgress(completed: index + 1, total: keys.count))
+        var completed = 0
+        while completed < keys.count {
+            for (key, item) in readAndPut(keys[completed...]) {
+                do {
+                    // Nil if the item was removed after it was listed.
+                    if let item = try item.get() { try transfer(item, removing, &report) }
+                } catch {
+                    report.failed[key] = error
+                }
+                completed += 1
+                progress(StoreProgress(completed: completed, total: keys.count))
+            }
         }
         return report
     }
@@ -54,24 +61,26 @@ struct Transfer {
         if try source.item(for: key, now: now) != old { throw LockboxError.duplicateItem(key: key.key) }
     }
 
-    /// Writes the next items in one batch, which is faster than one by one. If it is refused, for example because one
-    /// of them exists, they are written one by one. Returns their number.
-    private func putTogether(_ keys: ArraySlice<ItemKey>) -> Int {
+    private typealias Reading = (key: ItemKey, item: Result<StoredItem?, any Error>)
+
+    /// Reads the next items, and writes them in one batch, which is faster than one by one. If the batch is refused,
+    /// for example because one of them exists, `transfer` writes them one by one.
+    private func readAndPut(_ keys: ArraySlice<ItemKey>) -> [Reading] {
+        var read: [Reading] = []
         var items: [StoredItem] = []
-        var (count, size) = (0, 0)
+        var size = 0
         for key in keys.prefix(ItemOperation.batch) where size < ItemOperation.batchSize {
-            count += 1
-            guard let item = try? source.item(for: key, now: now) else { continue }
+            read.append((key, Result { try source.item(for: key, now: now) }))
+            guard case .success(let item?) = read[read.count - 1].item else { continue }
             size += item.attributes.size
             if (try? destination.item(for: key, now: now)) != item { items.append(item) }
         }
         if items.count > 1 { try? destination.apply(items.map(ItemOperation.add)) }
-        return count
+        return read
     }
 
-    private func transfer(_ key: ItemKey, _ removing: Bool, _ report: inout TransferReport) throws {
-        // Nil if the item was removed after it was listed.
-        guard let item = try source.item(for: key, now: now) else { return }
+    private func transfer(_ item: StoredItem, _ removing: Bool, _ report: inout TransferReport) throws {
+        let key = item.key
         guard try destination.item(for: key, now: now) == item || put(item) else {
             report.kept.append(key)
             return

@@ -127,6 +127,22 @@ import Lockbox
         #expect(try all(destination) == items)
     }
 
+    /// Found by the history checker: an item that was written in a batch, and changed or removed in the source before
+    /// it was looked at again, was reported as kept, or not at all.
+    @Test func whatChangesDuringABatchIsReportedAsItWasRead() throws {
+        let items = try fill()
+        let keys = items.map(\.key).sorted { ($0.prefix, $0.key) < ($1.prefix, $1.key) }
+        let report = try source.copyItems(to: destination) { progress in
+            guard progress.completed == 1 else { return }
+            #expect(throws: Never.self) {
+                try source.remove(keys[1])
+                try source.write(item(keys[2].key, "later"), policy: .replace)
+            }
+        }
+        #expect(report.isComplete && Set(report.transferred) == Set(keys))
+        #expect(try all(destination) == items)
+    }
+
     @Test func whatIsNotCopiedIsNotRemoved() throws {
         try source.setPasscode(.value("1234"), strength: .interactive)
         try source.write(item("locked"), policy: .replace)
