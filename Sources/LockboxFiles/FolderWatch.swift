@@ -91,7 +91,8 @@ package final class FolderWatch: Sendable {
         deinit { close(descriptor) }
 
         /// Watches each folder before it looks for the next one, so that none is created unnoticed.
-        private static func add(_ paths: [String], _ descriptor: CInt, _ names: inout [CInt: String?]) throws {
+        private static func add(_ paths: [String], _ descriptor: CInt, _ names: inout [CInt: String?]) throws
+        {
             for (index, path) in paths.enumerated() {
                 let result = folder_watch_add(descriptor, path)
                 let isAbsent = result == -Int(ENOENT) || result == -Int(ENOTDIR)

@@ -351,15 +351,9 @@ int floor_write_unsynced(floor_store *s, const char *prefix, const char *key, co
     return write_bare(s, prefix, key, value, length, format, 0);
 }
 
-// The change count of the folder, which is odd while a file is being renamed into it.
 static uint64_t change_count(int scope) {
     uint64_t count = 0;
-    int lock = openat(scope, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat status;
-    if (lock < 0) return 0;
-    if (fstat(lock, &status) || pread(lock, &count, sizeof count, 0) != sizeof count) count = 0;
-    close(lock);
-    return count;
+    return read_file(scope, "lock", (uint8_t *)&count, sizeof count, NULL) < 0 ? 0 : count;
 }
 
 // All names first, and again if a file was renamed meanwhile: see OnDiskFormat.md.
@@ -381,11 +375,9 @@ static size_t names_of(int scope, uint8_t (**ids)[32]) {
 }
 
 long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
-    struct stat a, b;
     uint8_t (*ids)[32];
     *name_bytes = 0;
     if (open_scope(s, prefix)) return 0;
-    if (stat(s->directory, &a) || fstat(s->root, &b) || a.st_ino != b.st_ino) return -2;
     size_t count = names_of(s->scope, &ids), found = 0;
     struct item { char *prefix, *key; uint8_t attributes[38]; } *items = calloc(count, sizeof *items);
     for (size_t i = 0; i < count; i++) {
@@ -393,7 +385,6 @@ long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
         char name[NAME + 1];
         base32(ids[i], name);
         long n = read_file(s->scope, name, record, sizeof record, NULL);
-        if (n == -1) continue;  // removed meanwhile
         uint8_t *metadata = n > 0 ? open_metadata(s, record, n, ids[i]) : NULL;
         if (!metadata) return -2;
         // What a caller is given: copies of prefix, key and attributes.
@@ -404,8 +395,6 @@ long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
         *name_bytes += k;
         found++;
     }
-    for (size_t i = 0; i < found; i++) { free(items[i].prefix); free(items[i].key); }
-    free(items);
-    free(ids);
-    return found;
+    for (size_t i = 0; i < found; i++) free(items[i].prefix), free(items[i].key);
+    return free(items), free(ids), found;
 }

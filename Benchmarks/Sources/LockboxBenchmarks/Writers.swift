@@ -31,7 +31,9 @@ enum Contender: String, CaseIterable {
         case .sqlcipher:
             guard let cipher = cipher_open("\(directory)/database") else { return nil }
             return { key in
-                let result = data.withUnsafeBytes { cipher_write(cipher, key, $0.baseAddress, CInt($0.count)) }
+                let result = data.withUnsafeBytes {
+                    cipher_write(cipher, key, $0.baseAddress, CInt($0.count))
+                }
                 precondition(result == 0)
             }
         }
@@ -54,7 +56,9 @@ struct Writers {
     func run() throws {
         let backend = EncryptedFileBackend(directory: directory)
         try Lockbox(keyPrefix: Contender.prefix, backend: backend).archiveObject(Data(), forKey: "first")
-        print("| \(Self.count) writers | durable writes a second | slowest writer, of the mean | longest wait |")
+        print(
+            "| \(Self.count) writers | durable writes a second | slowest writer, of the mean | longest wait |"
+        )
         print("|---|---:|---:|---:|")
         for (kind, turn) in [("threads", threads), ("processes", processes)] {
             var scores: [Contender: [[Score]]] = [:]
@@ -74,7 +78,8 @@ struct Writers {
         let each = (0..<Self.count).map { index in rounds.reduce(0) { $0 + $1[index].writes } }
         let share = Double(each.min() ?? 0) / (Double(each.reduce(0, +)) / Double(Self.count))
         let longest = rounds.joined().map(\.longest).max() ?? 0
-        return "| \(contender.rawValue), \(kind) | \(Int(totals[totals.count / 2])) | \((share * 100).rounded() / 100) "
+        return
+            "| \(contender.rawValue), \(kind) | \(Int(totals[totals.count / 2])) | \((share * 100).rounded() / 100) "
             + "| \((longest * 10_000).rounded() / 10) ms |"
     }
 

@@ -93,7 +93,11 @@ struct DockerCredentialCommand: ParsableCommand {
         }
         try store.unlocking {
             try store.lockbox.batch {
-                try $0.archiveObject(Data(secret.utf8), forKey: password.key.name, attributes: .set(attributes))
+                try $0.archiveObject(
+                    Data(secret.utf8),
+                    forKey: password.key.name,
+                    attributes: .set(attributes)
+                )
                 for other in others { try $0.removeObject(forKey: other.key.key) }
             }
         }

@@ -53,13 +53,17 @@ struct GitCredentialCommand: ParsableCommand {
         let passwords = found.filter { $0.password.authenticationType == nil }
         guard let newest = passwords.first ?? found.first else { return try unreadable.fail() }
         let account = newest.password.with(authenticationType: nil)
-        let token = found.first { $0.password != account && $0.password.with(authenticationType: nil) == account }
+        let token = found.first {
+            $0.password != account && $0.password.with(authenticationType: nil) == account
+        }
         let lines = try store.unlocking {
             var lines = [("username", Data(account.account.utf8))]
             if newest.password == account, let value = try secret(newest, store, now) {
                 lines.append(("password", value))
                 if let expires = newest.attributes.expires {
-                    lines.append(("password_expiry_utc", Data("\(Int64(expires.timeIntervalSince1970))".utf8)))
+                    lines.append(
+                        ("password_expiry_utc", Data("\(Int64(expires.timeIntervalSince1970))".utf8))
+                    )
                 }
             }
             if let token, let value = try secret(token, store, now) {
@@ -92,8 +96,11 @@ struct GitCredentialCommand: ParsableCommand {
         try store.unlocking {
             let old = try store.item(account, now)
             // git sends this every time it has used the credential.
-            let isSame = old?.value.data == password && old?.attributes.expires.map(Expiry.at) ?? .never == expires
-            if isSame, try store.item(token, now)?.value.data == request[InternetPassword.refreshToken] { return }
+            let isSame =
+                old?.value.data == password && old?.attributes.expires.map(Expiry.at) ?? .never == expires
+            if isSame, try store.item(token, now)?.value.data == request[InternetPassword.refreshToken] {
+                return
+            }
             // An empty password can be right for a new credential, but a typing error must not replace an
             // existing one.
             if password.isEmpty, let old, !old.value.data.isEmpty {

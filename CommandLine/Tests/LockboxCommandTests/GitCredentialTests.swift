@@ -29,7 +29,10 @@ import Testing
         #expect(
             found.status == 0 && found.output == "username=alice\npassword=hunter2\n" && found.error == ""
         )
-        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "https://alice@example.com\n")
+        #expect(
+            try sandbox.lockbox("list", "--prefix", "internet-passwords").output
+                == "https://alice@example.com\n"
+        )
     }
 
     @Test(arguments: [
@@ -197,7 +200,10 @@ import Testing
             let outcome = try sandbox.lockbox("git-credential", operation, text: request)
             #expect(outcome.status == 64 && outcome.output == "" && !outcome.error.contains("mallory"))
         }
-        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "https://alice@example.com\n")
+        #expect(
+            try sandbox.lockbox("list", "--prefix", "internet-passwords").output
+                == "https://alice@example.com\n"
+        )
     }
 
     @Test(arguments: [
@@ -230,7 +236,11 @@ import Testing
             "store",
             text: (lines + ["password_expiry_utc=9223372036854775807"]).joined(separator: "\n") + "\n"
         )
-        #expect(try sandbox.lockbox("list", "--long", "--prefix", "internet-passwords").output.contains("9999-12-31"))
+        #expect(
+            try sandbox.lockbox("list", "--long", "--prefix", "internet-passwords").output.contains(
+                "9999-12-31"
+            )
+        )
         #expect(try git("get", "protocol=https", "host=h").output.contains("password=p"))
     }
 
@@ -246,14 +256,20 @@ import Testing
         for user in ["alice", "bob"] { try store(user, "p") }
         try store("alice", "p", host: "example.org")
         _ = try git("erase", "protocol=https", "host=example.com")
-        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output == "https://alice@example.org\n")
+        #expect(
+            try sandbox.lockbox("list", "--prefix", "internet-passwords").output
+                == "https://alice@example.org\n"
+        )
     }
 
     @Test func storingTheSameAgainChangesNothing() throws {
         try store("alice", "p")
         let before = try sandbox.library("internet-passwords").attributes(forKey: "https://alice@example.com")
         try store("alice", "p")
-        #expect(try sandbox.library("internet-passwords").attributes(forKey: "https://alice@example.com") == before)
+        #expect(
+            try sandbox.library("internet-passwords").attributes(forKey: "https://alice@example.com")
+                == before
+        )
         try store("alice", "q")
         #expect(try git("get", "protocol=https", "host=example.com").output.contains("password=q\n"))
     }
@@ -381,7 +397,11 @@ import Testing
         #expect(try questions() == 2)
         #expect(try git("-C", "\(sandbox.home)/one", "fetch").status == 0)
         #expect(try questions() == 0)
-        #expect(try sandbox.lockbox("list", "--prefix", "internet-passwords").output.hasPrefix("http://alice@127.0.0.1"))
+        #expect(
+            try sandbox.lockbox("list", "--prefix", "internet-passwords").output.hasPrefix(
+                "http://alice@127.0.0.1"
+            )
+        )
     }
 
     @Test func aWrongPasswordThatWasTypedIsNotKept() throws {

@@ -19,7 +19,9 @@ extension LockboxKey<Int> {
 }
 
 extension LockboxKey<String?> {
-    static var password: Self { Self("password", accessibility: .whenUnlockedThisDeviceOnly, label: "Example") }
+    static var password: Self {
+        Self("password", accessibility: .whenUnlockedThisDeviceOnly, label: "Example")
+    }
 }
 
 /// Each property reads its item when it is used. A locked or damaged item is an error, and never the default.
@@ -40,7 +42,9 @@ Terminal.run { arguments in
     let settings = Settings(lockbox)
     switch (arguments.first, arguments.count) {
     case ("endpoint", 2):
-        guard let url = URL(string: arguments[1]), url.scheme != nil else { throw Refusal("that is not a URL") }
+        guard let url = URL(string: arguments[1]), url.scheme != nil else {
+            throw Refusal("that is not a URL")
+        }
         try settings.$endpoint.set(url)
     case ("attempts", 2):
         guard let number = Int(arguments[1]) else { throw Refusal("that is not a number") }

@@ -10,7 +10,9 @@ package final class Subscribers<Subject: Hashable & Sendable, Notice: Sendable>:
     package init() {}
 
     /// Returns a closure that ends the subscription.
-    package func add(_ subject: Subject, _ report: @escaping @Sendable (Notice) -> Void) -> @Sendable () -> Void {
+    package func add(_ subject: Subject, _ report: @escaping @Sendable (Notice) -> Void)
+        -> @Sendable () -> Void
+    {
         let number = state.withLock { state in
             state.next += 1
             state.reports[subject, default: [:]][state.next] = report

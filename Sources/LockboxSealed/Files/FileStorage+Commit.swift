@@ -155,9 +155,9 @@ extension FileStorage {
 
     private func write(_ changes: [RecordChange]) throws -> TemporaryFiles {
         try folders.sparingDescriptors {
-            do { return try TemporaryFiles(changes, folders.existing(.temporary)) } catch
-                LockboxError.storageFailure("open", _, ENOENT)
-            {
+            do {
+                return try TemporaryFiles(changes, folders.existing(.temporary))
+            } catch LockboxError.storageFailure("open", _, ENOENT) {
                 // The folder has been removed.
                 try folders.reopen()
                 return try TemporaryFiles(changes, folders.existing(.temporary))

@@ -19,7 +19,12 @@ final class TemporaryFiles {
         do {
             for start in stride(from: 0, to: changes.count, by: Self.filesAtOnce) {
                 close()
-                try write(changes[start...].prefix(Self.filesAtOnce))
+                var files: [(name: String, bytes: [UInt8])] = []
+                for case .put(let record, let bytes) in changes[start...].prefix(Self.filesAtOnce) {
+                    files.append((Leftovers.temporaryName(namespace: record.namespace), bytes))
+                    names[record] = files.last?.name
+                }
+                descriptors = try folder.writeFiles(files)
             }
         } catch {
             remove()
@@ -28,15 +33,6 @@ final class TemporaryFiles {
     }
 
     deinit { close() }
-
-    private func write(_ changes: ArraySlice<RecordChange>) throws {
-        var files: [(name: String, bytes: [UInt8])] = []
-        for case .put(let record, let bytes) in changes {
-            files.append((Leftovers.temporaryName(namespace: record.namespace), bytes))
-            names[record] = files.last?.name
-        }
-        descriptors = try folder.writeFiles(files)
-    }
 
     private func close() {
         for descriptor in descriptors { folder.calls.close(descriptor) }

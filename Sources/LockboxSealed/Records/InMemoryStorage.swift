@@ -77,7 +77,8 @@ public final class InMemoryStorage: NotifyingStorage {
         return outcome
     }
 
-    private func change(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) -> CommitOutcome {
+    private func change(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) -> CommitOutcome
+    {
         state.withLock { state in
             for (record, revision) in expecting
             where state.records[record]?.revision ?? .absent != revision { return .conflict(nil) }

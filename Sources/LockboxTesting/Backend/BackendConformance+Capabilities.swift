@@ -36,7 +36,9 @@ extension BackendConformance {
         try subject.expect(report == VerifyReport(intact: 4), "\(report) for four items")
     }
 
-    static let changes = BackendConformance("changes of a prefix's items are reported until the subscription ends") {
+    static let changes = BackendConformance(
+        "changes of a prefix's items are reported until the subscription ends"
+    ) {
         subject in
         guard let backend = subject.backend as? any NotifyingBackend else { return }
         let kept = try subject.key("kept")
@@ -66,7 +68,10 @@ extension BackendConformance {
         let deadline = ContinuousClock.now + .seconds(10)
         while reports.withLock({ $0.keys.count < 3 }), ContinuousClock.now < deadline { usleep(1000) }
         let keys = reports.withLock { $0.keys }
-        try subject.expect(keys == ["new", "kept", "gone"], "reported \(keys.sorted()) for writes of new, kept and gone")
+        try subject.expect(
+            keys == ["new", "kept", "gone"],
+            "reported \(keys.sorted()) for writes of new, kept and gone"
+        )
         reports.withLock { $0.keys = [] }
         try backend.remove(gone)
         while reports.withLock({ $0.keys.isEmpty }), ContinuousClock.now < deadline { usleep(1000) }

@@ -32,7 +32,10 @@ import Testing
     }
 
     private func backends(_ store: TestStore) -> [any LockboxBackend] {
-        [store.backend(), InMemoryBackend(), SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes(Array(0..<32)))]
+        [
+            store.backend(), InMemoryBackend(),
+            SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes(Array(0..<32))),
+        ]
     }
 
     @Test func writesUpdatesBatchesMovesAndRemovals() async throws {
@@ -60,7 +63,9 @@ import Testing
             for round in 0..<20 {
                 let sequence = try await lockbox.changes()
                 try await lockbox.archiveObject(round, forKey: "key \(round)")
-                let seen = try await changes(sequence) { $0.contains(.item("key \(round)")) || $0.contains(.everything) }
+                let seen = try await changes(sequence) {
+                    $0.contains(.item("key \(round)")) || $0.contains(.everything)
+                }
                 #expect(seen != nil)
             }
         }
@@ -181,7 +186,9 @@ import Testing
             #expect(try await task.value)
         }
         let deadline = ContinuousClock.now + .seconds(10)
-        while try watches() >= 40, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+        while try watches() >= 40, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(5))
+        }
         #expect(try watches() < 40, "other tests may have some")
         _ = sequences.count
     }

@@ -65,7 +65,13 @@ extension LockboxKey<Data?> {
         let changed = try #require(try lockbox.attributes(forKey: "session"))
         #expect(changed.comment == "kept" && changed.searchable == ["a": "b"] && changed.expires == nil)
 
-        try lockbox.archiveObject(1, forKey: "attempts", accessibility: .always, expires: .after(9), label: "l")
+        try lockbox.archiveObject(
+            1,
+            forKey: "attempts",
+            accessibility: .always,
+            expires: .after(9),
+            label: "l"
+        )
         try lockbox.update(.attempts) { $0 += 1 }
         let attributes = try #require(try lockbox.attributes(forKey: "attempts"))
         #expect(attributes.accessibility == .always && attributes.label == "l")

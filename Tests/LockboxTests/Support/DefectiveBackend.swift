@@ -82,7 +82,8 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
         let cancels = (defect == .reportsOtherPrefixes ? [prefix, "\(prefix).other"] : [prefix]).map {
             wrapped.subscribe(prefix: $0) { [wrapped, defect] change in
                 if defect == .reportsNoRemovals, case .success(.item(let key)) = change,
-                    (try? ItemKey(prefix: prefix, key: key)).flatMap({ wrapped.item(for: $0, now: nil) }) == nil
+                    (try? ItemKey(prefix: prefix, key: key)).flatMap({ wrapped.item(for: $0, now: nil) })
+                        == nil
                 {
                     return
                 }
