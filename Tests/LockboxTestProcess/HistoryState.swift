@@ -7,7 +7,7 @@ import Lockbox
 @testable import LockboxSealed
 @testable import LockboxSodium
 
-/// What Tests/History/checker.py knows of an item: which write its value comes from, its class, whether it expires, which
+/// What Tests/History/model.py knows of an item: which write its value comes from, its class, whether it expires, which
 /// write made it, and which call changed it last.
 ///
 /// Calls are numbered. The number is the item's value and label, and it is in its dates, so that every attribute tells which
