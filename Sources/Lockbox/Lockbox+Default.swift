@@ -67,7 +67,7 @@ extension Lockbox {
 
     /// Stores a value in the ``default`` lockbox, replacing the key's previous one. `nil` removes the item.
     ///
-    /// See `archiveObject(_:forKey:accessibility:expires:label:comment:policy:)`.
+    /// See `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`.
     ///
     /// - Throws: The errors of the instance method and of ``default``.
     public static func archiveObject<Value: Encodable>(

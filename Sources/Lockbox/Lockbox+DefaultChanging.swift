@@ -28,8 +28,8 @@ extension Lockbox {
         try `default`.unarchiveItem(type, forKey: key)
     }
 
-    /// Reads, changes and stores a value in the ``default`` lockbox in one step. No other thread or process comes
-    /// between.
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step. No other thread or process can
+    /// change it in between.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.

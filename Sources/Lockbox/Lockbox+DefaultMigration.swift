@@ -3,7 +3,8 @@ import LockboxMigration
 
 extension Lockbox {
     /// Migrates items from an older version of the app, or from another library, into the ``default`` lockbox.
-    /// Migrates with the ``default`` lockbox.
+    ///
+    /// - Throws: The errors of the instance method and of ``default``.
     @discardableResult
     public static func migrate(
         _ migration: Migration,

@@ -34,8 +34,8 @@ extension Lockbox {
         try `default`.removeObject(forKey: key)
     }
 
-    /// Reads, changes and stores a value in the ``default`` lockbox in one step. No other thread or process comes
-    /// between.
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step. No other thread or process can
+    /// change it in between.
     ///
     /// - Parameters:
     ///   - key: The key, with what it states: class, expiry and texts.

@@ -10,7 +10,7 @@ struct DockerCredentialCommand: ParsableCommand {
             The items are internet passwords, which git and apps can use too: their prefix is \
             internet-passwords. It never asks for a passcode.
 
-            Example: echo '{"credsStore": "lockbox"}' > ~/.docker/config.json
+            Example: "credsStore": "lockbox" in ~/.docker/config.json
             """
     )
 

@@ -9,7 +9,7 @@ struct GetCommand: ParsableCommand {
             Text is printed as text, data as bytes, everything else as JSON. On a terminal, a newline is \
             added.
 
-            Example: curl -H "Authorization: Bearer $(lockbox get token)" https://example.com
+            Example: lockbox get token | gh auth login --with-token
             """
     )
 

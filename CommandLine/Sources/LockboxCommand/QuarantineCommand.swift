@@ -4,10 +4,10 @@ import Lockbox
 struct QuarantineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine",
-        abstract: "Set items aside that cannot be read.",
+        abstract: "Set aside items that cannot be read.",
         discussion: """
             The items no longer count as items of the store, so that everything else can go on without them. \
-            Their bytes are kept in the folder quarantine of the store.
+            Their bytes are kept in the store's quarantine folder.
 
             Example: lockbox quarantine qbk3c7ma-o5v…/q3h…
             """

@@ -29,8 +29,9 @@ struct RotateCommand: ParsableCommand {
             }
             throw Failure(
                 .damaged,
-                "Items that cannot be read: \(report.notRevoked). They are not revoked, and the old keys are kept. Restore those "
-                    + "items, or use `lockbox remove --record` or `lockbox quarantine`, and run it again."
+                "Items that cannot be read: \(report.notRevoked). They still use the old keys, which are kept. "
+                    + "Restore these items from a backup, or use `lockbox remove --record` or "
+                    + "`lockbox quarantine`; then run `lockbox rotate` again."
             )
         }
     }

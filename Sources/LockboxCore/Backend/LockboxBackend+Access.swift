@@ -6,7 +6,7 @@ extension LockboxBackend {
     ///
     /// - Parameters:
     ///   - accessibility: The class of the item.
-    ///   - now: The current time. What a killed check has left expires a day later.
+    ///   - now: The current time. If the process is killed during the check, its item expires a day later.
     /// - Throws: The reason why the store cannot be used.
     public func checkAccess(_ accessibility: Accessibility, now: Date) throws {
         try withProbe(accessibility, now: now) { probe in

@@ -5,7 +5,7 @@ public import LockboxPlatform
 /// A backend implements five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``,
 /// ``update(_:now:_:)`` and ``remove(_:)``. The others have default implementations, which a backend can
 /// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend``,
-/// ``VerifiableBackend`` and ``RepairableBackend``.
+/// ``NotifyingBackend``, ``RepairableBackend`` and ``VerifiableBackend``.
 ///
 /// Keys, values and attributes are already validated when they reach a backend: see ``ItemKey``,
 /// ``ArchivedValue`` and ``ItemAttributes``. A backend must meet these requirements:
@@ -69,7 +69,9 @@ public protocol LockboxBackend: Sendable {
     ///     once**: if another writer changes the item meanwhile, it is called again with the new state, and
     ///     only the last result is stored. It may use the backend for items with other prefixes, but not with
     ///     this one. Errors that it throws are rethrown, and the item does not change.
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked.
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
+    ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode; another ``LockboxError`` if the
+    ///   item cannot be read or stored.
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws
 
     /// Removes an item. Does nothing if it is absent.
@@ -95,14 +97,14 @@ public protocol LockboxBackend: Sendable {
     ///   ``LockboxError/invalidAttribute(name:reason:)``.
     func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws
 
-    /// Performs many operations, durably when it returns.
+    /// Performs many operations. The changes are durable when it returns.
     ///
-    /// A backend for which synchronization is expensive shares it between them. If a crash interrupts the call,
+    /// A backend for which an `fsync` is expensive uses one for many operations. If a crash interrupts the call,
     /// each item is as before or as after, independently of the others, unless the storage is transactional.
     ///
     /// The default implementation performs one operation after the other.
     ///
-    /// - Parameter operations: Each for another key.
+    /// - Parameter operations: Each for a different key.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
     ///   ``write(_:to:policy:)`` or ``remove(_:)``. Some of the operations may have been performed.
     func apply(_ operations: [ItemOperation]) throws
@@ -121,8 +123,7 @@ public protocol LockboxBackend: Sendable {
 
     /// Returns the values of several items. Absent items are left out.
     ///
-    /// The default implementation calls ``value(for:now:)`` for each key, so the values need not be of the same
-    /// instant.
+    /// The default implementation calls ``value(for:now:)`` for each key, so the values are not a snapshot.
     ///
     /// - Parameters:
     ///   - keys: The items' keys.
@@ -143,8 +144,8 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if the attributes cannot be read.
     func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes?
 
-    /// Calls a closure with the attributes of every item with a prefix, in no particular order, and goes past
-    /// items that cannot be read.
+    /// Calls a closure with the attributes of every item with a prefix, in no particular order. Items that
+    /// cannot be read are passed to another closure.
     ///
     /// The default implementation calls ``attributes(prefix:now:)``, which loads all attributes into memory and
     /// throws if one cannot be read.
@@ -163,7 +164,7 @@ public protocol LockboxBackend: Sendable {
         _ body: (ItemKey, ItemAttributes) throws -> Void
     ) throws
 
-    /// Returns every prefix that has readable items, expired ones included, and goes past the other items.
+    /// Returns every prefix that has readable items, expired ones included. Other items are skipped.
     ///
     /// The default implementation calls ``prefixes()``.
     ///

@@ -12,9 +12,9 @@ extension Lockbox {
     /// Subscribe first and read then: no change comes between. This program's own changes are included. An item
     /// that expires is not a change. Changes are merged until they are read, and their order is not kept.
     ///
-    /// On files, changes are noticed on Linux, and only those that are made on this machine: not those that
-    /// another machine makes on a network file system. The subscription creates the store if there is none, reads
-    /// the keys of all items, so that it can name those that are removed, and waits in a thread of its own.
+    /// For a store in files, this works only on Linux, and only for changes that are made on this machine, not by
+    /// another machine on a network file system. The subscription creates the store if there is none, reads the
+    /// keys of all items, so that it can name those that are removed, and waits in a thread of its own.
     ///
     /// It ends when the task of the loop is cancelled, or the sequence and its iterator are released.
     ///

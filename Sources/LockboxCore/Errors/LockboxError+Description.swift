@@ -42,7 +42,7 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "The value for the key \(quoted(key)) is stored as \(stored) and cannot be read as \(type). "
                 + "Ask for the type that was archived."
         case .passcodeNotSet:
-            "The store has no passcode. Set one, or use another class than whenPasscodeSetThisDeviceOnly."
+            "The store has no passcode. Set one, or use a class other than whenPasscodeSetThisDeviceOnly."
         case .passcodeAlreadySet:
             "The store already has a passcode. Change or remove it instead."
         case .wrongPasscode:
@@ -86,7 +86,7 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .userCanceled:
             "The user canceled the request. Nothing was changed."
         case .conflict(let record):
-            "Another writer changed \(record) at the same time. Read it and try again; this call changed nothing."
+            "Another writer changed \(record) at the same time. Its change is kept. Read it and try again."
         case .outcomeUnknown(let record, let reason):
             "Whether \(record) was changed is not known: \(reason). Check what is stored before you repeat the call."
         case .notSupported(let operation):

@@ -22,10 +22,11 @@
 public enum LockboxError: Error {
     // MARK: Items
 
-    /// A write with ``WritePolicy/updateOnly``, or a change of accessibility, found no item.
+    /// There is no item to update with ``WritePolicy/updateOnly``, to copy or to move, or whose attributes or
+    /// accessibility class to change.
     case itemNotFound(key: String)
 
-    /// A write with ``WritePolicy/addOnly`` found an item.
+    /// An item already exists, and the policy is ``WritePolicy/addOnly`` or ``ImportPolicy/fail``.
     case duplicateItem(key: String)
 
     /// The item exists, but its class is locked. Unlock the store and try again.
@@ -78,8 +79,8 @@ public enum LockboxError: Error {
 
     // MARK: Records
 
-    /// The keybag or the device key is missing from a store that has items. The items cannot be read without
-    /// it.
+    /// The keybag or the device key is missing from a store that has items, which cannot be read without it.
+    /// Also thrown by a quarantine of an item that does not exist.
     case missing(record: String)
 
     /// A record is malformed: cut short, too long, or not a record at all.
@@ -119,7 +120,9 @@ public enum LockboxError: Error {
     /// The user dismissed the prompt that the backend showed. Nothing changed.
     case userCanceled
 
-    /// Another writer changed the record at the same time. This call changed nothing; read the item and try again.
+    /// Another writer changed the record at the same time. Its change is kept; read the item and try again.
+    ///
+    /// The store is unchanged, unless a move or migration throws this. After a move, the item is under both keys.
     case conflict(record: String)
 
     /// The connection failed during the change. The change may or may not take effect, perhaps later.

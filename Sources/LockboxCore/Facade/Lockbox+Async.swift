@@ -173,7 +173,7 @@ extension Lockbox {
         try await offPool { try removeExpired(unreadable: unreadable) }
     }
 
-    /// Writes and removes many items, durably when it returns. Much faster than one by one.
+    /// Writes and removes many items, much faster than one by one. The changes are durable when it returns.
     public func batch(_ body: (inout LockboxBatch) throws -> Void) async throws {
         var batch = LockboxBatch(self)
         try body(&batch)

@@ -1,5 +1,5 @@
 extension Lockbox {
-    /// Reads, changes and stores a value in one step. No other thread or process comes between.
+    /// Reads, changes and stores a value in one step. No other thread or process can change it in between.
     ///
     /// ```swift
     /// try lockbox.update("count", as: Int.self) { count in count = (count ?? 0) + 1 }
@@ -109,7 +109,7 @@ extension Lockbox {
         try backend.write(changes, to: itemKey(key), policy: .updateOnly)
     }
 
-    /// Writes and removes many items, durably when it returns. Much faster than one by one.
+    /// Writes and removes many items, much faster than one by one. The changes are durable when it returns.
     ///
     /// ```swift
     /// try lockbox.batch { batch in
@@ -119,11 +119,11 @@ extension Lockbox {
     /// ```
     ///
     /// If a crash interrupts the call, each item is as before or as after, independently of the others. If an
-    /// operation is refused, nothing changes; in a batch of more than 1,000 operations or 4 MiB, earlier ones may
-    /// have been performed.
+    /// operation is refused, nothing changes. In a batch of more than 1,000 operations or 4 MiB, however, earlier
+    /// operations may have been performed.
     ///
-    /// - Parameter body: Adds the operations, each for another key. Nothing is changed before it returns. Errors
-    ///   that it throws are rethrown.
+    /// - Parameter body: Adds the operations, each for a different key. Nothing is changed before it returns.
+    ///   Errors that it throws are rethrown.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
     ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)` or
     ///   `removeObject(forKey:)`.
@@ -166,7 +166,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed then.
-    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move, which is then
+    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move: the item is then
     ///   under both keys.
     public func moveObject(
         forKey key: String,

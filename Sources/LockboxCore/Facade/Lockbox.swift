@@ -125,7 +125,7 @@ public struct Lockbox: Sendable {
 
     /// Returns the values for several keys. Absent and expired items are left out.
     ///
-    /// The values need not be of the same instant.
+    /// The values are not a snapshot: another writer may change some of them during the call.
     ///
     /// - Parameters:
     ///   - type: The type that was archived. Can be omitted if it can be inferred.
@@ -281,8 +281,8 @@ public struct Lockbox: Sendable {
         try repairableBackend().remove(record: item.record)
     }
 
-    /// Sets an item aside that cannot be read, as `list(matching:)` named it. It no longer
-    /// counts as an item, and its bytes are kept.
+    /// Sets aside an item that cannot be read, as returned by `list(matching:)`. It no longer counts as an item,
+    /// but its bytes are kept.
     ///
     /// - Parameter item: The item.
     /// - Returns: Where its bytes are now, for example a path.

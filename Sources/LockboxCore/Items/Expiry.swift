@@ -1,6 +1,6 @@
 public import LockboxPlatform
 
-/// When an item expires, as a write states it.
+/// What a write does to an item's expiry date.
 ///
 /// An expiry belongs to the value: a new value has a new expiry, and a change of anything else keeps it.
 public enum Expiry: Sendable, Hashable {

@@ -28,7 +28,7 @@ public struct InternetPassword: Sendable, Hashable {
     /// The scheme of the server's URLs, such as `https`. `kSecAttrProtocol`.
     public let `protocol`: String?
 
-    /// The port, if it is not the protocol's. `kSecAttrPort`.
+    /// The port, if it is not the protocol's default. `kSecAttrPort`.
     public let port: Int?
 
     /// The path on the server, usually without the first slash. `kSecAttrPath`.

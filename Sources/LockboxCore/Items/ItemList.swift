@@ -3,7 +3,7 @@ public struct ItemList: Sendable, Equatable {
     /// The attributes of the items that can be read, by key.
     public var items: [String: ItemAttributes]
 
-    /// The items that cannot be read. Any of them may be one that was looked for.
+    /// The items that cannot be read. It is not known whether they match the search.
     public var unreadable: [UnreadableItem]
 
     /// Creates a list.

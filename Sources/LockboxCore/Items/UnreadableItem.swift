@@ -1,4 +1,4 @@
-/// An item that a list, an export or the like went past, because it cannot be read.
+/// An item that was skipped, for example by a list or an export, because it cannot be read.
 public struct UnreadableItem: Sendable, Equatable {
     /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
     public let key: ItemKey?

@@ -6,7 +6,8 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         case damaged
         /// A file or folder does not belong to the store, or belongs to another store.
         case foreign
-        /// A killed writer left this behind. It is removed when the store is next opened.
+        /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
+        /// when the store is next opened.
         case leftOver
         /// Others can read or change a file or folder, or it is not a regular file or folder.
         case unsafePermissions

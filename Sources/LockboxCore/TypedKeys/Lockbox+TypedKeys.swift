@@ -49,7 +49,7 @@ extension Lockbox {
         try removeObject(forKey: key.name)
     }
 
-    /// Reads, changes and stores a value in one step. No other thread or process comes between.
+    /// Reads, changes and stores a value in one step. No other thread or process can change it in between.
     ///
     /// What the key does not state stays as it is, the expiry included.
     ///

@@ -31,7 +31,7 @@ public struct LockboxItem<Value: Codable & Sendable>: Sendable {
     /// The value, the key's default if there is no such item, or the error of the read.
     public var wrappedValue: Result<Value, any Error> { Result { try lockbox()[key] } }
 
-    /// Changes the item.
+    /// The wrapper itself, whose methods change the item: `$name.set(_:)`, `$name.update(_:)`, `$name.remove()`.
     public var projectedValue: Self { self }
 
     /// Stores a value. `nil` removes the item.

@@ -1,4 +1,4 @@
-/// A key with the type of its value, its default, and what every write states.
+/// A key with the type of its value, its default, and the attributes that every write sets.
 ///
 /// ```swift
 /// extension LockboxKey<Session?> {

@@ -32,7 +32,7 @@ extension Lockbox {
     public func string(forKey key: String) -> String? { legacy(key) { $0 } }
 
     /// Stores an array in Lockbox 2's format. `nil` or an empty array removes the item. Returns whether it
-    /// succeeded.
+    /// succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
     ///
     /// - Parameters:
     ///   - value: The array.
@@ -55,7 +55,7 @@ extension Lockbox {
     public func array(forKey key: String) -> [String]? { legacy(key, Lockbox2Text.array) }
 
     /// Stores a set in Lockbox 2's format. `nil` or an empty set removes the item. Returns whether it
-    /// succeeded.
+    /// succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
     ///
     /// - Parameters:
     ///   - value: The set.
@@ -82,7 +82,7 @@ extension Lockbox {
     public func set(forKey key: String) -> Set<String>? { legacy(key, Lockbox2Text.set) }
 
     /// Stores a dictionary in Lockbox 2's format. `nil` or an empty dictionary removes the item. Returns
-    /// whether it succeeded.
+    /// whether it succeeded. A key or value that contains the delimiter `-|-` is refused; the old value is kept.
     ///
     /// - Parameters:
     ///   - value: The dictionary.

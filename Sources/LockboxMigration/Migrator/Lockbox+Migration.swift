@@ -16,10 +16,12 @@ extension Lockbox {
     ///   - migration: The items to migrate, and their source.
     ///   - dryRun: Whether only to report what would be done. With a backend that is not a ``LockableBackend``,
     ///     a dry run cannot tell whether the new accessibility classes are open.
-    ///   - progress: Called after each item.
+    ///   - progress: Called after each item. Not called in a dry run.
     /// - Returns: The outcome for each item.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item or its new class is locked, before
-    ///   anything is migrated; ``LockboxError/invalidKey(reason:)`` if the migration contradicts itself;
+    ///   anything is migrated; ``LockboxError/invalidKey(reason:)`` if its name or a key is empty or too long,
+    ///   if two of its items have the same old or new key, if it moves an item to the old key of another, or
+    ///   if it is to keep an old item whose key stays the same in the same store;
     ///   ``LockboxError`` if the source or the store cannot be read or written. No item is lost, and the
     ///   migration can be repeated.
     @discardableResult

@@ -4,7 +4,7 @@ import LockboxCore
 public enum MigrationRefusal: Error, Sendable, Hashable {
     /// The bytes are not a valid encoding of the item's type.
     case malformed(reason: String)
-    /// The bytes can be read as more than one value.
+    /// The data is well-formed, but cannot be read without guessing or loss.
     case ambiguous(reason: String)
     /// The archive contains an instance of this class, which is not supported.
     case unknownClass(String)

@@ -8,8 +8,8 @@ extension SealedBackend {
     /// The backup can be imported into any store: it contains and needs none of this store's keys.
     ///
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
-    /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears only when it is complete, and
-    /// replaces an earlier backup of that name.
+    /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears
+    /// only when it is complete, and replaces an earlier backup of that name.
     ///
     /// - Parameters:
     ///   - path: The file to write. An existing file is replaced only if it is a backup or empty.
@@ -19,6 +19,7 @@ extension SealedBackend {
     ///   - progress: Called after each item.
     /// - Returns: The number of exported items, the items that were left out, and those that cannot be read.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked;
+    ///   ``LockboxError/invalidPasscode(reason:)``; ``LockboxError/notEnoughMemory(bytes:)``;
     ///   ``LockboxError/notABackup(path:)`` if there is another file at the path;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file,
     ///   or a backup that would be replaced by an empty one. Nothing is then written.
@@ -110,6 +111,7 @@ extension SealedBackend {
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of items written, and the items that were kept.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
+    ///   ``LockboxError/invalidPasscode(reason:)``, ``LockboxError/notEnoughMemory(bytes:)``,
     ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
     ///   ``LockboxError/interactionNotAllowed(_:)`` or ``LockboxError/duplicateItem(key:)``. Nothing has then
     ///   changed.

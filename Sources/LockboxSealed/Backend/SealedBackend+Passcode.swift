@@ -104,7 +104,7 @@ extension SealedBackend {
     ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is
-    ///   locked.
+    ///   locked; ``LockboxError/invalidPasscode(reason:)``; ``LockboxError/notEnoughMemory(bytes:)``.
     public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
         try keys.changePasscode(to: passcode, strength: strength)
     }

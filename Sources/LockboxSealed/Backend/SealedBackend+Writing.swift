@@ -11,8 +11,8 @@ extension SealedBackend {
         }
     }
 
-    /// See ``LockboxBackend/apply(_:)``. Up to a thousand operations on the default store share their
-    /// synchronization. Nothing is changed if one of them is refused.
+    /// See ``LockboxBackend/apply(_:)``. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized
+    /// together. If one of these is refused, none of them is performed.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeys(operations)
         let creating = operations.contains { $0.createsItem }

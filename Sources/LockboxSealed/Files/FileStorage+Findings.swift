@@ -13,7 +13,11 @@ extension FileStorage: InspectableStorage {
         do {
             if let temporary = try root.directory("tmp", creating: false) {
                 for name in try temporary.names() {
-                    report.add(.leftOver, temporary.filePath(name), "its writer was killed or is at work")
+                    report.add(
+                        .leftOver,
+                        temporary.filePath(name),
+                        "its writer was killed or is still running"
+                    )
                 }
             }
         } catch let error as LockboxError {

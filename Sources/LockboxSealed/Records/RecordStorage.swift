@@ -60,9 +60,9 @@ public protocol RecordStorage: Sendable {
     /// - Parameters:
     ///   - namespace: The namespace. It need not exist.
     ///   - waitingForCommits: Whether to wait for commits in progress, even those of a stopped process, up to
-    ///     the storage's time limit. If `true`, the list includes every record written by a commit that
-    ///     compared an expected record before the caller changed it. A storage that compares all expectations
-    ///     atomically with its changes need not wait.
+    ///     the storage's time limit. If `true`, and the caller has changed an expected record such as the
+    ///     keybag, the list includes everything written by commits that still found its old revision. A
+    ///     storage that compares all expectations atomically with its changes need not wait.
     ///   - body: Called with one name at a time. Errors that it throws are rethrown.
     /// - Throws: ``LockboxError`` if the namespace cannot be read.
     func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws

@@ -17,13 +17,13 @@ public import LockboxPlatform
 public final class FailingBackend: LockboxBackend {
     /// The kinds of calls that can fail.
     public enum Operation: Sendable, Hashable, CaseIterable {
-        /// Storing an item.
+        /// Storing an item, changing its attributes or accessibility class, or performing a batch.
         case write
         /// Reading a value or a whole item.
         case read
         /// Reading the attributes of one item or of all items, or the prefixes.
         case attributes
-        /// Updating an item, which includes changing its accessibility class.
+        /// Reading, changing and storing an item in one step, and copying or moving it.
         case update
         /// Removing one item, all items, or the expired ones.
         case remove

@@ -55,7 +55,7 @@ import Lockbox
     private static let keys: [Row] = [
         (
             .passcodeNotSet, .passcodeNotSet, -25293,
-            "The store has no passcode. Set one, or use another class than whenPasscodeSetThisDeviceOnly."
+            "The store has no passcode. Set one, or use a class other than whenPasscodeSetThisDeviceOnly."
         ),
         (
             .passcodeAlreadySet, .passcodeAlreadySet, -25299,
@@ -140,7 +140,7 @@ import Lockbox
         (.userCanceled, .userCanceled, -128, "The user canceled the request. Nothing was changed."),
         (
             .conflict(record: "keybag"), .conflict, -25304,
-            "Another writer changed keybag at the same time. Read it and try again; this call changed nothing."
+            "Another writer changed keybag at the same time. Its change is kept. Read it and try again."
         ),
         (
             .outcomeUnknown(record: "keybag", reason: "the connection was lost"), .outcomeUnknown, -67846,

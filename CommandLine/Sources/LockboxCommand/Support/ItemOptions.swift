@@ -10,8 +10,10 @@ struct ItemOptions: ParsableArguments {
     var itemClass: ItemClass?
 
     @Option(
-        help:
-            "When the item expires: a time span such as 8h or 7d, a date such as 2030-12-24 or 2030-12-24T12:00:00Z, or never."
+        help: """
+            When the item expires: a time span such as 8h or 7d, a date such as 2030-12-24 (midnight UTC) or \
+            2030-12-24T12:00:00Z, or never.
+            """
     )
     var expires: String?
 
@@ -29,7 +31,10 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         name: .customLong("attribute"),
-        help: "A text that the item can be found by, as NAME=TEXT. Can be repeated. Not for secrets."
+        help: """
+            A text that the item can be found by, as NAME=TEXT. Can be repeated. Replaces all existing ones. Not \
+            for secrets.
+            """
     )
     var attributes: [AttributePair] = []
 
@@ -43,7 +48,7 @@ struct ItemOptions: ParsableArguments {
             throw ValidationError("Give --attribute or --no-attributes, not both.")
         }
         if Set(attributes.map(\.name)).count < attributes.count {
-            throw ValidationError("Give each name of an --attribute once.")
+            throw ValidationError("Two --attribute options have the same name. Give each name only once.")
         }
     }
 

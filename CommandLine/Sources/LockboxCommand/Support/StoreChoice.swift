@@ -12,7 +12,7 @@ struct StoreChoice {
     ///   - asks: Whether the user may be asked for the passcode at a terminal.
     func store(prefix fallback: String? = nil, asks: Bool = true) throws -> Store {
         // Probably an unset variable. The store would be created in the current folder.
-        if directory == "" { throw Failure(.usage, "--directory is empty.") }
+        if directory == "" { throw Failure(.usage, "--directory is empty. Give a folder, or leave it out.") }
         let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         return try Store(self, prefix: prefix, asks: asks)
     }

@@ -57,7 +57,7 @@ enum Terminal {
         if line.count >= longestLine {
             throw Failure(
                 .usage,
-                "The input is too long for a terminal. Use a file or standard input."
+                "The input is too long: a terminal accepts 4094 bytes in a line. Use a file or standard input."
             )
         }
         guard let text = String(validating: line, as: UTF8.self) else {

@@ -106,7 +106,7 @@ struct FileItems: SourceItems {
         -> [UInt8]
     {
         guard size <= ArchivedValue.maximumSize else {
-            throw LockboxError.corrupt(record: path, reason: "it is too large")
+            throw LockboxError.corrupt(record: path, reason: "it is larger than 16 MiB")
         }
         return try [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
             let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<size]))

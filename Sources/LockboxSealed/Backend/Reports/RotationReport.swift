@@ -9,7 +9,7 @@ public struct RotationReport: StoreReport, Equatable {
     /// kept.
     public internal(set) var unreadable: [String: LockboxError] = [:]
 
-    /// The number of items that are still sealed with the old keys, which whoever has those keys can open.
+    /// The number of items that are still sealed with the old keys. Whoever has those keys can open these items.
     public var notRevoked: Int { unreadable.count }
 
     /// The items that could not be read. If there are none, the rotation is complete and the old keys have been

@@ -33,8 +33,9 @@ public struct DeviceKeySource: Sendable {
     ///
     /// - Parameters:
     ///   - name: What to call the source in errors. Not a secret.
-    ///   - read: Returns at least ``minimumLength`` secret bytes, the same ones for the same store. It is called every
-    ///     time the keybag is read, on the thread that needs it. The errors it throws are rethrown.
+    ///   - read: Returns at least ``minimumLength`` secret bytes, always the same ones for one store. It is
+    ///     called every time the keybag is read, on the thread that needs it. Errors that it throws are
+    ///     rethrown.
     public static func closure(
         name: String = "given by the app",
         _ read: @escaping @Sendable () throws -> [UInt8]
@@ -45,7 +46,10 @@ public struct DeviceKeySource: Sendable {
     /// Reads the key from a file outside the store, such as on another disk or in memory. All of its 32 to
     /// 4,096 bytes are the key.
     ///
-    /// - Parameter path: The file, which is read every time the keybag is. Symbolic links are followed.
+    /// - Parameter path: The file, which is read every time the keybag is. Symbolic links are followed. If it
+    ///   cannot be opened, the call that needs the key throws
+    ///   ``LockboxError/storageFailure(operation:path:errno:)``; if its length is wrong,
+    ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
     public static func file(_ path: String) -> DeviceKeySource {
         DeviceKeySource(source: .given(name: path) { try SecretReader.file(path, maximum: 4096) })
     }

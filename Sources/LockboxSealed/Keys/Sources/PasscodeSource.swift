@@ -4,8 +4,9 @@ import LockboxSodium
 
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
-/// Only ``closure(_:)`` can wait for user input. With any other source, the call throws if the passcode is not
-/// available within ``timeout``.
+/// Only ``closure(_:)`` can wait for user input. With any other source, the call throws
+/// ``LockboxError/invalidPasscode(reason:)`` if the passcode is not available within ``timeout``, if the source
+/// is a terminal, or if the variable is not set.
 ///
 /// For all sources, one trailing newline (`\n` or `\r\n`) is removed, and text is converted to Unicode
 /// normalization form C, so that the passcode is the same whatever keyboard or editor produced it. A passcode
@@ -14,7 +15,7 @@ public struct PasscodeSource: Sendable {
     /// The maximum length of a passcode, in bytes.
     public static let maximumLength = 1024
 
-    /// The time limit for reading the passcode from a pipe.
+    /// The time limit for reading the passcode from a pipe: 10 seconds.
     public static let timeout: Duration = .seconds(10)
 
     private let source: @Sendable () throws -> [UInt8]
