@@ -27,7 +27,7 @@ package final class FolderWatch: Sendable {
             paths.insert(Self.parent(of: first), at: 0)
         }
         self.paths = paths
-        stop = CInt(try Self.check(folder_watch_open_stop(), "eventfd", path))
+        stop = CInt(try Self.checked(folder_watch_open_stop(), "eventfd", path))
     }
 
     deinit { close(stop) }
@@ -50,7 +50,7 @@ package final class FolderWatch: Sendable {
         defer { buffer.deallocate() }
         while true {
             let length = folder_watch_read(watches.descriptor, stop, buffer.baseAddress, buffer.count)
-            guard try Self.check(length, "poll", paths[paths.count - 1]) > 0 else { return }
+            guard try Self.checked(length, "poll", paths[paths.count - 1]) > 0 else { return }
             guard let names = watches.names(UnsafeRawBufferPointer(rebasing: buffer[..<length])) else {
                 // New watches first: what changes before them is what this report is about.
                 watches = try Watches(paths)
@@ -67,9 +67,9 @@ package final class FolderWatch: Sendable {
     }
 
     @discardableResult
-    private static func check(_ result: Int, _ operation: String, _ path: String) throws -> Int {
+    private static func checked(_ result: Int, _ operation: String, _ path: String) throws -> Int {
         if result == -Int(ENOSYS) { throw LockboxError.notSupported(operation: "changes") }
-        return try LockboxFiles.check(result, operation, path)
+        return try check(result, operation, path)
     }
 
     /// What is watched now: the folder if it exists, and the folders above it.
@@ -79,7 +79,7 @@ package final class FolderWatch: Sendable {
         private let names: [CInt: String?]
 
         init(_ paths: [String]) throws {
-            descriptor = CInt(try FolderWatch.check(folder_watch_open(), "inotify_init1", paths[0]))
+            descriptor = CInt(try FolderWatch.checked(folder_watch_open(), "inotify_init1", paths[0]))
             var names: [CInt: String?] = [:]
             do { try Self.add(paths, descriptor, &names) } catch {
                 close(descriptor)
@@ -96,12 +96,14 @@ package final class FolderWatch: Sendable {
             for (index, path) in paths.enumerated() {
                 let result = folder_watch_add(descriptor, path)
                 let isAbsent = result == -Int(ENOENT) || result == -Int(ENOTDIR)
+                // Moves of a folder in one that may not be read go unnoticed.
+                if result == -Int(EACCES) || result == -Int(EPERM), index + 1 < paths.count { continue }
                 if isAbsent, index > 0 { return }
                 if isAbsent {
                     // The folder above the first one has to be watched until there is a first one.
                     return try add([FolderWatch.parent(of: path)] + paths, descriptor, &names)
                 }
-                let watch = CInt(try FolderWatch.check(result, "inotify_add_watch", path))
+                let watch = CInt(try FolderWatch.checked(result, "inotify_add_watch", path))
                 names[watch] = index + 1 < paths.count ? Path.name(of: paths[index + 1]) : .some(nil)
             }
         }

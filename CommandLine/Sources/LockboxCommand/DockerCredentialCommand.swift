@@ -82,13 +82,19 @@ struct DockerCredentialCommand: ParsableCommand {
         guard let user = credentials.Username, !user.isEmpty else {
             throw Failure(.usage, "no credentials username")
         }
+        // git's protocol has one line for each part.
+        if user.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
+            throw Failure(.usage, "the credentials username has a control character")
+        }
         // Docker asks again until it has a password.
         guard let secret = credentials.Secret, !secret.isEmpty else {
             throw Failure(.usage, "no credentials secret")
         }
         let password = Self.password(server, user)
-        let attributes = password.searchable.merging([Self.serverURL: server]) { $1 }
-        let others = try found(server, nil, store).filter {
+        let found = try found(server, nil, store)
+        let old = found.first { $0.key.key == password.key.name }?.attributes.searchable ?? [:]
+        let attributes = old.merging(password.searchable) { $1 }.merging([Self.serverURL: server]) { $1 }
+        let others = found.filter {
             $0.attributes.searchable[Self.serverURL] != nil && $0.key.key != password.key.name
         }
         try store.unlocking {
@@ -118,10 +124,18 @@ struct DockerCredentialCommand: ParsableCommand {
         try print(Credentials(ServerURL: server, Username: item.password.account, Secret: text))
     }
 
+    /// What Docker has stored goes, also for git and apps. If it has stored nothing, the server's other passwords go,
+    /// which Docker would use.
     private func erase(_ store: Store) throws {
         let found = try found(server(), nil, store)
+        let mine = found.filter { $0.attributes.searchable[Self.serverURL] != nil }
         try store.lockbox.batch {
-            for item in found { try $0.removeObject(forKey: item.key.key) }
+            for item in mine.isEmpty ? found : mine {
+                try $0.removeObject(forKey: item.key.key)
+                try $0.removeObject(
+                    forKey: item.password.with(authenticationType: InternetPassword.refreshToken).key
+                )
+            }
         }
     }
 

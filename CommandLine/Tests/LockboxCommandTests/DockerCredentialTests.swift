@@ -153,4 +153,24 @@ import Testing
         #expect(keys.count == 2 && !keys.contains { $0.contains("david") })
         #expect(try docker("get", server).output.contains("eve"))
     }
+
+    /// `docker logout` is not about what git and apps have stored for the same host.
+    @Test func logoutRemovesWhatDockerHasStored() throws {
+        let git = "username=alice\npassword=g\noauth_refresh_token=r\n"
+        _ = try self.git("store", git)
+        #expect(try docker("store", #"{"ServerURL":"ghcr.io","Username":"bob","Secret":"s"}"#).status == 0)
+        #expect(try docker("erase", "ghcr.io").status == 0)
+        #expect(try self.git("get") == git)
+        #expect(try docker("erase", "ghcr.io").status == 0)
+        #expect(try sandbox.library(InternetPassword.sharedPrefix).allKeys() == [])
+    }
+
+    /// An account would be a line of git's protocol.
+    @Test func noAccountIsALineOfGitsProtocol() throws {
+        let login = #"{"ServerURL":"ghcr.io","Username":"x\npassword=y","Secret":"s"}"#
+        #expect(try docker("store", login).status == 1)
+        let password = InternetPassword(server: "ghcr.io", account: "x\npassword=y", protocol: "https")
+        try sandbox.library(InternetPassword.sharedPrefix).archiveObject(Data("s".utf8), forKey: password.key)
+        #expect(try git("get") == "")
+    }
 }

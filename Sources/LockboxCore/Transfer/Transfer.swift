@@ -19,10 +19,13 @@ struct Transfer {
         if policy == .fail { try keys.forEach(checkIsFree) }
         var completed = 0
         while completed < keys.count {
-            for (key, item) in readAndPut(keys[completed...]) {
+            let (read, isDurable) = readAndPut(keys[completed...])
+            for (key, item) in read {
                 do {
                     // Nil if the item was removed after it was listed.
-                    if let item = try item.get() { try transfer(item, removing, &report) }
+                    if let item = try item.get() {
+                        try transfer(item, isDurable: isDurable.contains(key), removing, &report)
+                    }
                 } catch {
                     report.failed[key] = error
                 }
@@ -65,7 +68,10 @@ struct Transfer {
 
     /// Reads the next items, and writes them in one batch, which is faster than one by one. If the batch is refused,
     /// for example because one of them exists, `transfer` writes them one by one.
-    private func readAndPut(_ keys: ArraySlice<ItemKey>) -> [Reading] {
+    ///
+    /// - Returns: The items, and the keys of those that are durable in the destination. After an error, none counts
+    ///   as durable, although it may be there.
+    private func readAndPut(_ keys: ArraySlice<ItemKey>) -> (read: [Reading], isDurable: Set<ItemKey>) {
         var read: [Reading] = []
         var items: [StoredItem] = []
         var size = 0
@@ -73,15 +79,26 @@ struct Transfer {
             read.append((key, Result { try source.item(for: key, now: now) }))
             guard case .success(let item?) = read[read.count - 1].item else { continue }
             size += item.attributes.size
-            if (try? destination.item(for: key, now: now)) != item { items.append(item) }
+            // An expired item is in the way: by the new item's date it may not have expired.
+            if case .some(.none) = try? destination.item(for: key, now: now) { items.append(item) }
         }
-        if items.count > 1 { try? destination.apply(items.map(ItemOperation.add)) }
-        return read
+        guard items.count > 1, (try? destination.apply(items.map(ItemOperation.add))) != nil else {
+            return (read, [])
+        }
+        return (read, Set(items.map(\.key)))
     }
 
-    private func transfer(_ item: StoredItem, _ removing: Bool, _ report: inout TransferReport) throws {
+    private func transfer(
+        _ item: StoredItem,
+        isDurable: Bool,
+        _ removing: Bool,
+        _ report: inout TransferReport
+    ) throws {
         let key = item.key
-        guard try destination.item(for: key, now: now) == item || put(item) else {
+        // Before an item is removed, an equal one is written again: whoever wrote it may have been killed before it
+        // was durable.
+        let isThere = try isDurable || !removing && destination.item(for: key, now: now) == item
+        guard try isThere || put(item) else {
             report.kept.append(key)
             return
         }
@@ -109,8 +126,10 @@ struct Transfer {
     private func put(_ item: StoredItem) throws -> Bool {
         var isPut = false
         try destination.update(item.key, now: today) { old in
-            if old != nil, policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
-            isPut = old == nil || policy == .replace
+            if old != nil, old != item, policy == .fail {
+                throw LockboxError.duplicateItem(key: item.key.key)
+            }
+            isPut = old == nil || old == item || policy == .replace
             return isPut ? item : old
         }
         return isPut

@@ -81,8 +81,8 @@ struct MigrationRun {
         /// Replaces the old item with the new one, under the same key. If the source is another store with the
         /// same item, removes it there.
         case replace(old: StoredItem, new: StoredItem, source: SourceItem?)
-        /// Writes the new item and removes the old one. `new` is nil if an earlier run has written it.
-        case move(old: SourceItem, new: StoredItem?)
+        /// Writes the new item, unless an earlier run has, and removes the old one.
+        case move(old: SourceItem, new: StoredItem, isWritten: Bool)
 
         var outcome: MigrationReport.Outcome {
             if case .none(let outcome) = self { return outcome }
@@ -94,15 +94,15 @@ struct MigrationRun {
             switch self {
             case .none: nil
             case .replace(_, _, let source): source
-            case .move(let old, _): old
+            case .move(let old, _, _): old
             }
         }
 
         /// Items whose class is locked first are written first: if they can be written, so can the others.
         var rank: Int {
             switch self {
-            case .replace(_, let new, _), .move(_, let new?): new.attributes.accessibility.rank
-            case .none, .move(_, nil): 0
+            case .replace(_, let new, _), .move(_, let new, false): new.attributes.accessibility.rank
+            case .none, .move(_, _, true): 0
             }
         }
     }
@@ -154,7 +154,7 @@ struct MigrationRun {
                 guard value.equals(existing.value, of: lockbox) else {
                     return .none(.refused(.destinationTaken))
                 }
-                return .move(old: old, new: nil)
+                return .move(old: old, new: existing, isWritten: true)
             }
             let new = try newItem(item, key, value, old.stored?.attributes)
             try state?.check(new.attributes.accessibility)
@@ -163,7 +163,7 @@ struct MigrationRun {
                 if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationTaken)) }
                 return .replace(old: stored, new: new, source: isInPlace ? nil : old)
             }
-            return .move(old: old, new: new)
+            return .move(old: old, new: new, isWritten: false)
         } catch SourceError.nothing {
             return nothing
         } catch let fault as SourceError {
@@ -209,9 +209,9 @@ struct MigrationRun {
         )
         guard existing == nil || existing == new else { return .none(.refused(.destinationTaken)) }
         // An earlier run has written it.
-        if existing != nil { return .move(old: old, new: nil) }
+        if existing != nil { return .move(old: old, new: new, isWritten: true) }
         try state?.check(new.attributes.accessibility)
-        return .move(old: old, new: new)
+        return .move(old: old, new: new, isWritten: false)
     }
 
     private func newItem(
@@ -246,10 +246,11 @@ struct MigrationRun {
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: SourceItem] = [:]
         var next = 0
+        var isDurable: Set<ItemKey> = []
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
-            if index == next { next += writeTogether(steps[index...].lazy.map(\.step)) }
-            outcomes[key] = try write(step)
+            if index == next { next += writeTogether(steps[index...].lazy.map(\.step), &isDurable) }
+            outcomes[key] = try write(step, isDurable)
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
@@ -262,36 +263,36 @@ struct MigrationRun {
 
     /// Writes the next new items in one batch, which is faster than one by one. If it is refused, they are written one
     /// by one. Returns how many steps it has looked at.
-    private func writeTogether(_ steps: some Collection<Step>) -> Int {
+    ///
+    /// - Parameter isDurable: Receives the keys of the items, unless there was an error.
+    private func writeTogether(_ steps: some Collection<Step>, _ isDurable: inout Set<ItemKey>) -> Int {
         var items: [StoredItem] = []
         var (count, size) = (0, 0)
         for step in steps.prefix(ItemOperation.batch) where size < ItemOperation.batchSize {
             count += 1
-            guard case .move(let old, let new?) = step, old.new == nil else { continue }
+            guard case .move(let old, let new, false) = step, old.new == nil else { continue }
             size += new.attributes.size
             items.append(new)
         }
-        if items.count > 1 { try? lockbox.backend.apply(items.map(ItemOperation.add)) }
+        if items.count > 1, (try? lockbox.backend.apply(items.map(ItemOperation.add))) != nil {
+            isDurable.formUnion(items.map(\.key))
+        }
         return count
     }
 
-    private func write(_ step: Step) throws -> MigrationReport.Outcome {
+    private func write(_ step: Step, _ isDurable: Set<ItemKey>) throws -> MigrationReport.Outcome {
         do {
             switch step {
             case .none(let outcome): return outcome
-            case .move(_, nil): return .migrated
-            case .move(let old, let new?) where old.new != nil:
-                // Not written with its own date: by that date, an expired item in its place may not be expired.
-                try lockbox.backend.update(new.key, now: now) { current in
-                    try WritePolicy.addOnly.check(key: new.key.key, exists: current != nil)
-                    return new
+            case .move(_, _, true) where migration.keepsOldItems: return .migrated
+            case .move(let old, let new, _):
+                if isDurable.contains(new.key) {
+                    // Somebody may have replaced it since the batch.
+                    let current = try lockbox.backend.item(for: new.key, now: nil)?.value
+                    return current == new.value ? .migrated : .refused(.destinationTaken)
                 }
-                try verify(new, isMoved: true)
-            case .move(_, let new?):
-                if (try? lockbox.backend.item(for: new.key, now: nil)) != new {
-                    try lockbox.backend.write(new, policy: .addOnly)
-                }
-                try verify(new)
+                try write(new, isMoved: old.new != nil)
+                try verify(new, isMoved: old.new != nil)
             case .replace(let old, let new, _):
                 var isChanged = false
                 try lockbox.backend.update(new.key, now: now) { current in
@@ -307,6 +308,18 @@ struct MigrationRun {
         } catch LockboxError.passcodeNotSet {
             return .refused(.notStorable(reason: LockboxError.passcodeNotSet.description))
         }
+    }
+
+    /// An equal item is written again: whoever wrote it may have been killed before it was durable.
+    private func write(_ new: StoredItem, isMoved: Bool) throws {
+        // By a moved item's own date, an expired one in its place may not be expired.
+        if try isMoved || lockbox.backend.item(for: new.key, now: now) == new {
+            return try lockbox.backend.update(new.key, now: now) { current in
+                try WritePolicy.addOnly.check(key: new.key.key, exists: current != nil && current != new)
+                return new
+            }
+        }
+        try lockbox.backend.write(new, policy: .addOnly)
     }
 
     /// An old item is removed only after the new one has been read back.

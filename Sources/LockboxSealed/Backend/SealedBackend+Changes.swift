@@ -46,7 +46,9 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
         _ report: (Result<LockboxChange, any Error>) -> Void
     ) {
         switch notice {
-        case .success(.everything): report(.success(.everything))
+        case .success(.everything):
+            try? learn()
+            report(.success(.everything))
         case .success(.records(let names)):
             for id in names.compactMap({ RecordID(name: $0) }) { report(.success(change(of: id))) }
         case .failure(let error): report(.failure(error))

@@ -45,7 +45,12 @@ extension SealedBackend {
         // Otherwise another process has finished this rotation and started another.
         guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
         report.unreadable.merge(left) { first, _ in first }
-        if report.isComplete { try keys.finishRotation(of: keyring.epoch) }
+        guard report.isComplete else { return report }
+        // A commit that made an item use the new keys may not be durable yet.
+        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
+            try storage.synchronize(namespace)
+        }
+        try keys.finishRotation(of: keyring.epoch)
         return report
     }
 

@@ -160,7 +160,9 @@ final class Directory: Sendable {
         let result = calls.open(name, at: descriptor, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         let file = CInt(try check(result, "open", filePath(name)))
         do {
-            try check(calls.lock(file), "flock", filePath(name))
+            // A sweeper may have it for a moment, and remove the file: then it is written again.
+            let locked = calls.lock(file)
+            if locked != -Int(EWOULDBLOCK) { try check(locked, "flock", filePath(name)) }
             try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
             try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
             return file

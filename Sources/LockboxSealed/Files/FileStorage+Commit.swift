@@ -144,8 +144,8 @@ extension FileStorage {
         let files = try temporary ?? write(changes)
         temporary = files
         var result = try rename(files)
-        if result == -Int(ENOENT) {
-            // Swept away, between its creation and its lock.
+        if result == -Int(ENOENT) || result == -Int(EXDEV) {
+            // Swept away, between its creation and its lock, or another store has been mounted meanwhile.
             let again = try write([change])
             defer { again.remove() }
             result = try rename(again)

@@ -15,8 +15,7 @@ enum Leftovers {
         let items = try root.directory("items", creating: false)
         for name in try temporary.names() {
             let namespace = String(name.prefix { $0 != "." })
-            // A writer creates its namespace's folder first. If there is none, there is no writer, and the
-            // root's lock will do.
+            // If there is no such folder, nobody has its lock, and the root's will do.
             let folder = try? items?.directory(namespace, creating: false) ?? root
             guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
             defer { lock.release() }

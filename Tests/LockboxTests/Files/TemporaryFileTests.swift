@@ -87,6 +87,22 @@ import Lockbox
         #expect(try temporary == [])
     }
 
+    /// A sweeper has its lock for a moment, before its writer does.
+    @Test func aFileThatIsLookedAtIsWritten() throws {
+        let hook = Hook()
+        let calls = hook.calls(before: .flock, 1) { [store] in
+            let folder = "\(store.directory)/tmp"
+            let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+            let file = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC)  // until the end of the test
+            #expect(flock(file, LOCK_EX | LOCK_NB) == 0)
+        }
+        let writer = try lockbox(calls)
+        #expect(try writer.unarchiveObject(forKey: "key") == "old")
+        hook.arm()
+        try writer.archiveObject("new", forKey: "key")
+        #expect(try lockbox().unarchiveObject(forKey: "key") == "new")
+    }
+
     /// While one writer waits for the disk, another one writes.
     @Test(arguments: [1, 2]) func nobodyWaitsForTheDiskOfAnother(_ sync: Int) throws {
         let hook = Hook()

@@ -62,7 +62,8 @@ struct GitContext {
     /// Whether a stored credential matches this request. As in git, a request without a user name or a path
     /// matches all of them.
     func matches(_ stored: InternetPassword) -> Bool {
-        scheme == stored.protocol && server == stored.server && port == stored.port
+        !stored.account.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }
+            && scheme == stored.protocol && server == stored.server && port == stored.port
             && (path == nil || path == stored.path) && (username == nil || username == stored.account)
             && [nil, InternetPassword.refreshToken].contains(stored.authenticationType)
     }
