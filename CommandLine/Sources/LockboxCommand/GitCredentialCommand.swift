@@ -51,28 +51,40 @@ struct GitCredentialCommand: ParsableCommand {
         let now = Date()
         let found = try store.internetPasswords(at: now, &unreadable, where: context.matches)
         let passwords = found.filter { $0.password.authenticationType == nil }
-        guard let newest = passwords.first ?? found.first else { return try unreadable.fail() }
-        let account = newest.password.with(authenticationType: nil)
+        for item in passwords.isEmpty ? found : passwords {
+            do {
+                let lines = try store.unlocking { try answer(item, found, store, now) }
+                if lines.count == 1 { continue }  // gone meanwhile
+                return try Output.bytes(
+                    lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) }
+                )
+            } catch let error as LockboxError where error.isOfOneItem {
+                unreadable.add(item.key, error)
+            }
+        }
+        try unreadable.fail()
+    }
+
+    /// The account's name, its password if there is one, and its refresh token if there is one.
+    private static func answer(_ item: Store.Found, _ found: [Store.Found], _ store: Store, _ now: Date)
+        throws
+        -> [(String, Data)]
+    {
+        let account = item.password.with(authenticationType: nil)
         let token = found.first {
             $0.password != account && $0.password.with(authenticationType: nil) == account
         }
-        let lines = try store.unlocking {
-            var lines = [("username", Data(account.account.utf8))]
-            if newest.password == account, let value = try secret(newest, store, now) {
-                lines.append(("password", value))
-                if let expires = newest.attributes.expires {
-                    lines.append(
-                        ("password_expiry_utc", Data("\(Int64(expires.timeIntervalSince1970))".utf8))
-                    )
-                }
+        var lines = [("username", Data(account.account.utf8))]
+        if item.password == account, let value = try secret(item, store, now) {
+            lines.append(("password", value))
+            if let expires = item.attributes.expires {
+                lines.append(("password_expiry_utc", Data("\(Int64(expires.timeIntervalSince1970))".utf8)))
             }
-            if let token, let value = try secret(token, store, now) {
-                lines.append((InternetPassword.refreshToken, value))
-            }
-            return lines
         }
-        if lines.count == 1 { return }
-        try Output.bytes(lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) })
+        if let token, let value = try secret(token, store, now) {
+            lines.append((InternetPassword.refreshToken, value))
+        }
+        return lines
     }
 
     /// Nil if the item is gone meanwhile, or git's protocol cannot express it.
@@ -161,4 +173,11 @@ struct GitCredentialCommand: ParsableCommand {
     private static let endOfTime: Int64 = 253_402_300_799
 
     private static func integer(_ value: Data) -> Int64? { Int64(String(decoding: value, as: UTF8.self)) }
+}
+
+extension LockboxError {
+    /// Whether the other items may be fine.
+    fileprivate var isOfOneItem: Bool {
+        [.corrupt, .authenticationFailed, .decodingFailed, .unsupportedVersion].contains(code)
+    }
 }

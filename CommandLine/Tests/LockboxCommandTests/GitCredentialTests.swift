@@ -292,6 +292,27 @@ import Testing
         #expect(try sandbox.lockbox("git-credential", "--prefix", "work", "get", text: request).output == "")
     }
 
+    /// The value of the newest one is damaged: the other one is given. If there is no other, that is said.
+    @Test func aDamagedPasswordHidesNoOther() throws {
+        try store("alice", "a")
+        let items = "\(sandbox.store)/items"
+        func records() throws -> Set<String> {
+            let all = try FileManager.default.subpathsOfDirectory(atPath: items)
+            return Set(all.filter { $0.contains("/") && !$0.hasSuffix("/lock") })
+        }
+        let first = try records()
+        try store("bob", "b")
+        let path = try #require(try records().subtracting(first).first)
+        let file = URL(filePath: "\(items)/\(path)")
+        var bytes = try Data(contentsOf: file)
+        bytes[bytes.count - 1] ^= 1
+        try bytes.write(to: file)
+        #expect(try git("get", "protocol=https", "host=example.com").output == "username=alice\npassword=a\n")
+        let damaged = try git("get", "protocol=https", "host=example.com", "username=bob")
+        #expect(damaged.status == 3 && damaged.output == "" && damaged.error.contains("bob@example.com"))
+        #expect(try git("get", "protocol=https", "host=example.org").output == "")
+    }
+
     @Test func aLockedStoreIsSaidAndNothingIsAskedWhereGitMayNot() throws {
         try store("alice", "hunter2")
         let passcode = try sandbox.setPasscode()

@@ -141,7 +141,7 @@ import Testing
     @Test func rotationNamesWhatItCannotRead() throws {
         try damageAnItem()
         let outcome = try sandbox.lockbox("rotate", "--quiet")
-        #expect(outcome.status == 3 && outcome.error.contains("old keys are kept"))
+        #expect(outcome.status == 3 && outcome.error.contains("old keys, which are kept"))
         #expect(outcome.error.contains("\(sandbox.store)/items/"))
     }
 

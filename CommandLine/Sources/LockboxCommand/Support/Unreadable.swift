@@ -13,6 +13,10 @@ struct Unreadable {
         lines.append("\(item.record.onOneLine)\(key): \(item.error.description.onOneLine)")
     }
 
+    mutating func add(_ key: ItemKey, _ error: LockboxError) {
+        lines.append("\(key.text): \(error.description.onOneLine)")
+    }
+
     mutating func add(_ finding: StoreFinding) {
         lines.append("\(finding.location.onOneLine): \(finding.reason.onOneLine)")
     }
