@@ -77,8 +77,9 @@ struct GitCredentialCommand: ParsableCommand {
         var lines = [("username", Data(account.account.utf8))]
         if item.password == account, let value = try secret(item, store, now) {
             lines.append(("password", value))
-            if let expires = item.attributes.expires {
-                lines.append(("password_expiry_utc", Data("\(Int64(expires.timeIntervalSince1970))".utf8)))
+            // An app may have set any date, also one that no Int64 holds.
+            if let seconds = item.attributes.expires?.timeIntervalSince1970, seconds <= Double(endOfTime) {
+                lines.append(("password_expiry_utc", Data("\(Int64(seconds))".utf8)))
             }
         }
         if let token, let value = try secret(token, store, now) {

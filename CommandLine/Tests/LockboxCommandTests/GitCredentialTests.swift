@@ -244,6 +244,17 @@ import Testing
         #expect(try git("get", "protocol=https", "host=h").output.contains("password=p"))
     }
 
+    /// An app can store one, and git has no such date.
+    @Test func anExpiryThatNoIntegerHolds() throws {
+        let password = InternetPassword(server: "h", account: "u", protocol: "https")
+        try sandbox.library(InternetPassword.sharedPrefix).archiveObject(
+            Data("p".utf8),
+            forKey: password.key,
+            expires: .at(Date(timeIntervalSinceReferenceDate: 1e300))
+        )
+        #expect(try git("get", "protocol=https", "host=h").output == "username=u\npassword=p\n")
+    }
+
     @Test func eraseGoesByThePasswordIfThereIsOne() throws {
         try store("alice", "new")
         _ = try git("erase", "protocol=https", "host=example.com", "username=alice", "password=old")

@@ -35,9 +35,9 @@ extension Lockbox {
         expires: Expiry? = nil,
         policy: WritePolicy = .replace
     ) throws {
-        guard let archived = try key.archive(value, in: self) else { return try removeObject(forKey: key) }
-        var changes = key.changes(expires, in: self)
-        changes.value = archived
+        guard let changes = try key.changes(value, expires, in: self) else {
+            return try removeObject(forKey: key)
+        }
         try backend.write(changes, to: itemKey(key.name), policy: policy)
     }
 
@@ -93,11 +93,9 @@ extension LockboxBatch {
         expires: Expiry? = nil,
         policy: WritePolicy = .replace
     ) throws {
-        guard let archived = try key.archive(value, in: lockbox) else {
+        guard let changes = try key.changes(value, expires, in: lockbox) else {
             return try removeObject(forKey: key.name)
         }
-        var changes = key.changes(expires, in: lockbox)
-        changes.value = archived
         operations.append(.write(changes, to: try lockbox.itemKey(key.name), policy: policy))
     }
 

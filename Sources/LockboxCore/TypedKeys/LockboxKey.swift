@@ -104,6 +104,15 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
         decode = { try $1.unarchive(Wrapped.self, $0, name) }
     }
 
+    /// Returns a write that states what the declaration states, with a value, or nil if the value is to be removed.
+    func changes(_ value: Value, _ expires: Expiry?, in lockbox: Lockbox) throws -> ItemChanges? {
+        try encode(value, lockbox).map { archived in
+            var changes = changes(expires, in: lockbox)
+            changes.value = archived
+            return changes
+        }
+    }
+
     /// Returns a write that states what the declaration states, and no value.
     func changes(_ expires: Expiry? = nil, in lockbox: Lockbox) -> ItemChanges {
         ItemChanges(

@@ -20,8 +20,8 @@ extension Lockbox {
     /// - Returns: The outcome for each item.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item or its new class is locked, before
     ///   anything is migrated; ``LockboxError/invalidKey(reason:)`` if its name or a key is empty or too long,
-    ///   if two of its items have the same old or new key, if it moves an item to the old key of another, or
-    ///   if it is to keep an old item whose key stays the same in the same store;
+    ///   or if its items contradict each other: two have the same old or new key, one moves to the old key of
+    ///   another, or an old item is to be kept under the new item's key;
     ///   ``LockboxError`` if the source or the store cannot be read or written. No item is lost, and the
     ///   migration can be repeated.
     @discardableResult

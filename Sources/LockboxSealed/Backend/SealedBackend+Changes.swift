@@ -34,7 +34,7 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
 
     /// Learns the keys of all items. What is received meanwhile is newer.
     func learn() throws {
-        let keyring = try backend.keys.currentKeyring(creating: true)
+        let keyring = try backend.keys.currentKeyring()
         for item in try backend.items(in: namespace) {
             guard let metadata = try backend.metadata(item, keyring, unreadable: { _ in }) else { continue }
             keys.withLock { if $0[item.id] == nil { $0[item.id] = metadata.key.key } }
@@ -47,6 +47,7 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
     ) {
         switch notice {
         case .success(.everything):
+            // The store may be gone. Then the known names are all there are.
             try? learn()
             report(.success(.everything))
         case .success(.records(let names)):
@@ -58,7 +59,7 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
     private func change(of id: RecordID) -> LockboxChange {
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
         do {
-            let keyring = try backend.keys.currentKeyring(creating: true)
+            let keyring = try backend.keys.currentKeyring()
             let key = try backend.metadata(record, keyring)?.key.key
             let known = keys.withLock { keys in
                 defer { keys[id] = key }

@@ -115,7 +115,7 @@ extension FileStorage {
             throw error
         }
         // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
-        // commit. The keybag is synchronized before anybody can use it.
+        // commit. A keybag is synchronized before another one can replace it.
         if isOwn, !turn.covers(.root) { turn.release() }
         // If this fails, it is not known whether the changes survive a power cut.
         do { try synchronize(turn) } catch { return .unknown(error) }

@@ -104,6 +104,18 @@ import Testing
         #expect(try await changes(third) { $0.contains(.item("in the copy")) } != nil)
     }
 
+    /// Whoever waits for changes must not make a new store where one was removed.
+    @Test func aRemovedStoreStaysRemoved() async throws {
+        let store = try TestStore()
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        try await lockbox.archiveObject(1, forKey: "k")
+        let sequence = try await lockbox.changes()
+        try FileManager.default.removeItem(atPath: store.directory)
+        #expect(try await changes(sequence) { $0.contains(.everything) } != nil)
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(!FileManager.default.fileExists(atPath: store.directory))
+    }
+
     @Test func aRemovedItemHasANameOnlyIfItWasKnown() async throws {
         let store = try TestStore()
         let backend = store.backend()
