@@ -58,7 +58,7 @@ let package = Package(
         .testTarget(
             name: "LockboxTests",
             dependencies: [
-                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium",
+                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium", "CLinux",
             ],
             resources: [.copy("Vectors")],
             swiftSettings: settings

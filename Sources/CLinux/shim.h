@@ -73,6 +73,11 @@ static inline long kernel_key_read(int32_t key, void *buffer, size_t length) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_READ, key, buffer, length));
 }
 
+// In the place of what the key holds. Its serial number stays.
+static inline long kernel_key_update(int32_t key, const void *payload, size_t length) {
+    return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_UPDATE, key, payload, length));
+}
+
 static inline long kernel_key_set_permissions(int32_t key, uint32_t permissions) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_SETPERM, key, permissions));
 }
@@ -142,6 +147,7 @@ static inline int has_access_control_list(int file) { return 0; }
 static inline long kernel_key_add(const char *description, const void *payload, size_t length) { return -ENOSYS; }
 static inline long kernel_key_search(const char *description) { return -ENOSYS; }
 static inline long kernel_key_read(int32_t key, void *buffer, size_t length) { return -ENOSYS; }
+static inline long kernel_key_update(int32_t key, const void *payload, size_t length) { return -ENOSYS; }
 static inline long kernel_key_set_permissions(int32_t key, uint32_t permissions) { return -ENOSYS; }
 static inline long kernel_key_set_timeout(int32_t key, uint32_t seconds) { return -ENOSYS; }
 static inline long kernel_key_publish(int32_t key) { return -ENOSYS; }

@@ -41,6 +41,10 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
 
     deinit { sodium_free(memory) }
 
+    package func isEqual(to other: SecretKey) -> Bool {
+        withBytes { own in other.withBytes { Sodium.isEqual(own, $0) } }
+    }
+
     package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) {
             try body(UnsafeRawBufferPointer(start: memory, count: count))

@@ -64,6 +64,15 @@ package enum Sodium {
         precondition(result == 0, "BLAKE2b takes 16 to 64 bytes of output")
     }
 
+    /// Derives a key of 32 bytes from another one, whose length may be 16 to 64 bytes.
+    package static func derive(_ personal: Personal, from key: SecretKey, _ input: [UInt8] = []) throws
+        -> SecretKey
+    {
+        try SecretKey { output in
+            input.withUnsafeBytes { hash($0, key: key, personal: personal, into: output) }
+        }
+    }
+
     /// Computes keyed BLAKE2b. The personal string, zero-padded to 16 bytes, separates the uses of a key.
     package static func hash(
         _ input: UnsafeRawBufferPointer,
@@ -83,7 +92,7 @@ package enum Sodium {
                     nil,
                     personal.baseAddress
                 )
-                precondition(result == 0, "BLAKE2b takes 1 to 64 bytes of output and 32 of key")
+                precondition(result == 0, "BLAKE2b takes 1 to 64 bytes of output and of key")
             }
         }
     }

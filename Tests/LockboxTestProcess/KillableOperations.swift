@@ -240,8 +240,9 @@ extension Folder {
         func bytes(_ name: String) throws -> Data {
             try Data(contentsOf: URL(fileURLWithPath: "\(store)/\(name)"))
         }
-        let deviceKey = try bytes("device-key").withUnsafeBytes { try DeviceKeyRecord.decode($0) }
-        return try bytes("keybag").withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
+        let deviceKeys = try bytes("device-key").withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+        var keybag = [UInt8](try bytes("keybag"))
+        return try keybag.withUnsafeMutableBytes { try Keybag($0, deviceKeys: deviceKeys) }
     }
 }
 

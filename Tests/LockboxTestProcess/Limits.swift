@@ -87,8 +87,8 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
             expires: expires
         )
         let id = keyring.itemID(item.key)
-        let path = backend.storage.location(of: RecordName(namespace: namespace, name: id.name))
-        try create(path, backend.seal(item, id, keyring))
+        let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
+        try create(backend.storage.location(of: record.name), backend.seal(item, record, keyring))
     }
 }
 

@@ -15,6 +15,18 @@ struct Vectors: Codable {
     var keybag: Data
     var items: [Item]
     var refused: [Refused]
+    var slots: Slots
+
+    /// A store with a passcode, a recovery code, and a key that opens the `afterFirstUnlock` classes. Its keys are those
+    /// of the second epoch or a later one.
+    struct Slots: Codable {
+        var deviceKey: Data
+        var keybag: Data
+        var passcode: String
+        var recoveryCode: String
+        var key: Data
+        var items: [Item]
+    }
 
     struct Item: Codable {
         var prefix: String
@@ -110,35 +122,64 @@ func printVectors(_ directory: String) throws {
     }
     for item in items { try backend.write(item, policy: .addOnly) }
 
-    let described = try items.map { item in
-        let path = try backend.storage.location(of: backend.record(of: item.key)).dropFirst(
-            directory.count + 1
-        )
-        return Vectors.Item(
-            prefix: item.key.prefix,
-            key: item.key.key,
-            accessibility: item.attributes.accessibility.rawValue,
-            created: item.attributes.created.timeIntervalSinceReferenceDate,
-            modified: item.attributes.modified.timeIntervalSinceReferenceDate,
-            expires: item.attributes.expires?.timeIntervalSinceReferenceDate,
-            label: item.attributes.label,
-            comment: item.attributes.comment,
-            attributes: item.attributes.searchable.isEmpty ? nil : item.attributes.searchable,
-            format: item.value.format.rawValue,
-            value: item.value.data,
-            path: String(path),
-            record: try bytes(String(path))
-        )
-    }
+    let described = try items.map { try describe($0, backend, directory) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let vectors = try Vectors(
         deviceKey: bytes("device-key"),
         keybag: bytes("keybag"),
         items: described,
-        refused: refused(described[0].record, another: described[1].record)
+        refused: refused(described[0].record, another: described[1].record),
+        slots: makeSlots("\(directory)-slots", date)
     )
     print(String(decoding: try encoder.encode(vectors), as: UTF8.self))
+}
+
+private func makeSlots(_ directory: String, _ date: Date) throws -> Vectors.Slots {
+    let backend = EncryptedFileBackend(directory: directory)
+    let (passcode, code, key) = ("Pa\u{DF}wort 42", RecoveryCode(), Sodium.randomBytes(48))
+    try backend.setPasscode(.value(passcode), strength: .interactive)
+    try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
+    try backend.addSlot(.key(.bytes(key)), label: "the service")
+    let items = try Accessibility.allCases.map { accessibility in
+        let item = try StoredItem(
+            key: ItemKey(prefix: "com.example.classes", key: "\(accessibility)"),
+            value: ArchivedValue(data: Data("of the class \(accessibility.rawValue)".utf8), format: .data),
+            accessibility: accessibility,
+            modified: date
+        )
+        try backend.write(item, policy: .addOnly)
+        return item
+    }
+    return try Vectors.Slots(
+        deviceKey: Data(contentsOf: URL(fileURLWithPath: "\(directory)/device-key")),
+        keybag: Data(contentsOf: URL(fileURLWithPath: "\(directory)/keybag")),
+        passcode: passcode,
+        recoveryCode: code.text,
+        key: Data(key),
+        items: items.map { try describe($0, backend, directory) }
+    )
+}
+
+private func describe(_ item: StoredItem, _ backend: EncryptedFileBackend, _ directory: String) throws
+    -> Vectors.Item
+{
+    let path = try backend.storage.location(of: backend.record(of: item.key)).dropFirst(directory.count + 1)
+    return Vectors.Item(
+        prefix: item.key.prefix,
+        key: item.key.key,
+        accessibility: item.attributes.accessibility.rawValue,
+        created: item.attributes.created.timeIntervalSinceReferenceDate,
+        modified: item.attributes.modified.timeIntervalSinceReferenceDate,
+        expires: item.attributes.expires?.timeIntervalSinceReferenceDate,
+        label: item.attributes.label,
+        comment: item.attributes.comment,
+        attributes: item.attributes.searchable.isEmpty ? nil : item.attributes.searchable,
+        format: item.value.format.rawValue,
+        value: item.value.data,
+        path: String(path),
+        record: try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(path)"))
+    )
 }
 
 private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
@@ -169,7 +210,8 @@ private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
         changed("class 8", "corrupt", at: 6, to: 8),
         changed("another class", "authenticationFailed", at: 6, to: 2),
         changed("the reserved byte not zero", "corrupt", at: 7, to: 1),
-        changed("an epoch that the keybag does not hold", "corrupt", at: 8, to: 2),
+        changed("an epoch that comes after the keybag's", "rolledBack", at: 8, to: 2),
+        changed("an epoch that the keybag does not hold", "corrupt", at: 8, to: 0),
         changed("a metadata length past the end", "corrupt", at: 12, to: 0xFF, 0xFF, 0xFF, 0xFF),
         changed("a metadata length of zero", "corrupt", at: 12, to: 0, 0, 0, 0),
         changed("a metadata length that is longer", "authenticationFailed", at: 12, to: 0x49, 1, 0, 0),

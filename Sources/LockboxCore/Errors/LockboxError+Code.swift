@@ -53,6 +53,12 @@ extension LockboxError {
         /// ``LockboxError/wrongPasscode``.
         public static let wrongPasscode = Code(rawValue: "wrongPasscode")
 
+        /// ``LockboxError/slotNotFound(slot:)``.
+        public static let slotNotFound = Code(rawValue: "slotNotFound")
+
+        /// ``LockboxError/slotRefused(reason:)``.
+        public static let slotRefused = Code(rawValue: "slotRefused")
+
         /// ``LockboxError/invalidPasscode(reason:)``.
         public static let invalidPasscode = Code(rawValue: "invalidPasscode")
 
@@ -79,6 +85,9 @@ extension LockboxError {
 
         /// ``LockboxError/rolledBack(record:reason:)``.
         public static let rolledBack = Code(rawValue: "rolledBack")
+
+        /// ``LockboxError/requirementNotMet(record:reason:)``.
+        public static let requirementNotMet = Code(rawValue: "requirementNotMet")
 
         /// ``LockboxError/notABackup(path:)``.
         public static let notABackup = Code(rawValue: "notABackup")
@@ -124,6 +133,8 @@ extension LockboxError {
         case .passcodeNotSet: .passcodeNotSet
         case .passcodeAlreadySet: .passcodeAlreadySet
         case .wrongPasscode: .wrongPasscode
+        case .slotNotFound: .slotNotFound
+        case .slotRefused: .slotRefused
         case .invalidPasscode: .invalidPasscode
         case .notEnoughMemory: .notEnoughMemory
         case .invalidDeviceKey: .invalidDeviceKey
@@ -133,6 +144,7 @@ extension LockboxError {
         case .authenticationFailed: .authenticationFailed
         case .unsupportedVersion: .unsupportedVersion
         case .rolledBack: .rolledBack
+        case .requirementNotMet: .requirementNotMet
         case .notABackup: .notABackup
         case .unsafePermissions: .unsafePermissions
         case .storageFailure: .storageFailure

@@ -6,7 +6,8 @@ extension LockboxError {
         switch self {
         case .corrupt(let location, _), .authenticationFailed(let location), .missing(let location),
             .unsupportedVersion(let location, _), .unsafePermissions(let location, _),
-            .storageFailure(_, let location, _):
+            .storageFailure(_, let location, _), .rolledBack(let location, _),
+            .requirementNotMet(let location, _):
             location
         default: nil
         }
@@ -47,6 +48,10 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "The store already has a passcode. Change or remove it instead."
         case .wrongPasscode:
             "The passcode is wrong. Nothing was changed."
+        case .slotNotFound(let slot):
+            "The store has no slot \(slot). List its slots to see what opens it."
+        case .slotRefused(let reason):
+            "The slot cannot be changed: \(reason). Nothing was changed."
         case .invalidPasscode(let reason):
             "The passcode cannot be used: \(reason)."
         case .notEnoughMemory(let bytes):
@@ -65,10 +70,12 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "\(record) was tampered with, or belongs to another key, prefix or store. \(Self.repair)"
         case .unsupportedVersion(let record, let version):
             "\(record) has the format number \(version), which this version of Lockbox does not know. "
-                + "Update the program; nothing was changed."
+                + "Update the program, or use the pre-release that made it; nothing was changed."
         case .rolledBack(let record, let reason):
-            "\(record) is older than what was seen before: \(reason). Restore the latest copy of the store; "
-                + "nothing was changed."
+            "\(record) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
+                + "If it was you, accept the restored store; nothing was changed."
+        case .requirementNotMet(let record, let reason):
+            "\(record) is refused: \(reason). Somebody may have replaced it; nothing was changed."
         case .notABackup(let path):
             "\(path) is not a Lockbox backup. Choose another file; nothing was changed."
         case .unsafePermissions(let path, let reason):

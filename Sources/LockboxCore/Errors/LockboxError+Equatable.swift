@@ -16,10 +16,12 @@ extension LockboxError: Equatable {
         case .itemNotFound(let text), .duplicateItem(let text), .invalidKey(let text),
             .invalidPasscode(let text),
             .deviceKeyMismatch(let text), .missing(let text), .authenticationFailed(let text),
-            .notABackup(let text), .conflict(let text), .notSupported(let text), .encodingFailed(let text, _):
+            .slotNotFound(let text), .slotRefused(let text), .notABackup(let text), .conflict(let text),
+            .notSupported(let text), .encodingFailed(let text, _):
             [text]
         case .invalidAttribute(let first, let second), .invalidDeviceKey(let first, let second),
             .corrupt(let first, let second), .rolledBack(let first, let second),
+            .requirementNotMet(let first, let second),
             .unsafePermissions(let first, let second), .notReachable(let first, let second),
             .accessDenied(let first, let second), .outcomeUnknown(let first, let second),
             .decodingFailed(let first, let second, _):

@@ -14,21 +14,21 @@ extension LockboxError: LocalizedError {
     /// The closest Keychain result code, for code that compares `OSStatus` values.
     public var osStatus: Int32 {
         switch self {
-        case .itemNotFound: -25300  // errSecItemNotFound
+        case .itemNotFound, .slotNotFound: -25300  // errSecItemNotFound
         case .duplicateItem, .passcodeAlreadySet: -25299  // errSecDuplicateItem
         case .interactionNotAllowed: -25308  // errSecInteractionNotAllowed
         case .passcodeNotSet, .wrongPasscode: -25293  // errSecAuthFailed
         case .authenticationFailed, .deviceKeyMismatch, .accessDenied: -25293  // errSecAuthFailed
         case .notEnoughMemory: -108  // errSecAllocate
         case .missingKeyPrefix, .invalidKey, .invalidAttribute: -50  // errSecParam
-        case .invalidPasscode, .invalidDeviceKey: -50  // errSecParam
+        case .invalidPasscode, .invalidDeviceKey, .slotRefused: -50  // errSecParam
         case .valueTooLarge: -25302  // errSecDataTooLarge
         case .encodingFailed: -67694  // errSecInvalidValue
         case .decodingFailed, .typeMismatch: -26275  // errSecDecode
         case .missing: -25294  // errSecNoSuchKeychain
         case .corrupt: -67701  // errSecInvalidRecord
         case .unsupportedVersion: -67704  // errSecIncompatibleVersion
-        case .rolledBack: -67808  // errSecVerifyFailed
+        case .rolledBack, .requirementNotMet: -67808  // errSecVerifyFailed
         case .notABackup: -25257  // errSecUnknownFormat
         case .unsafePermissions: -61  // errSecWrPerm
         case .storageFailure(_, _, ENOSPC): -34  // errSecDiskFull

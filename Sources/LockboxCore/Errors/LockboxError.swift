@@ -62,8 +62,14 @@ public enum LockboxError: Error {
     /// The store already has a passcode.
     case passcodeAlreadySet
 
-    /// The passcode is wrong.
+    /// The passcode, the recovery code, the key or the PIN is wrong.
     case wrongPasscode
+
+    /// The store has no such slot.
+    case slotNotFound(slot: String)
+
+    /// The slot cannot be added or removed: the owner could be locked out, or there are too many.
+    case slotRefused(reason: String)
 
     /// The passcode's source failed or returned an invalid passcode.
     case invalidPasscode(reason: String)
@@ -93,9 +99,13 @@ public enum LockboxError: Error {
     /// format or the suite. This version of Lockbox never rewrites the record.
     case unsupportedVersion(record: String, version: Int)
 
-    /// A record is older than one seen before. An attacker or a restored backup has brought back an old state
-    /// of the store.
+    /// A record is older than one seen before, or newer than the store's keys. An attacker or a restored backup has
+    /// brought back an old state of the store.
     case rolledBack(record: String, reason: String)
+
+    /// The store or the item is not what this program requires, such as a store without a passcode. Somebody may have
+    /// replaced it.
+    case requirementNotMet(record: String, reason: String)
 
     /// The file is not a Lockbox backup.
     case notABackup(path: String)

@@ -9,6 +9,10 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
         /// when the store is next opened.
         case leftOver
+        /// The keybag is older than one seen before, or an item is newer than the keybag.
+        case rolledBack
+        /// The store or an item is not what the program requires.
+        case refused
         /// Others can read or change a file or folder, or it is not a regular file or folder.
         case unsafePermissions
     }
@@ -43,6 +47,8 @@ extension StoreFinding {
             self.init(kind: .unsafePermissions, location: path, reason: reason)
         case .deviceKeyMismatch(let path):
             self.init(kind: .foreign, location: path, reason: error.description)
+        case .rolledBack(_, let reason): self.init(kind: .rolledBack, location: location, reason: reason)
+        case .requirementNotMet(_, let reason): self.init(kind: .refused, location: location, reason: reason)
         default: self.init(kind: .damaged, location: location, reason: error.description)
         }
     }

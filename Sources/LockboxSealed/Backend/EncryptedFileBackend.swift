@@ -17,8 +17,13 @@ extension SealedBackend where Storage == FileStorage {
     ///   - directory: An absolute path, or a path relative to the current directory.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
-    public convenience init(directory: String, deviceKey: DeviceKeySource = .stored) {
-        self.init(storage: FileStorage(directory: directory), deviceKey: deviceKey)
+    ///   - requirements: What the program expects of the store.
+    public convenience init(
+        directory: String,
+        deviceKey: DeviceKeySource = .stored,
+        requires requirements: StoreRequirements = .none
+    ) {
+        self.init(storage: FileStorage(directory: directory), deviceKey: deviceKey, requires: requirements)
     }
 
     /// The user's store, shared by all programs like a login keychain.

@@ -29,22 +29,122 @@ extension SealedBackend {
         try await offPool { try self.lock(includingAfterFirstUnlock: includingAfterFirstUnlock) }
     }
 
-    /// Sets the passcode of a store that has none. The store is then unlocked.
-    public func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) async throws {
-        try await offPool { try self.setPasscode(passcode, strength: strength) }
-    }
-
-    /// Changes the passcode of an unlocked store.
-    public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate)
-        async throws
+    /// Unlocks the store with a recovery code, a key, or hardware. Returns whom it is unlocked for.
+    @discardableResult
+    public func unlock(with method: any UnlockMethod, scope: UnlockScope = .process, timeout: Duration? = nil)
+        async throws -> UnlockScope
     {
-        try await offPool { try self.changePasscode(to: passcode, strength: strength) }
+        try await offPool { try self.unlock(with: method, scope: scope, timeout: timeout) }
     }
 
-    /// Removes the passcode of an unlocked store, and all items of `whenPasscodeSetThisDeviceOnly`. The store
-    /// is then always open.
-    public func removePasscode() async throws {
-        try await offPool { try self.removePasscode() }
+    /// Sets the passcode of a store that has none, and reseals every item. The store is then unlocked.
+    @discardableResult
+    public func setPasscode(
+        _ passcode: PasscodeSource,
+        strength: PasscodeStrength = .moderate,
+        resealing: Bool = true,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool {
+            try self.setPasscode(passcode, strength: strength, resealing: resealing, progress: progress)
+        }
+    }
+
+    /// Changes the passcode of an unlocked store, and reseals every item.
+    @discardableResult
+    public func changePasscode(
+        from old: PasscodeSource? = nil,
+        to passcode: PasscodeSource,
+        strength: PasscodeStrength = .moderate,
+        resealing: Bool = true,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool {
+            try self.changePasscode(
+                from: old,
+                to: passcode,
+                strength: strength,
+                resealing: resealing,
+                progress: progress
+            )
+        }
+    }
+
+    /// Removes the passcode of an unlocked store, and all items of `whenPasscodeSetThisDeviceOnly`. Reseals the others.
+    @discardableResult
+    public func removePasscode(
+        _ old: PasscodeSource? = nil,
+        resealing: Bool = true,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool { try self.removePasscode(old, resealing: resealing, progress: progress) }
+    }
+
+    // MARK: Slots
+
+    /// Returns the slots of the store's keybag.
+    public func slots() async throws -> [UnlockSlot] { try await offPool { try self.slots } }
+
+    /// Returns the random ID of the store, or `nil` if there is no store yet.
+    public func identity() async throws -> String? { try await offPool { try self.identity } }
+
+    /// Adds a recovery code, and reseals every item.
+    @discardableResult
+    public func addRecoveryCode(
+        _ code: RecoveryCode,
+        confirmation: PasscodeSource,
+        label: String = "",
+        resealing: Bool = true,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool {
+            try self.addRecoveryCode(
+                code,
+                confirmation: confirmation,
+                label: label,
+                resealing: resealing,
+                progress: progress
+            )
+        }
+    }
+
+    /// Adds a slot, and reseals every item.
+    @discardableResult
+    public func addSlot(
+        _ method: any UnlockMethod,
+        label: String,
+        opensAll: Bool = false,
+        resealing: Bool = true,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool {
+            try self.addSlot(
+                method,
+                label: label,
+                opensAll: opensAll,
+                resealing: resealing,
+                progress: progress
+            )
+        }
+    }
+
+    /// Removes a slot, and reseals every item.
+    @discardableResult
+    public func removeSlot(
+        _ id: UnlockSlot.ID,
+        resealing: Bool = true,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool { try self.removeSlot(id, resealing: resealing, progress: progress) }
+    }
+
+    /// Accepts a store that was restored from an older copy, and reseals every item.
+    @discardableResult
+    public func acceptRestored(
+        _ method: (any UnlockMethod)? = nil,
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> RotationReport {
+        try await offPool { try self.acceptRestored(method, progress: progress) }
     }
 
     // MARK: The whole store
@@ -82,12 +182,13 @@ extension SealedBackend {
         }
     }
 
-    /// Creates new keys for every class, reseals every item with them, and removes the old keys.
+    /// Creates a new device key and new keys for every class, reseals every item with them, and removes the old keys.
     @discardableResult
     public func rotateKeys(
+        newDeviceKey: DeviceKeySource? = nil,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> RotationReport {
-        try await offPool { try self.rotateKeys(progress: progress) }
+        try await offPool { try self.rotateKeys(newDeviceKey: newDeviceKey, progress: progress) }
     }
 
     /// Checks everything in the store. Changes nothing.

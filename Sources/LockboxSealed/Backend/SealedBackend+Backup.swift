@@ -43,7 +43,7 @@ extension SealedBackend {
         _ progress: (StoreProgress) -> Void
     ) throws -> ExportReport {
         let isReplacing = try BackupRecord.isReplaceable(path, calls)
-        let (block, key) = try passphrase.withBytes { try PasscodeBlock.make($0, strength: strength) }
+        let (block, key) = try passphrase.withBytes { try BackupPasscode.make($0, strength: strength) }
         let header = BackupRecord.header(block)
         var writer = try AtomicFile(path, calls)
         try writer.write(header)

@@ -78,7 +78,7 @@ extension SealedBackend {
                 part.changes.append(.remove(record.name))
                 continue
             }
-            let bytes = try seal(item, record.id, keyring)
+            let bytes = try seal(item, record, keyring)
             length += bytes.count
             part.changes.append(.put(record.name, bytes))
             part.expected[KeyStore<Storage>.keybagRecord] = keyring.revision

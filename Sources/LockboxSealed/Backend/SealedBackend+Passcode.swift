@@ -41,8 +41,6 @@ extension SealedBackend {
     /// }
     /// ```
     ///
-    /// A store without a passcode is always open; the call then does nothing.
-    ///
     /// - Parameters:
     ///   - passcode: The source of the passcode.
     ///   - scope: Whom to unlock the store for.
@@ -51,14 +49,32 @@ extension SealedBackend {
     ///     until a lock or a restart of the machine. If the kernel refuses the keys, the timeout has no effect,
     ///     and this backend stays unlocked until it is locked.
     /// - Returns: Whom the store is unlocked for.
-    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/invalidPasscode(reason:)`` if the source
-    ///   returns no valid passcode; ``LockboxError/notEnoughMemory(bytes:)``.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/passcodeNotSet`` if there is no passcode: somebody may
+    ///   have replaced the store; ``LockboxError/invalidPasscode(reason:)`` if the source returns no valid passcode;
+    ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
     public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
         throws
         -> UnlockScope
     {
-        try keys.unlock(passcode, scope: scope, timeout: timeout)
+        try unlock(with: PasscodeUnlock(passcode), scope: scope, timeout: timeout)
+    }
+
+    /// Unlocks the store with a recovery code, a key, or hardware.
+    ///
+    /// - Parameters:
+    ///   - method: What opens one of the store's slots.
+    ///   - scope: Whom to unlock the store for.
+    ///   - timeout: See ``unlock(_:scope:timeout:)``.
+    /// - Returns: Whom the store is unlocked for.
+    /// - Throws: ``LockboxError/wrongPasscode`` if the secret opens no slot; ``LockboxError/slotNotFound(slot:)`` if the
+    ///   store has no slot of this kind; any error of the method.
+    @discardableResult
+    public func unlock(with method: any UnlockMethod, scope: UnlockScope = .process, timeout: Duration? = nil)
+        throws
+        -> UnlockScope
+    {
+        try keys.unlock(method, scope: scope, timeout: timeout)
     }
 
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
@@ -79,50 +95,91 @@ extension SealedBackend {
         try keys.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
     }
 
-    /// Sets the passcode of a store that has none. The store is then unlocked.
+    /// Sets the passcode of a store that has none. The store is then unlocked. Creates the store if there is none.
     ///
-    /// Only the keybag is rewritten, however many items there are. Copies of the old keybag still open without
-    /// a passcode.
+    /// Makes a new device key if the store keeps it, new unlock keys and new class keys, and reseals every item. So
+    /// nothing that was copied before, such as the keybag that opened without a passcode, opens what is written from
+    /// then on, and afterwards no file of the store.
     ///
     /// - Parameters:
     ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
+    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
-    public func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
-        try keys.setPasscode(passcode, strength: strength)
+    @discardableResult
+    public func setPasscode(
+        _ passcode: PasscodeSource,
+        strength: PasscodeStrength = .moderate,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        // A program that requires a passcode may not look at a store without one, except to set it.
+        if keys.requirements.protection == .none { try makeRoomForKeys() }
+        let hasNewDeviceKey = try keys.setPasscode(passcode, strength: strength)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 
     /// Changes the passcode of an unlocked store.
     ///
-    /// Only the keybag is rewritten. Copies of the old keybag still open with the old passcode.
-    ///
-    /// The old passcode is not required: an unlocked store's keys are in memory, and they open everything that
-    /// the passcode protects.
+    /// Makes new keys and reseals every item, so that the old passcode opens nothing that is written from then on.
+    /// Processes that unlocked the store with the old passcode need the new one for these items; an unlock for every
+    /// process of the user stays in effect.
     ///
     /// - Parameters:
+    ///   - old: The source of the present passcode, which is checked. If `nil`, an unlocked store is enough: its keys
+    ///     are in memory, and they open everything that the passcode protects. Ask for it whenever a person may have
+    ///     left an unlocked program.
     ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
-    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is
-    ///   locked; ``LockboxError/invalidPasscode(reason:)``; ``LockboxError/notEnoughMemory(bytes:)``.
-    public func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength = .moderate) throws {
-        try keys.changePasscode(to: passcode, strength: strength)
+    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; ``LockboxError/invalidPasscode(reason:)``;
+    ///   ``LockboxError/notEnoughMemory(bytes:)``.
+    @discardableResult
+    public func changePasscode(
+        from old: PasscodeSource? = nil,
+        to passcode: PasscodeSource,
+        strength: PasscodeStrength = .moderate,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        try makeRoomForKeys()
+        let hasNewDeviceKey = try keys.changePasscode(from: old, to: passcode, strength: strength)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 
-    /// Removes the passcode of an unlocked store. The store is then always open.
+    /// Removes the passcode of an unlocked store. If it has no other slot, it is then always open.
     ///
-    /// Destroys the key of `whenPasscodeSetThisDeviceOnly` first, so that no copy of that class's items opens
-    /// with the new keybag, and then removes the items. If the call is interrupted in between, reading one of
-    /// these items throws ``LockboxError/corrupt(record:reason:)``. The next call removes them, even though it
-    /// throws ``LockboxError/passcodeNotSet``.
+    /// Destroys the keys of `whenPasscodeSetThisDeviceOnly` first, so that no copy of that class's items opens
+    /// with the new keybag, then removes these items, and reseals all others. If the call is interrupted in between,
+    /// reading one of these items throws ``LockboxError/corrupt(record:reason:)``. The next call removes them, even
+    /// though it throws ``LockboxError/passcodeNotSet``.
     ///
-    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/interactionNotAllowed(_:)`` if the store is
-    ///   locked.
-    public func removePasscode() throws {
-        do { try keys.removePasscode() } catch LockboxError.passcodeNotSet {
+    /// - Parameters:
+    ///   - old: The source of the present passcode, which is checked. If `nil`, an unlocked store is enough.
+    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    @discardableResult
+    public func removePasscode(
+        _ old: PasscodeSource? = nil,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        try makeRoomForKeys()
+        let hasNewDeviceKey: Bool
+        do { hasNewDeviceKey = try keys.removePasscode(old) } catch LockboxError.passcodeNotSet {
             try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
             throw LockboxError.passcodeNotSet
         }
         try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 }

@@ -1,25 +1,90 @@
 public import LockboxCore
 
 extension SealedBackend {
-    /// Creates new keys for every class, reseals every item with them, and removes the old keys. Use it when a
-    /// passcode or a device key may have leaked.
+    /// Creates a new device key, new unlock keys and new keys for every class, reseals every item with them, and removes
+    /// the old keys. Use it when the device key, or a passcode that you have changed since, may have leaked.
     ///
-    /// Other processes can keep reading and writing. The next call resumes an interrupted rotation. Until then
-    /// every item can be read, with its old key or its new one. File names, and the key they are derived with,
-    /// do not change.
+    /// Nothing that was copied before, neither the keybag nor the device key, opens what is written from then on, and
+    /// afterwards no file of the store. The passcode and the other slots stay. Copies of old files still give what was in
+    /// them to whoever had their keys, so replace those secrets themselves too.
     ///
-    /// - Parameter progress: Called after each batch of items.
+    /// Other processes can keep reading and writing, and stay unlocked. Every call makes new keys. If it is interrupted,
+    /// every item can be read, with an old key or a new one, and the next call reseals the rest too. File names, and the
+    /// key they are derived with, do not change.
+    ///
+    /// - Parameters:
+    ///   - newDeviceKey: The source of the new device key, if the store's is kept elsewhere or is to be. This backend
+    ///     uses it from then on. Programs on other machines or with other settings need a source of both:
+    ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
+    ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
+    ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and the items that could not be read. While there are any, the
     ///   old keys are kept.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
     ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
     @discardableResult
-    public func rotateKeys(progress: (StoreProgress) -> Void = { _ in }) throws -> RotationReport {
+    public func rotateKeys(newDeviceKey: DeviceKeySource? = nil, progress: (StoreProgress) -> Void = { _ in })
+        throws
+        -> RotationReport
+    {
         guard try keys.keyring(creating: false) != nil else { return RotationReport() }
-        try keys.beginRotation()
-        let keyring = try keys.currentKeyring()
+        try makeRoomForKeys()
+        let hasNewDeviceKey = try keys.rotateKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
+        return try reseal(hasNewDeviceKey, resealing: true, progress)
+    }
+
+    /// If many changes have left items for later, reseals them: a keybag has room for a limited number of keys.
+    func makeRoomForKeys() throws {
+        guard try keys.keyring(creating: false) != nil,
+            try keys.current().keybag.epochs.count >= Keybag.maximumEpochs
+        else { return }
+        let report = try reseal(false, resealing: true) { _ in }
+        if report.isComplete { return }
+        throw LockboxError.slotRefused(
+            reason:
+                "\(report.notRevoked) items that cannot be read still need earlier keys; repair or remove them"
+        )
+    }
+
+    /// Reseals after a change of the slots. The change has taken effect, so whatever prevents this is in the report.
+    func resealAfterChange(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void)
+        -> RotationReport
+    {
+        do { return try reseal(hasNewDeviceKey, resealing: resealing, progress) } catch {
+            var report = RotationReport()
+            report.hasNewDeviceKey = hasNewDeviceKey
+            report.isPostponed = true
+            if let error = error as? LockboxError { report.unreadable[error.location ?? "items"] = error }
+            return report
+        }
+    }
+
+    /// Reseals every item that is sealed with old keys, and removes these keys if no item needs them.
+    func reseal(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void) throws
+        -> RotationReport
+    {
         var report = RotationReport()
-        var left: [String: LockboxError] = [:]
+        report.hasNewDeviceKey = hasNewDeviceKey
+        report.isPostponed = !resealing
+        if !resealing { return report }
+        let keyring = try keys.currentKeyring()
+        try reseal(keyring, &report, progress)
+        report.unreadable.merge(try itemsWithOldKeys(keyring)) { first, _ in first }
+        // Otherwise another process has begun another epoch.
+        guard try keys.currentKeyring().epoch == keyring.epoch, report.isComplete else { return report }
+        // A commit that made an item use the new keys may not be durable yet.
+        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
+            try storage.synchronize(namespace)
+        }
+        try keys.finishRotation(of: keyring.epoch)
+        return report
+    }
+
+    private func reseal(
+        _ keyring: Keyring,
+        _ report: inout RotationReport,
+        _ progress: (StoreProgress) -> Void
+    ) throws {
         let namespaces = try allItems(keyring)
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
@@ -31,7 +96,11 @@ extension SealedBackend {
                 progress(StoreProgress(completed: completed, total: total))
             }
         }
-        // Checks all items again, because removing a key too early loses its items.
+    }
+
+    /// Checks all items again, because removing a key too early loses its items.
+    private func itemsWithOldKeys(_ keyring: Keyring) throws -> [String: LockboxError] {
+        var left: [String: LockboxError] = [:]
         for item in try allItems(keyring).joined() {
             let location = storage.location(of: item.name)
             do {
@@ -42,16 +111,7 @@ extension SealedBackend {
                 left[location] = error
             }
         }
-        // Otherwise another process has finished this rotation and started another.
-        guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
-        report.unreadable.merge(left) { first, _ in first }
-        guard report.isComplete else { return report }
-        // A commit that made an item use the new keys may not be durable yet.
-        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try storage.synchronize(namespace)
-        }
-        try keys.finishRotation(of: keyring.epoch)
-        return report
+        return left
     }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.

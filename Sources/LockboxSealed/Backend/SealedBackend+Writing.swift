@@ -67,6 +67,7 @@ extension SealedBackend {
                 revision = $0.revision
                 item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
             }
+            if let item { try check(item.attributes.accessibility, item.key, record) }
             return (item, isThere ? revision : .absent)
         } catch let error as LockboxError where error.code == .interactionNotAllowed {
             let old = try existing(record, keyring, at: now)

@@ -20,15 +20,32 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     ///
     /// - Parameters:
     ///   - storage: Stores the records.
-    ///   - deviceKey: The source of the device key, which wraps the keybag. It must always be the same for one
-    ///     store.
-    public convenience init(storage: Storage, deviceKey: DeviceKeySource = .stored) {
-        self.init(storage: storage, deviceKey: deviceKey, kernel: KernelKeyring())
+    ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
+    ///     store, unless ``rotateKeys(newDeviceKey:progress:)`` replaces it.
+    ///   - requirements: What the program expects of the store.
+    public convenience init(
+        storage: Storage,
+        deviceKey: DeviceKeySource = .stored,
+        requires requirements: StoreRequirements = .none
+    ) {
+        self.init(storage: storage, deviceKey: deviceKey, requires: requirements, kernel: KernelKeyring())
     }
 
-    init(storage: Storage, deviceKey: DeviceKeySource, kernel: KernelKeyring) {
+    init(
+        storage: Storage,
+        deviceKey: DeviceKeySource,
+        requires requirements: StoreRequirements = .none,
+        kernel: KernelKeyring,
+        seen: SeenGeneration? = nil
+    ) {
         self.storage = storage
-        keys = KeyStore(storage: storage, deviceKey: deviceKey, kernel: kernel)
+        keys = KeyStore(
+            storage: storage,
+            deviceKey: deviceKey,
+            requirements: requirements,
+            kernel: kernel,
+            seen: seen
+        )
     }
 
     // MARK: Reading
@@ -129,7 +146,12 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        guard try !read(itemRecord(of: key, keyring), keyring, upTo: .max, open) else { return }
+        let record = itemRecord(of: key, keyring)
+        let isThere = try read(record, keyring, upTo: .max) { contents, id, keyring in
+            if let seal = ItemHeader.seal(contents.bytes) { try check(seal.0, key, record) }
+            try open(contents, id, keyring)
+        }
+        if isThere { return }
         // An absent record means an absent item, unless the whole store is gone.
         try keys.checkIsThere()
     }
@@ -161,8 +183,21 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         }
     }
 
-    func seal(_ item: StoredItem, _ id: RecordID, _ keyring: Keyring) throws -> [UInt8] {
-        do { return try ItemEnvelope.seal(item, id: id, keyring: keyring) } catch .locked(let accessibility) {
+    /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
+    func check(_ accessibility: Accessibility, _ key: ItemKey, _ record: ItemRecord) throws {
+        let requirements = keys.requirements
+        if requirements.allows(accessibility) || ItemKey.isReserved(prefix: key.prefix) { return }
+        throw LockboxError.requirementNotMet(
+            record: storage.location(of: record.name),
+            reason: "its class is \(accessibility), and this program requires \(requirements.minimumClass!)"
+        )
+    }
+
+    func seal(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
+        try check(item.attributes.accessibility, item.key, record)
+        do { return try ItemEnvelope.seal(item, id: record.id, keyring: keyring) } catch .locked(
+            let accessibility
+        ) {
             throw LockboxError.interactionNotAllowed(accessibility)
         } catch RecordError.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
             throw LockboxError.passcodeNotSet
@@ -193,6 +228,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         if let metadata, namespace(of: metadata.key.prefix, keyring) != record.name.namespace {
             throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
         }
+        if let metadata { try check(metadata.attributes.accessibility, metadata.key, record) }
         return metadata
     }
 

@@ -9,6 +9,8 @@ extension RecordError {
         case .wrongDeviceKey: .deviceKeyMismatch(path: record)
         case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
         case .unknownKey: .corrupt(record: record, reason: "the keybag does not contain its key")
+        case .laterEpoch:
+            .rolledBack(record: record, reason: "it is sealed with keys that come after the keybag's")
         case .locked(let accessibility): .interactionNotAllowed(accessibility)
         }
     }

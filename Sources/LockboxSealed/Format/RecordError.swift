@@ -10,13 +10,15 @@ enum RecordError: Error, Equatable {
     /// The keyring does not contain the class key that the record names. The record may be newer than the
     /// keyring.
     case unknownKey
+    /// As ``unknownKey``, and the record's epoch has not begun in this keyring.
+    case laterEpoch
     /// The class key is locked.
     case locked(Accessibility)
 
     /// Whether a newer keyring may open the record.
     var isOfKeyring: Bool {
         switch self {
-        case .unknownKey, .locked: true
+        case .unknownKey, .laterEpoch, .locked: true
         default: false
         }
     }

@@ -11,13 +11,19 @@ enum RecordKind: UInt32 {
     case sharedUnlock = 0x5558_424C  // "LBXU"
 
     private static let version: UInt8 = 1
-    /// XChaCha20-Poly1305-IETF with keyed BLAKE2b, as used by ``SealedBox``.
-    private static let suite: UInt8 = 1
+    /// The cipher suite: XChaCha20-Poly1305-IETF with keyed BLAKE2b, as used by ``SealedBox``. Suite 1 of the records
+    /// that hold keys was that of pre-releases, which had no slots.
+    private var suite: UInt8 {
+        switch self {
+        case .item, .backup: 1
+        case .keybag, .deviceKey, .sharedUnlock: 2
+        }
+    }
 
     func write(to writer: inout ByteWriter) {
         writer.write(rawValue)
         writer.write(Self.version)
-        writer.write(Self.suite)
+        writer.write(suite)
     }
 
     func check(_ reader: inout ByteReader) throws(RecordError) {
@@ -26,6 +32,6 @@ enum RecordKind: UInt32 {
         else { throw .malformed("it is cut short") }
         guard magic == rawValue else { throw .malformed("it does not begin with the expected bytes") }
         guard version == Self.version else { throw .unsupportedVersion(Int(version)) }
-        guard suite == Self.suite else { throw .unsupportedVersion(Int(suite)) }
+        guard suite == self.suite else { throw .unsupportedVersion(Int(suite)) }
     }
 }

@@ -21,12 +21,12 @@ final class Keyring: Sendable {
     /// An array, because there are few: searching it costs less than hashing.
     private let keys: [Entry]
     /// The keys of the keybag that are not open.
-    private let locked: [Slot]
+    private let locked: [KeyID]
 
-    typealias Entry = (slot: Slot, key: SecretKey)
+    typealias Entry = (id: KeyID, key: SecretKey)
 
     /// The purpose and the epoch of a key, packed into one number because it is compared at every access.
-    struct Slot: Hashable, Sendable {
+    struct KeyID: Hashable, Sendable {
         private let number: UInt64
 
         init(_ role: KeyRole, _ epoch: UInt32) { number = UInt64(epoch) << 8 | UInt64(role.number) }
@@ -37,7 +37,7 @@ final class Keyring: Sendable {
 
     /// Creates a keyring with the given keys of a keybag. The others are locked.
     init(keybag: Keybag, keys: [Entry], revision: RecordRevision = .absent) throws(RecordError) {
-        guard let names = keys.first(where: { $0.slot.role == .names })?.key else {
+        guard let names = keys.first(where: { $0.id.role == .names })?.key else {
             throw .malformed("it contains no key for file names")
         }
         self.storeID = keybag.storeID
@@ -50,26 +50,26 @@ final class Keyring: Sendable {
         self.unlockNames = SharedUnlock.Place.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.names = names
         self.keys = keys
-        self.locked = keybag.entries.map(\.slot).filter { slot in !keys.contains { $0.slot == slot } }
+        self.locked = keybag.keyIDs.filter { id in !keys.contains { $0.id == id } }
     }
 
-    /// - Throws: ``RecordError/locked(_:)`` if the key is locked; ``RecordError/unknownKey`` if the keybag does
-    ///   not contain it.
+    /// - Throws: ``RecordError/locked(_:)`` if the key is locked; ``RecordError/unknownKey`` or
+    ///   ``RecordError/laterEpoch`` if the keybag does not contain it.
     func key(_ role: KeyRole, epoch: UInt32) throws(RecordError) -> SecretKey {
-        let slot = Slot(role, epoch)
-        if let found = keys.first(where: { $0.slot == slot }) { return found.key }
-        if case .classKey(let accessibility) = role, locked.contains(slot) { throw .locked(accessibility) }
-        throw .unknownKey
+        let id = KeyID(role, epoch)
+        if let found = keys.first(where: { $0.id == id }) { return found.key }
+        if case .classKey(let accessibility) = role, locked.contains(id) { throw .locked(accessibility) }
+        throw epoch > self.epoch ? .laterEpoch : .unknownKey
     }
 
     /// Returns whether the keybag contains the key, open or locked.
     func holds(_ role: KeyRole, epoch: UInt32) -> Bool {
-        let slot = Slot(role, epoch)
-        return keys.contains { $0.slot == slot } || locked.contains(slot)
+        let id = KeyID(role, epoch)
+        return keys.contains { $0.id == id } || locked.contains(id)
     }
 
     /// Returns the open keys with the wanted roles.
-    func keys(where isWanted: (KeyRole) -> Bool) -> [Entry] { keys.filter { isWanted($0.slot.role) } }
+    func keys(where isWanted: (KeyRole) -> Bool) -> [Entry] { keys.filter { isWanted($0.id.role) } }
 
     /// Whether all open keys are locked into RAM.
     var isLockedIntoMemory: Bool { keys.allSatisfy(\.key.isLockedIntoMemory) }
@@ -81,6 +81,9 @@ final class Keyring: Sendable {
     func isOpen(_ accessibility: Accessibility) -> Bool {
         (try? key(.classKey(accessibility), epoch: epoch)) != nil
     }
+
+    /// Returns whether the newest keys of the level are open.
+    func isOpen(level: UnlockLevel) -> Bool { isOpen(level == .unlocked ? .whenUnlocked : .afterFirstUnlock) }
 
     /// Returns the name of the namespace that holds a prefix's items.
     func namespace(ofPrefix prefix: String) -> String {
@@ -100,6 +103,15 @@ final class Keyring: Sendable {
     /// Returns the ID of an item's record.
     func itemID(_ key: ItemKey) -> RecordID {
         id(personal: .name, [key.prefix.canonical, key.key.canonical])
+    }
+
+    /// Authenticates the record of the highest generation seen. The key is that of the names because it never changes.
+    func seenMAC(_ bytes: [UInt8]) -> [UInt8] {
+        var mac = [UInt8](repeating: 0, count: 32)
+        bytes.withUnsafeBytes { bytes in
+            mac.withUnsafeMutableBytes { Sodium.hash(bytes, key: names, personal: .seen, into: $0) }
+        }
+        return mac
     }
 
     /// Hashes the texts, each preceded by its length, so that different lists never have the same input.

@@ -5,22 +5,46 @@ import LockboxSodium
 struct OpenedKeybag {
     let keybag: Keybag
     let keyring: Keyring
-    /// Held while unlocked. Opens the keys that another process adds when it rotates.
-    let passcodeKey: SecretKey?
+    /// The unlock keys that are open: both, one after a lock, or none. A store without slots has both.
+    let unlockKeys: [UnlockLevel: SecretKey]
+    /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
+    let slotKeys: SlotKeys?
 
     init(
         _ keybag: Keybag,
         _ keys: [Keyring.Entry],
-        passcodeKey: SecretKey?,
+        unlockKeys: [UnlockLevel: SecretKey],
+        slotKeys: SlotKeys?,
         revision: RecordRevision
     ) throws(RecordError) {
         self.keybag = keybag
-        self.passcodeKey = passcodeKey
+        self.unlockKeys = unlockKeys
+        self.slotKeys = slotKeys
         keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
     }
 
-    /// Returns the same keybag with other keys open.
-    func with(_ keys: [Keyring.Entry], passcodeKey: SecretKey?) throws(RecordError) -> OpenedKeybag {
-        try OpenedKeybag(keybag, keys, passcodeKey: passcodeKey, revision: keyring.revision)
+    /// Returns the same keybag without the keys of some levels.
+    func without(_ levels: [UnlockLevel]) throws(RecordError) -> OpenedKeybag {
+        try OpenedKeybag(
+            keybag,
+            keyring.keys { $0.level.map { !levels.contains($0) } ?? true },
+            unlockKeys: unlockKeys.filter { !levels.contains($0.key) },
+            slotKeys: slotKeys?.without(levels),
+            revision: keyring.revision
+        )
+    }
+
+    /// Returns the same keybag with the keys that an unlock key opens in addition.
+    func adding(_ level: UnlockLevel, _ key: SecretKey) throws -> OpenedKeybag {
+        let contents = try keybag.open([level: key])
+        let known = keyring.keys { _ in true }
+        let added = contents.keys.filter { entry in !known.contains { $0.id == entry.id } }
+        return try OpenedKeybag(
+            keybag,
+            known + added,
+            unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
+            slotKeys: nil,
+            revision: keyring.revision
+        )
     }
 }

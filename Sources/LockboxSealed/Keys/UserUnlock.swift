@@ -29,133 +29,104 @@ struct UserUnlock: Sendable {
     enum Outcome {
         /// The keybag, with the keys that the record opens in addition to the open ones.
         case opened(OpenedKeybag)
-        /// The record belongs to another passcode, or is damaged.
+        /// The record belongs to another keybag, is a copy, is over, or is damaged.
         case invalid
         /// The kernel did not return the record.
         case unread
     }
 
-    func open(_ opened: OpenedKeybag, _ found: Found, device: SecretKey) throws -> Outcome {
+    func open(_ opened: OpenedKeybag, _ found: Found) throws -> Outcome {
         var record: SharedUnlock?
-        let isRead: Bool? = try kernel.read(found.key, maximum: SharedUnlock.maximumLength) {
-            record = try SharedUnlock($0, found.place.level, opened.keybag, device)
+        let isRead: Bool? = try kernel.read(found.key, maximum: SharedUnlock.length) {
+            record = try open($0, found, opened.keybag)
             return true
         }
         if isRead == nil { return .unread }
         guard let record else { return .invalid }
-        switch found.place.level {
-        case .unlocked:
-            guard let key = record.keys.first?.key else { return .invalid }
-            do {
-                let keys = try opened.keybag.unwrap(with: WrappingKeys(device: device, passcode: key))
-                return .opened(try opened.with(keys, passcodeKey: key))
-            } catch is RecordError {
-                return .invalid
-            }
-        case .afterFirstUnlock:
-            let slots = Set(opened.keybag.entries.map(\.slot))
-            let keys = opened.keyring.keys { _ in true }
-            let added = record.keys.filter { entry in
-                entry.slot.role.isOfAfterFirstUnlock && slots.contains(entry.slot)
-                    && !keys.contains { $0.slot == entry.slot }
-            }
-            return .opened(try opened.with(keys + added, passcodeKey: nil))
+        do { return .opened(try opened.adding(record.level, record.key)) } catch is RecordError {
+            return .invalid
         }
     }
 
-    /// Adds the records of an unlocked keybag to the kernel, replacing older ones.
+    private func open(_ bytes: UnsafeMutableRawBufferPointer, _ found: Found, _ keybag: Keybag) throws
+        -> SharedUnlock?
+    {
+        try SharedUnlock(
+            bytes,
+            found.place.level,
+            found.key,
+            keybag.storeID,
+            keybag.deviceKey,
+            now: Self.now
+        )
+    }
+
+    /// Adds the records of an unlocked store to the kernel, replacing older ones.
     ///
-    /// - Parameters:
-    ///   - keys: All keys of the keybag.
-    ///   - deadline: See ``SharedUnlock/deadline``.
+    /// - Parameter deadline: See ``SharedUnlock/deadline``. It is that of the first record.
     /// - Returns: false if the kernel refuses. No record is then left in the kernel.
-    func publish(
-        _ keybag: Keybag,
-        _ keys: [Keyring.Entry],
-        passcodeKey: SecretKey,
-        deadline: UInt64,
-        device: SecretKey
-    ) throws -> Bool {
-        let records = SharedUnlock.Level.allCases.map { record($0, keys, passcodeKey, deadline) }
-        for record in records where !add(record, keybag, device) {
+    func publish(_ keybag: Keybag, _ unlockKeys: [UnlockLevel: SecretKey], deadline: UInt64) throws -> Bool {
+        for (level, key) in unlockKeys {
+            let record = SharedUnlock(level: level, deadline: level == .unlocked ? deadline : 0, key: key)
+            if add(record, keybag.storeID, keybag.deviceKey) { continue }
             try remove(keybag.storeID)
             return false
         }
         return true
     }
 
-    /// Returns the kernel's records for the current keybag. They are passed to
-    /// ``republish(_:for:_:passcodeKey:device:)`` after the keybag has been replaced.
-    func records(of keybag: Keybag, device: SecretKey) throws -> [SharedUnlock] {
-        guard keybag.passcode != nil else { return [] }
-        return try SharedUnlock.Level.allCases.compactMap { level in
+    /// Returns the kernel's records for the current keybag. They are passed to ``republish(_:for:)`` after the keybag has
+    /// been replaced.
+    func records(of keybag: Keybag) throws -> [SharedUnlock] {
+        if keybag.slots.isEmpty { return [] }
+        return try UnlockLevel.allCases.compactMap { level in
             let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
-            return try kernel.serial(of: place.name(keybag.storeID)).flatMap {
-                try read($0, level, keybag, device)
+            guard let key = kernel.serial(of: place.name(keybag.storeID)) else { return nil }
+            return try kernel.read(key, maximum: SharedUnlock.length) {
+                try open($0, Found(place: place, key: key), keybag)
             }
         }
+    }
+
+    /// The keys of a keybag that replaces another one.
+    struct NextKeys {
+        let store: StoreID
+        let device: SecretKey
+        /// Empty if the keybag has no slots.
+        let unlockKeys: [UnlockLevel: SecretKey]
     }
 
     /// Adds the next keybag's records before the keybag is replaced, so that a matching record exists at every
     /// instant.
-    func announce(
-        _ old: [SharedUnlock],
-        for keybag: Keybag,
-        _ keys: [Keyring.Entry],
-        passcodeKey: SecretKey,
-        device: SecretKey
-    ) {
-        for record in old {
-            let new = self.record(record.level, keys, passcodeKey, record.deadline)
-            _ = add(new, keybag, device, isOfNextKeybag: true)
-        }
+    func announce(_ old: [SharedUnlock], for next: NextKeys) {
+        for record in old { _ = replace(record, next, isOfNextKeybag: true) }
     }
 
     /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all other
     /// records.
-    func republish(
-        _ old: [SharedUnlock],
-        for keybag: Keybag,
-        _ keys: [Keyring.Entry],
-        passcodeKey: SecretKey?,
-        device: SecretKey
-    ) throws {
-        for level in SharedUnlock.Level.allCases {
-            if let record = old.first(where: { $0.level == level }), let passcodeKey,
-                add(self.record(level, keys, passcodeKey, record.deadline), keybag, device)
-            {
-                continue
-            }
+    func republish(_ old: [SharedUnlock], for next: NextKeys) throws {
+        for level in UnlockLevel.allCases {
+            if let record = old.first(where: { $0.level == level }), replace(record, next) { continue }
             // Also if the kernel refuses the new record. The store is then locked for processes that have not
             // unlocked it themselves.
-            try remove(keybag.storeID, [level])
+            try remove(next.store, [level])
         }
-        for level in SharedUnlock.Level.allCases {
-            try kernel.remove(SharedUnlock.Place(level: level, isOfNextKeybag: true).name(keybag.storeID))
+        for level in UnlockLevel.allCases {
+            try kernel.remove(SharedUnlock.Place(level: level, isOfNextKeybag: true).name(next.store))
         }
     }
 
-    private func record(
-        _ level: SharedUnlock.Level,
-        _ keys: [Keyring.Entry],
-        _ passcodeKey: SecretKey,
-        _ deadline: UInt64
-    ) -> SharedUnlock {
-        switch level {
-        case .unlocked:
-            SharedUnlock(level: level, deadline: deadline, keys: [(SharedUnlock.passcodeSlot, passcodeKey)])
-        case .afterFirstUnlock:
-            SharedUnlock(level: level, deadline: 0, keys: keys.filter(\.slot.role.isOfAfterFirstUnlock))
-        }
+    private func replace(_ record: SharedUnlock, _ next: NextKeys, isOfNextKeybag: Bool = false) -> Bool {
+        guard let key = next.unlockKeys[record.level] else { return false }
+        let record = SharedUnlock(level: record.level, deadline: record.deadline, key: key)
+        return add(record, next.store, next.device, isOfNextKeybag: isOfNextKeybag)
     }
 
     /// Removes records. If one cannot be removed, removes the others nevertheless.
     ///
     /// - Returns: Whether there were any.
     @discardableResult
-    func remove(_ store: StoreID, _ levels: [SharedUnlock.Level] = SharedUnlock.Level.allCases) throws
-        -> Bool
-    {
+    func remove(_ store: StoreID, _ levels: [UnlockLevel] = UnlockLevel.allCases) throws -> Bool {
         let places = SharedUnlock.Place.allCases.filter { levels.contains($0.level) }
         let results = places.map { place in Result { try kernel.remove(place.name(store)) } }
         return try results.map { try $0.get() }.contains(true)
@@ -170,7 +141,7 @@ struct UserUnlock: Sendable {
 
     private func add(
         _ record: SharedUnlock,
-        _ keybag: Keybag,
+        _ store: StoreID,
         _ device: SecretKey,
         isOfNextKeybag: Bool = false
     ) -> Bool {
@@ -179,26 +150,9 @@ struct UserUnlock: Sendable {
             if record.deadline <= Self.now { return false }
             seconds = UInt32(clamping: record.deadline - Self.now)
         }
-        return record.withRecord(keybag, device) {
-            let place = SharedUnlock.Place(level: record.level, isOfNextKeybag: isOfNextKeybag)
-            return kernel.add(place.name(keybag.storeID), $0, seconds: seconds)
+        let name = SharedUnlock.Place(level: record.level, isOfNextKeybag: isOfNextKeybag).name(store)
+        return kernel.add(name, length: SharedUnlock.length, seconds: seconds) { serial, buffer in
+            record.write(to: buffer, serial, store, device)
         }
-    }
-
-    private func read(
-        _ key: KernelKeyring.Serial,
-        _ level: SharedUnlock.Level,
-        _ keybag: Keybag,
-        _ device: SecretKey
-    ) throws -> SharedUnlock? {
-        try kernel.read(key, maximum: SharedUnlock.maximumLength) {
-            try SharedUnlock($0, level, keybag, device)
-        }
-    }
-}
-
-extension KeyRole {
-    fileprivate var isOfAfterFirstUnlock: Bool {
-        self == .classKey(.afterFirstUnlock) || self == .classKey(.afterFirstUnlockThisDeviceOnly)
     }
 }

@@ -126,6 +126,7 @@ import Lockbox
             calls.withLock { $0 += 1 }
         }
         /// Each call comes to one of the two above.
+        @discardableResult
         func run<Result>(_ call: () async throws -> Result) async throws -> Result {
             let before = calls.withLock { $0 }
             let result = try await call()

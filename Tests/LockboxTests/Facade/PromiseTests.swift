@@ -138,9 +138,7 @@ import Lockbox
         #expect(try lockbox.allKeys() == ["key"])
 
         // Not refused by name: there is no such key.
-        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
-        let keybag = try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
-        let keyring = try keybag.keyring(deviceKey: deviceKey)
+        let keyring = try store.openedKeybag().keyring()
         for accessibility in Accessibility.allCases {
             let exists = (try? keyring.key(.classKey(accessibility), epoch: 1)) != nil
             #expect(exists == (accessibility != .whenPasscodeSetThisDeviceOnly), "\(accessibility)")

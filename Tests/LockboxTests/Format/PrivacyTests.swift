@@ -84,9 +84,7 @@ import Lockbox
         try lockbox.archiveObject("value", forKey: "key")
         let deviceKey = Array(try readBytes(store.deviceKey)[8...])
         #expect(Data(try readBytes(store.keybag)).range(of: Data(deviceKey)) == nil)
-        let device = try SecretKey { $0.copyBytes(from: deviceKey) }
-        let keybag = try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: device) }
-        let keyring = try keybag.keyring(deviceKey: device)
+        let keyring = try store.openedKeybag().keyring()
         for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
             let key = try keyring.key(.classKey(accessibility), epoch: 1).withBytes { Data($0) }
             for (path, entry) in try store.snapshot() {

@@ -104,7 +104,7 @@ import Lockbox
     @Test func aPasscodeHasASaltOfItsOwn() throws {
         let blocks = try (0..<2).map { _ in
             try PasscodeSource.value("1234").withBytes {
-                try PasscodeBlock.make($0, strength: .interactive).block
+                try BackupPasscode.make($0, strength: .interactive).block
             }
         }
         #expect(blocks[0] != blocks[1])
@@ -113,15 +113,11 @@ import Lockbox
     /// Keys of two stores are never the same; the store id binds a record to its store even if they were.
     @Test func itemOfAnotherStoreWithTheSameKeysDoesNotOpen() throws {
         let roles = Accessibility.allCases.map(KeyRole.classKey) + [.metadata, .names]
-        let keys = try roles.map { (slot: Keyring.Slot($0, 1), key: try SecretKey.random()) }
-        func keyring(_ id: UInt8) throws -> Keyring {
-            let storeID = StoreID(repeating: id)
-            return try Keyring(
-                keybag: Keybag(generation: 1, storeID: storeID, passcode: nil, epoch: 1, entries: []),
-                keys: keys
-            )
+        let keys = try roles.map { (id: Keyring.KeyID($0, 1), key: try SecretKey.random()) }
+        func keyring() throws -> Keyring {
+            try Keyring(keybag: Keybag.create(deviceKey: .random()), keys: keys)
         }
-        let (own, stranger) = (try keyring(1), try keyring(2))
+        let (own, stranger) = (try keyring(), try keyring())
         let item = try StoredItem(
             key: ItemKey(prefix: "p", key: "k"),
             value: ArchivedValue(data: Data([1]), format: .data),
@@ -154,7 +150,7 @@ import Lockbox
 
     @Test func keysOfCanonicallyEqualNamesAreEqual() throws {
         let deviceKey = try SecretKey.random()
-        let keyring = try Keybag.create(deviceKey: deviceKey).keyring(deviceKey: deviceKey)
+        let keyring = try Keybag.create(deviceKey: deviceKey).keyring()
         let spellings = [
             ("\u{E9}", "e\u{301}"), ("\u{1EA1}\u{307}", "a\u{307}\u{323}"), ("\u{212B}", "\u{C5}"),
             ("\u{AC00}", "\u{1100}\u{1161}"),

@@ -26,7 +26,7 @@ import Lockbox
     }
 
     private static let damage: Set<LockboxError.Code> = [
-        .corrupt, .authenticationFailed, .unsupportedVersion,
+        .corrupt, .authenticationFailed, .unsupportedVersion, .rolledBack,
     ]
 
     private func isDamage(_ error: LockboxError?) -> Bool {
@@ -187,17 +187,13 @@ import Lockbox
             try overwrite(store.keybag, bytes)
             try expectKeybagRefusal("byte \(index)")
         }
-        let deviceKey = try SecretKey { $0.copyBytes(from: try readBytes(store.deviceKey)[8...]) }
+        let deviceKeys = try store.deviceKeys()
         for index in keybag.indices {
             for bit in 0..<8 {
                 var bytes = keybag
                 bytes[index] ^= 1 << bit
-                let fault = bytes.withUnsafeBytes { bytes in
-                    do throws(RecordError) { _ = try Keybag(bytes, deviceKey: deviceKey) } catch {
-                        return Optional(error)
-                    }
-                    return nil
-                }
+                var fault: RecordError?
+                do { _ = try Keybag.read(bytes, deviceKeys) } catch let error as RecordError { fault = error }
                 let expected: RecordError? =
                     switch index {
                     case 0..<4: .malformed("it does not begin with the expected bytes")
@@ -213,12 +209,10 @@ import Lockbox
 
     @Test func everyLengthOfTheKeybag() throws {
         let keybag = try readBytes(store.keybag)
-        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+        let deviceKeys = try store.deviceKeys()
         for length in keybag.indices {
-            _ = keybag[..<length].withUnsafeBytes { bytes in
-                #expect(throws: RecordError.self, "length \(length)") {
-                    try Keybag(bytes, deviceKey: deviceKey)
-                }
+            #expect(throws: RecordError.self, "length \(length)") {
+                try Keybag.read(Array(keybag[..<length]), deviceKeys)
             }
         }
         for length in stride(from: 0, to: keybag.count, by: 13) {
@@ -285,8 +279,12 @@ import Lockbox
 
     @Test("Promise 9: a newer keybag is refused and never rewritten") func newerKeybag() throws {
         var keybag = try readBytes(store.keybag)
-        keybag[4] = 2
-        try overwrite(store.keybag, keybag)
-        try expectKeybagRefusal("version 2", [.unsupportedVersion])
+        for (offset, number) in [(4, 2), (5, 3), (5, 1)] as [(Int, UInt8)] {
+            let byte = keybag[offset]
+            keybag[offset] = number
+            try overwrite(store.keybag, keybag)
+            try expectKeybagRefusal("byte \(offset): \(number)", [.unsupportedVersion])
+            keybag[offset] = byte
+        }
     }
 }

@@ -18,12 +18,16 @@ import Lockbox
 
     /// The vectors' store, in a fresh folder.
     private func store(_ vectors: Vectors) throws -> TestStore {
+        try store(vectors.deviceKey, vectors.keybag, vectors.items)
+    }
+
+    private func store(_ deviceKey: Data, _ keybag: Data, _ items: [Vectors.Item]) throws -> TestStore {
         let store = try TestStore()
         mkdir(store.directory, 0o700)
         mkdir("\(store.directory)/items", 0o700)
-        try overwrite(store.deviceKey, Array(vectors.deviceKey))
-        try overwrite(store.keybag, Array(vectors.keybag))
-        for item in vectors.items {
+        try overwrite(store.deviceKey, Array(deviceKey))
+        try overwrite(store.keybag, Array(keybag))
+        for item in items {
             mkdir(Path.parent(of: "\(store.directory)/\(item.path)"), 0o700)
             try overwrite("\(store.directory)/\(item.path)", Array(item.record))
         }
@@ -55,6 +59,32 @@ import Lockbox
         #expect(vectors.items.count == 14)
     }
 
+    /// Each of the three ways to unlock opens what it is made for.
+    @Test func everySlotOpensItsClasses() throws {
+        let vectors = try Self.vectors.get().slots
+        let methods: [any UnlockMethod] = [
+            .passcode(.value(vectors.passcode)), .recoveryCode(.value(vectors.recoveryCode)),
+            .key(.bytes(Array(vectors.key))),
+        ]
+        for method in methods {
+            let backend = try store(vectors.deviceKey, vectors.keybag, vectors.items).backend()
+            try backend.unlock(with: method)
+            for item in vectors.items {
+                let key = try ItemKey(prefix: item.prefix, key: item.key)
+                let isOpen = method.kind != .key || !item.accessibility.hasPrefix("ak")
+                guard isOpen else {
+                    expectError(.interactionNotAllowed) { try backend.value(for: key, now: nil) }
+                    continue
+                }
+                #expect(
+                    try backend.value(for: key, now: nil)?.data == item.value,
+                    "\(method.kind): \(item.key)"
+                )
+            }
+        }
+        #expect(vectors.items.count == Accessibility.allCases.count)
+    }
+
     @Test func everyRefusedRecordIsRefused() throws {
         let vectors = try Self.vectors.get()
         let store = try store(vectors)
@@ -69,7 +99,7 @@ import Lockbox
             )
             #expect(try readBytes(path) == Array(refused.record), "\(refused.description)")
         }
-        #expect(vectors.refused.count == 29)
+        #expect(vectors.refused.count == 30)
     }
 
     /// An old store is also written to.

@@ -109,6 +109,8 @@ struct KeybagRewriteTests {
             }
             if !change.hasHappened { break }
             passcode = new
+            // A keybag has room for the keys of a limited number of changes that left the items for later.
+            if number.isMultiple(of: 10) { try store.backend().rotateKeys() }
         }
         #expect(number > 5)
     }
@@ -127,6 +129,7 @@ struct KeybagRewriteTests {
                     passcode.withLock { $0 += 1 }
                 }
             }
+            try store.backend().rotateKeys()
             let (count, isNext) = (Protected(0), Protected(false))
             let kernel = KernelKeyring {
                 let number = count.withLock { count in
@@ -157,6 +160,7 @@ struct KeybagRewriteTests {
 extension EncryptedFileBackend {
     fileprivate func changePasscode(from old: String, to new: String) throws {
         try unlock(.value(old))
-        try changePasscode(to: .value(new), strength: .interactive)
+        // The items are left for later: whoever is interrupted may hold their lock.
+        try changePasscode(to: .value(new), strength: .interactive, resealing: false)
     }
 }

@@ -22,20 +22,25 @@ import Lockbox
         let other = store.backend()
         try other.unlock(.value("1234"))
         try one.changePasscode(to: .value("5678"), strength: .interactive)
-        for accessibility in Accessibility.allCases.dropLast() {
-            try lockbox(other).archiveObject(
-                "newer",
-                forKey: accessibility.rawValue,
-                accessibility: accessibility
-            )
-            #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "newer")
-        }
-        expectError(.interactionNotAllowed) {
-            try lockbox(other).archiveObject(
-                "newer",
-                forKey: "akpu",
-                accessibility: .whenPasscodeSetThisDeviceOnly
-            )
+        for accessibility in Accessibility.allCases {
+            func write() throws {
+                try lockbox(other).archiveObject(
+                    "newer",
+                    forKey: accessibility.rawValue,
+                    accessibility: accessibility
+                )
+            }
+            switch accessibility {
+            case .always, .alwaysThisDeviceOnly:
+                try write()
+                #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "newer")
+            default:
+                expectError(.interactionNotAllowed, "unlocked with the old passcode") { try write() }
+                #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "old")
+                expectError(.interactionNotAllowed) {
+                    try lockbox(other).unarchiveObject(String.self, forKey: accessibility.rawValue)
+                }
+            }
         }
         try other.unlock(.value("5678"))
         try lockbox(other).archiveObject(
@@ -70,8 +75,10 @@ import Lockbox
         try other.unlock(.value("1234"))
         try other.lock()
         try one.changePasscode(to: .value("5678"), strength: .interactive)
-        try lockbox(other).archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
-        #expect(try other.lockState == .locked)
+        expectError(.interactionNotAllowed) {
+            try lockbox(other).archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
+        }
+        #expect(try other.lockState == .beforeFirstUnlock)
         expectError(.interactionNotAllowed) { try lockbox(other).unarchiveObject(String.self, forKey: "ak") }
     }
 
@@ -81,17 +88,17 @@ import Lockbox
         let renames = Protected(0)
         let backend = store.backend(
             SystemCalls(fault: { call in
-                // The keybag is written, and its lock let go: next is the lock of the items that are to go.
+                // The keys are written, and their lock let go: next is the lock of the items that are to go.
                 guard
                     renames.withLock({
-                        $0 += call == .rename ? 1 : 0; return $0 == 1 && call == .flock
+                        $0 += call == .rename ? 1 : 0; return $0 == 4 && call == .flock
                     })
                 else {
                     return nil
                 }
                 renames.withLock { $0 += 1 }
                 let written = lockboxError {
-                    try other.setPasscode(.value("5678"), strength: .interactive)
+                    try other.setPasscode(.value("5678"), strength: .interactive, resealing: false)
                     try Lockbox(keyPrefix: TestStore.prefix, backend: other).archiveObject(
                         "new",
                         forKey: "akpu",
@@ -104,7 +111,7 @@ import Lockbox
         )
         try backend.unlock(.value("1234"))
         try backend.removePasscode()
-        #expect(renames.withLock { $0 } == 2)
+        #expect(renames.withLock { $0 } > 5)
         #expect(try lockbox(other).unarchiveObject(forKey: "akpu") == "new")
     }
 

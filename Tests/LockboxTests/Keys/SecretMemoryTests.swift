@@ -48,16 +48,20 @@ import Lockbox
         let wiped: [Accessibility] = [
             .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
         ]
-        let needles = try wiped.flatMap {
-            try keyring.key(.classKey($0), epoch: 1).withBytes { $0.map { ~$0 } }
+        var needles = try wiped.flatMap {
+            try keyring.key(.classKey($0), epoch: keyring.epoch).withBytes { $0.map { ~$0 } }
         }
+        let own = try backend.keys.own()
+        let unlocked = [own.unlockKeys[.unlocked], own.slotKeys?.keys[.unlocked]].compactMap { $0 }
+        #expect(unlocked.count == 2)
+        needles += unlocked.flatMap { $0.withBytes { $0.map { ~$0 } } }
         let folder = Path.parent(of: store.directory)
         try overwrite("\(folder)/needles", needles)
         try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
         try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
-        let block = try #require(try backend.keys.own().keybag.passcode)
-        let derived = try PasscodeSource.value(passcode).withBytes { try block.key($0) }
-        try overwrite("\(folder)/inverted-derived-key", derived.withBytes { $0.map { ~$0 } })
+        let slot = try #require(try backend.keys.own().keybag.passcodeSlot)
+        let derived = try PasscodeUnlock(.value(passcode)).secret(slot.parameters, salt: slot.salt)
+        try overwrite("\(folder)/inverted-derived-key", derived.map { ~$0 })
         let status = try TestProcess("memory", store.directory, folder).wait()
         #expect(status == 0)
     }

@@ -143,19 +143,19 @@ import Lockbox
         try store.backend().setPasscode(.value("1234"), strength: .interactive)
         let backend = try #require(lockbox.backend as? EncryptedFileBackend)
         try backend.lock()
-        #expect(try backend.lockState == .locked)
+        #expect(try backend.lockState == .beforeFirstUnlock)
         expectError(.interactionNotAllowed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
     }
 
     // MARK: While the keybag changes
 
-    /// Of the keys in the kernel's record of a level.
-    private func epochsInKernel(_ level: SharedUnlock.Level) throws -> Set<UInt32> {
-        let deviceKey = try readBytes(store.deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
-        let keybag = try readBytes(store.keybag).withUnsafeBytes { try Keybag($0, deviceKey: deviceKey) }
-        let records = try UserUnlock(kernel: KernelKeyring()).records(of: keybag, device: deviceKey)
+    /// Of the keys that the kernel's record of a level opens.
+    private func epochsInKernel(_ level: UnlockLevel) throws -> Set<UInt32> {
+        let keybag = try store.openedKeybag()
+        let records = try UserUnlock(kernel: KernelKeyring()).records(of: keybag)
         let record = try #require(records.first { $0.level == level })
-        return Set(record.keys.map(\.slot.epoch))
+        let keys = try keybag.open([level: record.key]).keys.filter { $0.id.role.level == level }
+        return Set(keys.map(\.id.epoch))
     }
 
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
@@ -174,7 +174,7 @@ import Lockbox
             #expect(try backend.unlockScope == .user)
         }
         #expect(
-            try epochsInKernel(.afterFirstUnlock) == [2],
+            try epochsInKernel(.afterFirstUnlock) == [4],
             "the dropped keys are gone from the kernel, too"
         )
         let id = try backend.keys.currentKeyring().storeID

@@ -132,9 +132,25 @@ func overwrite(_ path: String, _ bytes: [UInt8]) throws {
     try #require(write(descriptor, bytes, bytes.count) == bytes.count)
 }
 
-extension Keybag {
-    /// As much as opens without a passcode.
-    func keyring(deviceKey: SecretKey) throws -> Keyring {
-        try Keyring(keybag: self, keys: unwrap(with: WrappingKeys(device: deviceKey, passcode: nil)))
+extension TestStore {
+    func deviceKeys() throws -> [SecretKey] {
+        try readBytes(deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
     }
+
+    func openedKeybag() throws -> Keybag { try Keybag.read(readBytes(keybag), deviceKeys()) }
+}
+
+extension Keybag {
+    static func read(_ bytes: [UInt8], _ deviceKeys: [SecretKey]) throws -> Keybag {
+        var bytes = bytes
+        return try bytes.withUnsafeMutableBytes { try Keybag($0, deviceKeys: deviceKeys) }
+    }
+
+    /// A new store's.
+    static func create(deviceKey: SecretKey) throws -> Keybag {
+        try read(KeybagContents().encoded(deviceKey: deviceKey), [deviceKey])
+    }
+
+    /// As much as opens without a slot.
+    func keyring() throws -> Keyring { try Keyring(keybag: self, keys: open(unlockKeys(with: nil)).keys) }
 }

@@ -69,7 +69,7 @@ extension UserUnlockFixture {
     /// The keys that the kernel holds for the store.
     func serials() throws -> [KernelKeyring.Serial] {
         let id = try backend.keys.currentKeyring().storeID
-        return SharedUnlock.Level.allCases.compactMap {
+        return UnlockLevel.allCases.compactMap {
             KernelKeyring().serial(of: SharedUnlock.Place(level: $0, isOfNextKeybag: false).name(id))
         }
     }

@@ -1,6 +1,7 @@
 public import LockboxCore
 
-/// The result of ``SealedBackend``'s `rotateKeys`.
+/// The result of a call that replaces the store's keys: ``SealedBackend``'s `rotateKeys`, and every change of a passcode
+/// or another slot.
 public struct RotationReport: StoreReport, Equatable {
     /// The number of items sealed with the new keys.
     public internal(set) var resealed = 0
@@ -9,10 +10,19 @@ public struct RotationReport: StoreReport, Equatable {
     /// kept.
     public internal(set) var unreadable: [String: LockboxError] = [:]
 
-    /// The number of items that are still sealed with the old keys. Whoever has those keys can open these items.
+    /// Whether the items were left for later, because the caller or an error said so. Whoever has the old keys can open them until the next
+    /// ``SealedBackend/rotateKeys(newDeviceKey:progress:)``.
+    public internal(set) var isPostponed = false
+
+    /// Whether the store has a new device key. It has not if the key is kept elsewhere and no new one was given: whoever
+    /// has the old one can still read names, attributes and the `always` classes.
+    public internal(set) var hasNewDeviceKey = false
+
+    /// The number of items that are still sealed with the old keys, not counting postponed ones. Whoever has those keys
+    /// can open these items.
     public var notRevoked: Int { unreadable.count }
 
-    /// The items that could not be read. If there are none, the rotation is complete and the old keys have been
+    /// The items that could not be read. If there are none, and they were not left for later, the old keys have been
     /// removed.
     public var findings: [StoreFinding] {
         unreadable.sorted { $0.key < $1.key }.map { StoreFinding($0.value, $0.key) }

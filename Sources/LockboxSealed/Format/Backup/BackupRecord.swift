@@ -7,7 +7,7 @@ import LockboxSodium
 /// number of items.
 enum BackupRecord {
     /// Magic, version, suite, two zero bytes; passcode block.
-    static let headerLength = 8 + PasscodeBlock.length
+    static let headerLength = 8 + BackupPasscode.length
     static let maximumBoxLength =
         SealedBox.overhead + itemHeaderLength + ItemMetadata.boxLengths.upperBound
         + ItemValue.maximumLength
@@ -22,7 +22,7 @@ enum BackupRecord {
         case end(count: UInt64)
     }
 
-    static func header(_ block: PasscodeBlock) -> [UInt8] {
+    static func header(_ block: BackupPasscode) -> [UInt8] {
         var header = [UInt8](repeating: 0, count: headerLength)
         header.withUnsafeMutableBytes { bytes in
             var writer = ByteWriter(bytes)
@@ -33,13 +33,11 @@ enum BackupRecord {
         return header
     }
 
-    static func passcode(_ header: UnsafeRawBufferPointer) throws(RecordError) -> PasscodeBlock {
+    static func passcode(_ header: UnsafeRawBufferPointer) throws(RecordError) -> BackupPasscode {
         var reader = ByteReader(header)
         try RecordKind.backup.check(&reader)
-        guard reader.skipZeros(2), let block = try PasscodeBlock.read(&reader), reader.remaining == 0 else {
-            throw .malformed("its header is not well-formed")
-        }
-        return block
+        guard reader.skipZeros(2) else { throw .malformed("its header is not well-formed") }
+        return try BackupPasscode(&reader)
     }
 
     /// Returns a sealed box, preceded by its length. `index` is the number of boxes before it.

@@ -18,11 +18,12 @@ enum KeyRole: Hashable, Sendable {
         }
     }
 
-    /// Whether the key is wrapped with the passcode, if there is one.
-    var isGuarded: Bool {
+    /// Which unlock opens the key, if the store has a slot. Nil: the device key alone opens it.
+    var level: UnlockLevel? {
         switch self {
-        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): false
-        case .classKey: true
+        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): nil
+        case .classKey(.afterFirstUnlock), .classKey(.afterFirstUnlockThisDeviceOnly): .afterFirstUnlock
+        case .classKey: .unlocked
         }
     }
 

@@ -25,298 +25,228 @@ extension Accessibility {
     }
 }
 
-/// The store's wrapped keys, as stored on disk.
+/// The store's keys, as read from its keybag: a box under the device key, with a box for each ``UnlockLevel`` inside.
+/// The inner boxes authenticate everything before them, so who has only the device key cannot change a slot or a key
+/// without being noticed at the next unlock.
 struct Keybag: Sendable {
-    static let maximumLength = headerLength + maximumEntries * Entry.length + macLength
-
-    private static let headerLength = 136
-    private static let macLength = 32
-    private static let maximumEntries = 256
+    static let maximumSlots = 32
+    static let maximumKeys = 256
+    /// Of eight or nine keys each.
+    static let maximumEpochs = 24
 
     /// The number of times the keybag has been written.
     let generation: UInt64
     let storeID: StoreID
-    let passcode: PasscodeBlock?
     /// The epoch of the keys that seal new items.
     let epoch: UInt32
-    private(set) var entries: [Entry]
+    let slots: [KeybagSlot]
+    /// All keys of the keybag, open or not.
+    let keyIDs: [Keyring.KeyID]
+    /// The key that the keybag was opened with.
+    let deviceKey: SecretKey
 
-    /// A wrapped key.
-    struct Entry: Sendable, Equatable {
-        static let length = 8 + boxLength
-        static let boxLength = SealedBox.overhead + SecretKey.length
+    /// The keys that the device key alone opens.
+    private let openKeys: [Keyring.Entry]
+    /// In a store without slots.
+    private let unlockKey: SecretKey?
+    private let vaults: [UnlockLevel: Vault]
 
-        let slot: Keyring.Slot
-        var box: [UInt8]
+    /// A sealed box inside the keybag.
+    private struct Vault {
+        let box: [UInt8]
+        /// A hash of everything before the box.
+        let data: [UInt8]
     }
 
-    /// Returns new keys for an epoch: one for metadata, and one for each class. `whenPasscodeSetThisDeviceOnly`
-    /// has one only if there is a passcode.
-    static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
-        let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
-        return try (classes.map(KeyRole.classKey) + [.metadata]).map { (.init($0, epoch), try .random()) }
+    /// What an unlock has opened.
+    struct Contents {
+        var unlockKeys: [UnlockLevel: SecretKey]
+        var keys: [Keyring.Entry]
+        /// For each slot the keys that authenticate its unlock keys. Empty unless everything is open.
+        var authentication: [[UnlockLevel: SecretKey]] = []
     }
 
-    /// Returns the keybag of a new store.
-    static func create(deviceKey: SecretKey) throws -> Keybag {
-        var storeID = StoreID()
-        withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
-        let keys = try newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
-        return Keybag(
-            generation: 1,
-            storeID: storeID,
-            passcode: nil,
-            epoch: 1,
-            keys: keys,
-            wrappedBy: WrappingKeys(device: deviceKey, passcode: nil)
-        )
+    var passcodeSlot: KeybagSlot? { slots.first { $0.kind == .passcode } }
+
+    /// The epochs that there are keys of. Items may still use those of the older ones.
+    var epochs: Set<UInt32> { Set(keyIDs.lazy.filter { $0.role != .names }.map(\.epoch)) }
+
+    var isRotating: Bool { epochs.count > 1 }
+
+    // MARK: Opening
+
+    /// Returns the unlock keys that the slot's keys open. In a store without slots, they need no unlock.
+    func unlockKeys(with keys: SlotKeys?) throws -> [UnlockLevel: SecretKey] {
+        if let unlockKey { return [.unlocked: unlockKey] }
+        guard let keys, let slot = slots.first(where: { $0.id == keys.slot }) else { return [:] }
+        for level in [UnlockLevel.unlocked, .afterFirstUnlock] {
+            let key = try slot.unlockKey(level, with: keys, store: storeID)
+            if let key { return [level: key] }
+        }
+        return [:]
     }
 
-    /// Returns the next version of this keybag, with exactly the given keys.
-    func next(
-        passcode: PasscodeBlock?,
-        epoch: UInt32,
-        keys: [Keyring.Entry],
-        wrappedBy wrapping: WrappingKeys
-    ) -> Keybag {
-        Keybag(
-            generation: generation + 1,
-            storeID: storeID,
-            passcode: passcode,
-            epoch: epoch,
-            keys: keys,
-            wrappedBy: wrapping
-        )
+    /// Opens all keys that the given unlock keys open.
+    func open(_ unlockKeys: [UnlockLevel: SecretKey]) throws -> Contents {
+        var contents = Contents(unlockKeys: unlockKeys, keys: openKeys)
+        if let key = unlockKeys[.unlocked] { try openAll(key, &contents) }
+        if let key = contents.unlockKeys[.afterFirstUnlock] {
+            try open(.afterFirstUnlock, key) { try readKeys(of: .afterFirstUnlock, &$0, &contents) }
+        }
+        return contents
     }
 
-    /// Returns the next version of this keybag without some of its keys. The others stay wrapped as they are.
-    func dropping(_ isDropped: (Keyring.Slot) -> Bool) -> Keybag {
-        var keybag = Keybag(
-            generation: generation + 1,
-            storeID: storeID,
-            passcode: passcode,
-            epoch: epoch,
-            entries: entries
-        )
-        keybag.entries.removeAll { isDropped($0.slot) }
-        return keybag
-    }
-
-    /// Whether there are keys of an older epoch, which items may still use.
-    var isRotating: Bool { entries.contains { $0.slot.role != .names && $0.slot.epoch != epoch } }
-
-    /// Unwraps the keys that the given wrapping keys open.
-    func unwrap(with wrapping: WrappingKeys) throws -> [Keyring.Entry] {
-        try entries.compactMap { entry in
-            guard let key = wrappingKey(for: entry.slot.role, wrapping) else { return nil }
-            return (entry.slot, try unwrap(entry, with: key))
+    private func openAll(_ key: SecretKey, _ contents: inout Contents) throws {
+        try open(.unlocked, key) { reader in
+            contents.unlockKeys[.afterFirstUnlock] = try Self.readKey(&reader)
+            for slot in slots {
+                var keys: [UnlockLevel: SecretKey] = [:]
+                for grant in slot.grants { keys[grant.level] = try Self.readKey(&reader) }
+                contents.authentication.append(keys)
+            }
+            try readKeys(of: .unlocked, &reader, &contents)
         }
     }
 
+    private func open(_ level: UnlockLevel, _ key: SecretKey, _ body: (inout ByteReader) throws -> Void)
+        throws
+    {
+        guard let vault = vaults[level] else { throw RecordError.notAuthentic }
+        var box = vault.box
+        try box.withUnsafeMutableBytes { box in
+            let plaintext = vault.data.withUnsafeBytes { data in
+                withUnsafeBytes(of: storeID) {
+                    SealedBox.open(box, authenticating: data, context: $0, key: key, personal: level.personal)
+                }
+            }
+            guard let plaintext else { throw RecordError.notAuthentic }
+            defer { Sodium.wipe(plaintext) }
+            var reader = ByteReader(UnsafeRawBufferPointer(plaintext))
+            try body(&reader)
+            guard reader.remaining == 0 else { throw RecordError.malformed("it has more keys than it lists") }
+        }
+    }
+
+    private func readKeys(of level: UnlockLevel, _ reader: inout ByteReader, _ contents: inout Contents)
+        throws
+    {
+        for id in keyIDs where id.role.level == level {
+            contents.keys.append((id, try Self.readKey(&reader)))
+        }
+    }
+
+    fileprivate static func readKey(_ reader: inout ByteReader) throws -> SecretKey {
+        guard let bytes = reader.readBytes(SecretKey.length) else {
+            throw RecordError.malformed("it has fewer keys than it lists")
+        }
+        return try SecretKey { $0.copyMemory(from: bytes) }
+    }
 }
 
-// MARK: - Wrapping
+extension UnlockLevel {
+    var personal: Personal {
+        switch self {
+        case .unlocked: .unlocked
+        case .afterFirstUnlock: .afterFirstUnlock
+        }
+    }
+}
+
+// MARK: - Reading the record
 
 extension Keybag {
+    /// Opens a record, in place, with one of the given device keys.
+    init(_ record: UnsafeMutableRawBufferPointer, deviceKeys: [SecretKey]) throws {
+        let header = try KeybagHeader(UnsafeRawBufferPointer(record))
+        let (plaintext, key) = try Self.open(record, deviceKeys)
+        defer { Sodium.wipe(plaintext) }
+        try self.init(header, KeybagHeader.bytes(of: record), UnsafeRawBufferPointer(plaintext), key)
+    }
+
     private init(
-        generation: UInt64,
-        storeID: StoreID,
-        passcode: PasscodeBlock?,
-        epoch: UInt32,
-        keys: [Keyring.Entry],
-        wrappedBy wrapping: WrappingKeys
-    ) {
-        self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
-        for (slot, key) in keys { entries.append(wrap(key, for: slot, wrapping)) }
-    }
-
-    private func wrappingKey(for role: KeyRole, _ wrapping: WrappingKeys) -> SecretKey? {
-        isGuarded(role) ? wrapping.passcode : wrapping.device
-    }
-
-    private func isGuarded(_ role: KeyRole) -> Bool { passcode != nil && role.isGuarded }
-
-    private func wrap(_ key: SecretKey, for slot: Keyring.Slot, _ wrapping: WrappingKeys) -> Entry {
-        guard let wrappingKey = wrappingKey(for: slot.role, wrapping) else {
-            // Callers ensure this. Without the key, the guarded keys would be lost or stored unprotected.
-            preconditionFailure("a keybag with a passcode cannot be written without the passcode's key")
+        _ header: KeybagHeader,
+        _ headerBytes: UnsafeRawBufferPointer,
+        _ plaintext: UnsafeRawBufferPointer,
+        _ deviceKey: SecretKey
+    ) throws {
+        var reader = ByteReader(plaintext)
+        guard let epoch = reader.read(UInt32.self), let slotCount = reader.read(UInt16.self),
+            slotCount <= Self.maximumSlots, let keyCount = reader.read(UInt16.self),
+            keyCount <= Self.maximumKeys
+        else { throw RecordError.malformed("its header is not well-formed") }
+        let unlockKey = try Self.readUnlockKey(&reader, isExpected: slotCount == 0)
+        let keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
+        guard Set(keyIDs).count == keyIDs.count else {
+            throw RecordError.malformed("it contains the same key twice")
         }
-        var entry = Entry(slot: slot, box: [UInt8](repeating: 0, count: Entry.boxLength))
-        let data = additionalData(for: entry)
-        entry.box.withUnsafeMutableBytes { box in
-            key.withBytes {
-                UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]).copyMemory(from: $0)
+        let openKeys = try keyIDs.filter { $0.role.level == nil }.map { ($0, try Self.readKey(&reader)) }
+        let slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
+        guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
+        else {
+            throw RecordError.malformed("it contains the same slot twice")
+        }
+        var vaults: [UnlockLevel: Vault] = [:]
+        for (level, length) in Self.vaultLengths(keyIDs, slots) {
+            let data = KeybagHeader.digest(headerBytes, plaintext[..<reader.offset])
+            guard let box = reader.readBytes(length) else {
+                throw RecordError.malformed("its length does not match its contents")
             }
-            data.withUnsafeBytes { data in
-                withUnsafeBytes(of: storeID) {
-                    SealedBox.seal(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
-                }
-            }
+            vaults[level] = Vault(box: [UInt8](box), data: data)
         }
-        return entry
-    }
-
-    private func unwrap(_ entry: Entry, with wrappingKey: SecretKey) throws -> SecretKey {
-        var box = entry.box
-        let data = additionalData(for: entry)
-        return try box.withUnsafeMutableBytes { box in
-            let key = data.withUnsafeBytes { data in
-                withUnsafeBytes(of: storeID) {
-                    SealedBox.open(box, authenticating: data, context: $0, key: wrappingKey, personal: .wrap)
-                }
-            }
-            guard let key else { throw RecordError.notAuthentic }
-            defer { Sodium.wipe(key) }
-            return try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(key)) }
+        guard reader.remaining == 0 else {
+            throw RecordError.malformed("its length does not match its contents")
         }
-    }
-
-    /// Magic, version, suite, two zero bytes; store ID; passcode block; the entry's header.
-    private func additionalData(for entry: Entry) -> [UInt8] {
-        var data = [UInt8](repeating: 0, count: 8 + 16 + PasscodeBlock.length + 8)
-        data.withUnsafeMutableBytes { bytes in
-            var writer = ByteWriter(bytes)
-            RecordKind.keybag.write(to: &writer)
-            writer.skip(2)
-            withUnsafeBytes(of: storeID) { writer.write($0) }
-            writePasscode(to: &writer)
-            writeHeader(of: entry, to: &writer)
-        }
-        return data
-    }
-
-    private func writePasscode(to writer: inout ByteWriter) {
-        if let passcode { passcode.write(to: &writer) } else { writer.skip(PasscodeBlock.length) }
-    }
-
-    private func writeHeader(of entry: Entry, to writer: inout ByteWriter) {
-        writer.write(entry.slot.role.number)
-        writer.write(isGuarded(entry.slot.role) ? Self.wrappedByBoth : Self.wrappedByDevice)
-        writer.skip(2)
-        writer.write(entry.slot.epoch)
-    }
-
-    private static let wrappedByDevice: UInt8 = 1
-    private static let wrappedByBoth: UInt8 = 2
-}
-
-// MARK: - The record
-
-extension Keybag {
-    private static let deviceCheckLength = 32
-    private static let deviceCheckOffset = 32
-    private static let passcodeOffset = 64
-
-    /// Returns the record, authenticated with the device key.
-    func encoded(deviceKey: SecretKey) -> [UInt8] {
-        let length = Self.headerLength + entries.count * Entry.length + Self.macLength
-        var record = [UInt8](repeating: 0, count: length)
-        record.withUnsafeMutableBytes { bytes in
-            var writer = ByteWriter(bytes)
-            RecordKind.keybag.write(to: &writer)
-            writer.skip(2)
-            writer.write(generation)
-            withUnsafeBytes(of: storeID) { writer.write($0) }
-            writer.skip(Self.deviceCheckLength)
-            writePasscode(to: &writer)
-            writer.write(epoch)
-            writer.write(UInt32(entries.count))
-            for entry in entries {
-                writeHeader(of: entry, to: &writer)
-                entry.box.withUnsafeBytes { writer.write($0) }
-            }
-        }
-        Self.authenticate(&record, deviceKey: deviceKey)
-        return record
-    }
-
-    /// Fills in the device check and the MAC of an otherwise complete record.
-    static func authenticate(_ record: inout [UInt8], deviceKey: SecretKey) {
-        guard record.count >= headerLength + macLength else { return }
-        let check = deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)
-        record.replaceSubrange(check, with: deviceCheck(deviceKey))
-        let mac = record.withUnsafeBytes { Self.mac(of: $0, deviceKey) }
-        record.replaceSubrange((record.count - macLength)..., with: mac)
-    }
-
-    /// Reads a record and authenticates it with the device key.
-    init(_ record: UnsafeRawBufferPointer, deviceKey: SecretKey) throws(RecordError) {
-        var reader = ByteReader(record)
-        try RecordKind.keybag.check(&reader)
-        guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
-            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
-        else { throw .malformed("its header is not well-formed") }
-        try Self.authenticate(record, deviceKey)
-
-        _ = reader.readBytes(Self.deviceCheckLength)
-        let passcode = try PasscodeBlock.read(&reader)
-        guard let epoch = reader.read(UInt32.self), let count = reader.read(UInt32.self),
-            reader.remaining == Int(count) * Entry.length + Self.macLength
-        else { throw .malformed("its length does not match its number of keys") }
-        self.init(generation: generation, storeID: storeID, passcode: passcode, epoch: epoch, entries: [])
-        for _ in 0..<count { entries.append(try readEntry(&reader)) }
-        guard Set(entries.map(\.slot)).count == entries.count else {
-            throw .malformed("it contains the same key twice")
-        }
-    }
-
-    private func readEntry(_ reader: inout ByteReader) throws(RecordError) -> Entry {
-        guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
-            reader.read(UInt8.self) == (isGuarded(role) ? Self.wrappedByBoth : Self.wrappedByDevice),
-            reader.skipZeros(2), let epoch = reader.read(UInt32.self),
-            let box = reader.readBytes(Entry.boxLength)
-        else { throw .malformed("one of its keys is not well-formed") }
-        return Entry(slot: Keyring.Slot(role, epoch), box: [UInt8](box))
-    }
-
-    /// The device check tells another store's device key from damage: with another key, both the check and the
-    /// MAC fail. The MAC does not cover the check, so damage makes only one of them fail.
-    private static func authenticate(_ record: UnsafeRawBufferPointer, _ deviceKey: SecretKey)
-        throws(RecordError)
-    {
-        guard record.count >= headerLength + macLength, record.count <= maximumLength else {
-            throw .malformed("its length of \(record.count) bytes is impossible")
-        }
-        let check = record[deviceCheckOffset..<(deviceCheckOffset + deviceCheckLength)]
-        let isOurs = check.elementsEqual(deviceCheck(deviceKey))
-        let isWhole = equal(
-            UnsafeRawBufferPointer(rebasing: record[(record.count - macLength)...]),
-            mac(of: record, deviceKey)
+        self.init(
+            generation: header.generation,
+            storeID: header.storeID,
+            epoch: epoch,
+            slots: slots,
+            keyIDs: keyIDs,
+            deviceKey: deviceKey,
+            openKeys: openKeys,
+            unlockKey: unlockKey,
+            vaults: vaults
         )
-        switch (isOurs, isWhole) {
-        case (true, true): return
-        case (false, false): throw .wrongDeviceKey
-        default: throw .notAuthentic
+    }
+
+    /// In the order in which they are stored.
+    static func vaultLengths(_ keys: [Keyring.KeyID], _ slots: [KeybagSlot]) -> [(level: UnlockLevel, Int)] {
+        func count(_ level: UnlockLevel) -> Int { keys.filter { $0.role.level == level }.count }
+        let all = 1 + slots.reduce(0) { $0 + $1.grants.count } + count(.unlocked)
+        return [
+            (.afterFirstUnlock, SealedBox.overhead + SecretKey.length * count(.afterFirstUnlock)),
+            (.unlocked, SealedBox.overhead + SecretKey.length * all),
+        ]
+    }
+
+    private static func readUnlockKey(_ reader: inout ByteReader, isExpected: Bool) throws -> SecretKey? {
+        if isExpected { return try readKey(&reader) }
+        guard reader.skipZeros(SecretKey.length) else {
+            throw RecordError.malformed("it has slots, and an unlock key that needs none")
         }
+        return nil
     }
 
-    private static func deviceCheck(_ deviceKey: SecretKey) -> [UInt8] {
-        hash(UnsafeRawBufferPointer(start: nil, count: 0), deviceKey, .deviceCheck)
+    private static func readKeyID(_ reader: inout ByteReader) throws(RecordError) -> Keyring.KeyID {
+        guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
+            reader.read(UInt8.self) == role.level?.rawValue ?? 0, reader.skipZeros(2),
+            let epoch = reader.read(UInt32.self)
+        else { throw .malformed("one of its keys is not well-formed") }
+        return Keyring.KeyID(role, epoch)
     }
 
-    /// Covers the whole record except the device check and the MAC itself.
-    private static func mac(of record: UnsafeRawBufferPointer, _ deviceKey: SecretKey) -> [UInt8] {
-        let covered =
-            [UInt8](record[..<deviceCheckOffset])
-            + [UInt8](record[passcodeOffset..<(record.count - macLength)])
-        return covered.withUnsafeBytes { hash($0, deviceKey, .keybag) }
-    }
-
-    private static func hash(_ input: UnsafeRawBufferPointer, _ key: SecretKey, _ personal: Personal)
-        -> [UInt8]
+    /// The device check tells another store's device key from damage: with another key, neither the check nor the box
+    /// is right. The box does not authenticate the check, so damage makes only one of them wrong.
+    private static func open(_ record: UnsafeMutableRawBufferPointer, _ deviceKeys: [SecretKey])
+        throws(RecordError)
+        -> (UnsafeMutableRawBufferPointer, SecretKey)
     {
-        [UInt8](unsafeUninitializedCapacity: macLength) { output, count in
-            let output = UnsafeMutableRawBufferPointer(
-                rebasing: UnsafeMutableRawBufferPointer(output)[..<macLength]
-            )
-            Sodium.hash(input, key: key, personal: personal, into: output)
-            count = macLength
+        let checked = deviceKeys.first { KeybagHeader.check(record, isOf: $0) }
+        guard let checked else {
+            let opens = deviceKeys.contains { KeybagHeader.openBox(record, $0) != nil }
+            throw opens ? .notAuthentic : .wrongDeviceKey
         }
-    }
-
-    private static func equal(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) -> Bool {
-        b.withUnsafeBytes { Sodium.isEqual(a, $0) }
+        guard let plaintext = KeybagHeader.openBox(record, checked) else { throw .notAuthentic }
+        return (plaintext, checked)
     }
 }
-
-// MARK: - The device key's record

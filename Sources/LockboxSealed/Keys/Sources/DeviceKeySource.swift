@@ -15,7 +15,12 @@ public struct DeviceKeySource: Sendable {
         case given(name: String, @Sendable () throws -> [UInt8])
     }
 
-    let source: Source
+    /// In the order in which they are tried.
+    let sources: [Source]
+
+    private init(source: Source) { sources = [source] }
+
+    private init(sources: [Source]) { self.sources = sources }
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
     /// stored next to the data, it protects no better than file permissions do.
@@ -70,6 +75,21 @@ public struct DeviceKeySource: Sendable {
                 return try SecretReader.file("\(directory)/\(name)", maximum: 4096)
             }
         )
+    }
+
+    /// Tries several sources and uses the one whose key is the store's: while a device key is replaced, the new one and
+    /// the old one. See ``SealedBackend/rotateKeys(newDeviceKey:progress:)``.
+    ///
+    /// - Parameter sources: The sources, the new one first: a new store is created with the first. A source that fails is
+    ///   passed over if another one has the key.
+    public static func anyOf(_ sources: [DeviceKeySource]) -> DeviceKeySource {
+        DeviceKeySource(sources: sources.flatMap(\.sources))
+    }
+
+    /// Returns the key of the first source, or nil if it is in the store.
+    func given() throws -> SecretKey? {
+        guard case .given(let name, let read) = sources.first else { return nil }
+        return try Self.key(name, read)
     }
 
     /// Returns the BLAKE2b-256 hash of a given key, so that every byte of a longer key counts.

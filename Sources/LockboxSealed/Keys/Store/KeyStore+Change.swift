@@ -2,165 +2,280 @@ import LockboxCore
 import LockboxFiles
 import LockboxSodium
 
-/// Operations that rewrite the keybag: passcode changes and key rotation.
+/// Operations that rewrite the keybag: changes of its slots, and key rotation.
 extension KeyStore {
-    func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws {
-        _ = try keyring(creating: true)
-        guard try current().keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
-        let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
-        try rewrite { opened, device in
-            guard opened.keybag.passcode == nil else { throw LockboxError.passcodeAlreadySet }
-            let slot = Keyring.Slot(.classKey(.whenPasscodeSetThisDeviceOnly), opened.keybag.epoch)
-            let keys = opened.keyring.keys { _ in true } + [(slot, try .random())]
-            return try NextKeybag(opened.keybag, block, keys, key, device)
+    // MARK: The passcode
+
+    /// Creates the store if there is none.
+    /// All changes return whether the store has a new device key.
+    func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws -> Bool {
+        if try loadIfMade(.unchecked) == nil { _ = try create(.unchecked) }
+        guard let opened = try load(.unchecked) else { throw LockboxError.passcodeNotSet }
+        if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
+        let method = PasscodeUnlock(passcode, strength: strength)
+        let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
+        return try rewrite(.unchecked) { opened in
+            if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
+            return try change(opened, slotKeys: new.keys) { $0.append(new.slot) }
         }
     }
 
     /// Needs no old passcode: an unlocked store's keys are all in memory.
-    func changePasscode(to passcode: PasscodeSource, strength: PasscodeStrength) throws {
-        try checkIsUnlocked()
-        let (block, key) = try derive(passcode) { try PasscodeBlock.make($0, strength: strength) }
-        try rewrite { opened, device in
-            try check(isUnlocked: opened)
-            return try NextKeybag(opened.keybag, block, opened.keyring.keys { _ in true }, key, device)
+    func changePasscode(from old: PasscodeSource?, to passcode: PasscodeSource, strength: PasscodeStrength)
+        throws
+        -> Bool
+    {
+        let opened = try checkPasscode(old)
+        let method = PasscodeUnlock(passcode, strength: strength)
+        let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
+        return try rewrite { opened in
+            let present = try passcodeSlot(of: opened)
+            return try change(opened, slotKeys: new.keys) { slots in
+                slots.removeAll { $0.slot.id == present }
+                slots.insert(new.slot, at: 0)
+            }
         }
     }
 
-    func removePasscode() throws {
-        try checkIsUnlocked()
-        try rewrite { opened, device in
-            try check(isUnlocked: opened)
-            let keys = opened.keyring.keys { $0 != .classKey(.whenPasscodeSetThisDeviceOnly) }
-            return try NextKeybag(opened.keybag, nil, keys, nil, device)
+    func removePasscode(_ old: PasscodeSource?) throws -> Bool {
+        _ = try checkPasscode(old)
+        return try rewrite { opened in
+            let present = try passcodeSlot(of: opened)
+            return try change(opened) { slots in slots.removeAll { $0.slot.id == present } }
         }
     }
 
-    private func checkIsUnlocked() throws {
+    private func checkPasscode(_ old: PasscodeSource?) throws -> OpenedKeybag {
         guard try keyring(creating: false) != nil else { throw LockboxError.passcodeNotSet }
-        try check(isUnlocked: current())
+        let opened = try current()
+        _ = try passcodeSlot(of: opened)
+        if let old { _ = try slotKeys(PasscodeUnlock(old), of: opened.keybag) }
+        try checkIsUnlocked(opened)
+        return opened
     }
 
-    private func check(isUnlocked opened: OpenedKeybag) throws {
-        if opened.keybag.passcode == nil { throw LockboxError.passcodeNotSet }
-        if !opened.keyring.isComplete { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
+    private func passcodeSlot(of opened: OpenedKeybag) throws -> KeybagSlot.ID {
+        guard let slot = opened.keybag.passcodeSlot else { throw LockboxError.passcodeNotSet }
+        return slot.id
+    }
+
+    // MARK: Other slots
+
+    func addSlot(_ method: any UnlockMethod, label: String, opensAll: Bool) throws
+        -> (id: KeybagSlot.ID, hasNewDeviceKey: Bool)
+    {
+        guard try keyring(creating: false) != nil else { throw noRecoveryCode }
+        let opened = try current()
+        try checkIsUnlocked(opened)
+        try checkCanBeAdded(method.kind, to: opened.keybag)
+        let new = try makeSlot(method, label: label, opensAll: opensAll, opened.keybag.storeID)
+        let hasNewDeviceKey = try rewrite { opened in
+            try checkCanBeAdded(method.kind, to: opened.keybag)
+            return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) {
+                $0.append(new.slot)
+            }
+        }
+        return (new.keys.slot, hasNewDeviceKey)
+    }
+
+    func removeSlot(_ id: KeybagSlot.ID, named name: String) throws -> Bool {
+        guard try keyring(creating: false) != nil else { throw LockboxError.slotNotFound(slot: name) }
+        return try rewrite { opened in
+            guard opened.keybag.slots.contains(where: { $0.id == id }) else {
+                throw LockboxError.slotNotFound(slot: name)
+            }
+            return try change(opened) { slots in slots.removeAll { $0.slot.id == id } }
+        }
+    }
+
+    /// Before the method is asked, which may take time or a touch.
+    private func checkCanBeAdded(_ kind: SlotKind, to keybag: Keybag) throws {
+        if kind == .passcode { throw LockboxError.slotRefused(reason: "a passcode is set, not added") }
+        if kind == .recoveryCode || keybag.slots.contains(where: { $0.kind == .recoveryCode }) { return }
+        throw noRecoveryCode
+    }
+
+    private var noRecoveryCode: LockboxError {
+        .slotRefused(reason: "keys and hardware can be lost, so they need a recovery code beside them")
     }
 
     // MARK: Rotation
 
-    /// Adds new keys for every class, which seal items from now on. Does nothing if a rotation is in progress:
-    /// that one is resumed.
-    func beginRotation() throws {
-        try rewrite { opened, device in
-            let hasPasscode = opened.keybag.passcode != nil
-            // Without the key, the store is locked, or another process has changed the passcode since the
-            // unlock.
-            if hasPasscode, opened.passcodeKey == nil {
-                throw LockboxError.interactionNotAllowed(.whenUnlocked)
-            }
-            if opened.keybag.isRotating { return nil }
-            let epoch = opened.keybag.epoch + 1
-            let keys =
-                try opened.keyring.keys { _ in true }
-                + Keybag.newKeys(epoch: epoch, hasPasscode: hasPasscode)
-            let keybag = opened.keybag.next(
-                passcode: opened.keybag.passcode,
-                epoch: epoch,
-                keys: keys,
-                wrappedBy: WrappingKeys(device: device, passcode: opened.passcodeKey)
-            )
-            return NextKeybag(keybag: keybag, keys: keys, passcodeKey: opened.passcodeKey)
+    func rotateKeys(_ device: DeviceKeyChange) throws -> Bool {
+        try rewrite { opened in
+            var next = try KeybagRewrite(after: opened)
+            next.device = device
+            try next.contents.beginEpoch()
+            return next
         }
     }
 
-    /// Removes the keys that no item uses any more, unless another process has started the next rotation, which
-    /// may need them.
+    /// Removes the keys that no item uses any more, unless another process has begun the next epoch, which may need them.
     func finishRotation(of epoch: UInt32) throws {
-        try rewrite { opened, _ in
+        try rewrite { opened in
             guard opened.keybag.isRotating, opened.keybag.epoch == epoch else { return nil }
-            let keybag = opened.keybag.dropping { $0.role != .names && $0.epoch != opened.keybag.epoch }
-            let kept = Set(keybag.entries.map(\.slot))
-            let keys = opened.keyring.keys { _ in true }.filter { kept.contains($0.slot) }
-            return NextKeybag(keybag: keybag, keys: keys, passcodeKey: opened.passcodeKey)
+            var next = try KeybagRewrite(after: opened)
+            next.device = .keep
+            next.contents.endRotation()
+            return next
+        }
+    }
+
+    // MARK: A restored store
+
+    /// Makes an older keybag than the one seen last the newest again.
+    func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool {
+        guard let opened = try loadIfMade(.unchecked) else { throw keybagIsMissing }
+        if !opened.keybag.slots.isEmpty {
+            guard let method else { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
+            try load(slotKeys: slotKeys(method, of: opened.keybag), .unchecked)
+        }
+        return try rewrite(.unchecked) { opened in
+            var next = try KeybagRewrite(after: opened)
+            if let highest = highestSeen(opened, nil), highest.generation >= next.contents.generation {
+                next.contents.generation = highest.generation + 1
+                next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
+            }
+            try next.contents.beginEpoch()
+            return next
         }
     }
 
     // MARK: The keybag
 
+    /// Begins an epoch with other slots.
+    private func change(
+        _ opened: OpenedKeybag,
+        slotKeys: SlotKeys? = nil,
+        _ change: (inout [KeybagContents.Slot]) throws -> Void
+    ) throws -> KeybagRewrite {
+        var next = try KeybagRewrite(after: opened)
+        try change(&next.contents.slots)
+        try next.contents.checkSlots()
+        next.slotKeys = slotKeys
+        try next.contents.beginEpoch()
+        return next
+    }
+
+    private func checkIsUnlocked(_ opened: OpenedKeybag) throws {
+        if opened.unlockKeys[.unlocked] == nil { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
+    }
+
     /// Replaces the keybag with the one that `change` returns. Tries again if another process has replaced it
     /// meanwhile.
-    private func rewrite(_ change: (OpenedKeybag, _ device: SecretKey) throws -> NextKeybag?) throws {
+    @discardableResult
+    private func rewrite(_ check: Check = .checked, _ change: (OpenedKeybag) throws -> KeybagRewrite?) throws
+        -> Bool
+    {
         try changes.withLock {
             let turn = try storage.takeTurn(in: nil)
             defer { turn?.release() }
             while true {
-                let opened = try current()
-                let device = try device.read()
-                guard let next = try change(opened, device) else { return }
-                if try replace(opened, by: next, device, turn) { return }
+                // Nothing is written under a device key or a keybag that has gone.
+                guard let own = try load(check) else { throw keybagIsMissing }
+                let opened = try withUserUnlock(own)
+                let next = try faults(of: Self.keybagRecord) { try change(opened) }
+                guard var next else { return false }
+                // Keys that came from the kernel continue to come from there.
+                if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
+                guard let device = try replace(opened, by: next, turn) else { continue }
+                return !device.isEqual(to: opened.keybag.deviceKey)
             }
         }
     }
 
-    /// Replaces a keybag with another. An unlock for the user's other processes stays in effect.
+    /// Replaces a keybag with another, in steps that each leave a store that opens:
     ///
-    /// - Returns: false if another process has replaced the keybag meanwhile.
-    private func replace(
-        _ opened: OpenedKeybag,
-        by next: NextKeybag,
+    /// 1. the next device key beside the present one;
+    /// 2. the next keybag, which still seals with the present keys;
+    /// 3. the next keybag, which seals with the next ones: now a power cut cannot bring back a keybag that lacks them;
+    /// 4. the next device key alone.
+    ///
+    /// An unlock for the user's other processes stays in effect.
+    ///
+    /// - Returns: The device key, or nil if another process has replaced the keybag meanwhile.
+    private func replace(_ opened: OpenedKeybag, by next: KeybagRewrite, _ turn: (any CommitTurn)?) throws
+        -> SecretKey?
+    {
+        let device = try beginDeviceKey(next.device, opened.keybag, turn)
+        let keys = UserUnlock.NextKeys(
+            store: next.contents.storeID,
+            device: device.key,
+            unlockKeys: next.contents.slots.isEmpty ? [:] : next.contents.unlockKeys
+        )
+        let isNewEpoch = next.contents.epoch != opened.keybag.epoch
+        let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
+        userUnlock.announce(records, for: keys)
+        guard try write(next.stages(after: opened.keybag), opened.keyring.revision, device.key, turn) else {
+            return nil
+        }
+        try endDeviceKey(device, turn)
+        try load(slotKeys: next.slotKeys)
+        if isNewEpoch { try userUnlock.republish(records, for: keys) }
+        return device.key
+    }
+
+    /// Returns false if another process has replaced the keybag meanwhile.
+    private func write(
+        _ stages: [KeybagContents],
+        _ expected: RecordRevision,
         _ device: SecretKey,
         _ turn: (any CommitTurn)?
     ) throws -> Bool {
-        let (keybag, passcodeKey) = (next.keybag, next.passcodeKey)
-        let records = try userUnlock.records(of: opened.keybag, device: device)
-        // Keys that came from the kernel continue to come from there.
-        let isOwn = try own().keyring.isComplete
-        if keybag.passcode != nil, let passcodeKey {
-            userUnlock.announce(records, for: keybag, next.keys, passcodeKey: passcodeKey, device: device)
-        }
         let record = Self.keybagRecord
-        let change = RecordChange.put(record, keybag.encoded(deviceKey: device))
-        switch try storage.commit([change], expecting: [record: opened.keyring.revision], turn: turn) {
-        case .committed: break
-        case .conflict: return false
-        case .unknown(let error): throw error
+        var expected = expected
+        for contents in stages {
+            let change = RecordChange.put(record, try contents.encoded(deviceKey: device))
+            switch try storage.commit([change], expecting: [record: expected], turn: turn) {
+            case .committed: expected = try keybagRevision()
+            case .conflict: return false
+            case .unknown(let error): throw error
+            }
         }
-        _ = try load(passcodeKey: isOwn ? passcodeKey : nil)
-        // Without the passcode's key, the kernel's records cannot be recreated. They are still valid.
-        if keybag.passcode != nil, passcodeKey == nil { return true }
-        try userUnlock.republish(
-            records,
-            for: keybag,
-            next.keys,
-            passcodeKey: passcodeKey,
-            device: device
-        )
         return true
     }
-}
 
-/// A keybag to be written, with its unwrapped keys.
-private struct NextKeybag {
-    let keybag: Keybag
-    let keys: [Keyring.Entry]
-    let passcodeKey: SecretKey?
-}
+    // MARK: The device key
 
-extension NextKeybag {
-    /// Creates a keybag with another passcode. Its keys stay the same, so no item has to be resealed.
-    init(
-        _ old: Keybag,
-        _ block: PasscodeBlock?,
-        _ keys: [Keyring.Entry],
-        _ key: SecretKey?,
-        _ device: SecretKey
-    ) throws {
-        passcodeKey = try key.map { try WrappingKeys.combine($0, device) }
-        keybag = old.next(
-            passcode: block,
-            epoch: old.epoch,
-            keys: keys,
-            wrappedBy: WrappingKeys(device: device, passcode: passcodeKey)
-        )
-        self.keys = keys
+    private struct NextDeviceKey {
+        let key: SecretKey
+        /// What the store's record holds afterwards. Nil if it stays as it is.
+        let stored: [SecretKey]?
+        /// Where the key is to be read from now on, if not where it was.
+        let source: DeviceKeySource?
+    }
+
+    /// Puts the next device key beside the present one, if the store keeps it.
+    private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ turn: (any CommitTurn)?) throws
+        -> NextDeviceKey
+    {
+        let present = keybag.deviceKey
+        let stored = try device.read().stored
+        let isStored = stored.contains { $0.isEqual(to: present) }
+        switch change {
+        case .renew where isStored:
+            let key = try SecretKey.random()
+            try device.store([key, present], turn)
+            return NextDeviceKey(key: key, stored: [key], source: nil)
+        case .keep, .renew:
+            // A change that was interrupted may have left a second key.
+            return NextDeviceKey(
+                key: present,
+                stored: isStored && stored.count > 1 ? [present] : nil,
+                source: nil
+            )
+        case .replace(let source):
+            if let key = try source.given() {
+                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source)
+            }
+            let key = try SecretKey.random()
+            try device.store(isStored ? [key, present] : [key], turn)
+            return NextDeviceKey(key: key, stored: [key], source: source)
+        }
+    }
+
+    private func endDeviceKey(_ next: NextDeviceKey, _ turn: (any CommitTurn)?) throws {
+        if let source = next.source { device.prefer(source) }
+        if let stored = next.stored { try device.store(stored, turn) }
     }
 }

@@ -29,8 +29,7 @@ extension KeyStore {
         if let known = known(record, own.keyring) { return known.opened }
         // A new record may belong to a new keybag.
         let own = try self.own()
-        switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, record, device: device.read()) })
-        {
+        switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
         case .opened(let opened):
             remember(record, opened, own.keyring)
             return opened

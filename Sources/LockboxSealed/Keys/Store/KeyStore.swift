@@ -15,6 +15,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let storage: Storage
     let device: StoredDeviceKey<Storage>
     let userUnlock: UserUnlock
+    let requirements: StoreRequirements
+    private let seen: SeenGeneration
     let opened = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
@@ -23,10 +25,18 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Counts the runs of Argon2id, for tests.
     let derivations = Protected(0)
 
-    init(storage: Storage, deviceKey: DeviceKeySource, kernel: KernelKeyring) {
+    init(
+        storage: Storage,
+        deviceKey: DeviceKeySource,
+        requirements: StoreRequirements,
+        kernel: KernelKeyring,
+        seen: SeenGeneration? = nil
+    ) {
         self.storage = storage
-        device = StoredDeviceKey(storage: storage, source: deviceKey.source)
+        self.requirements = requirements
+        device = StoredDeviceKey(storage: storage, source: deviceKey)
         userUnlock = UserUnlock(kernel: kernel)
+        self.seen = seen ?? SeenGeneration(kernel: kernel)
     }
 
     // MARK: The keys
@@ -34,8 +44,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
         if let opened = opened.withLock({ $0 }) { return try withUserUnlock(opened).keyring }
-        if let opened = try loadIfMade() { return try withUserUnlock(opened).keyring }
-        return creating ? try create().keyring : nil
+        if let opened = try loadIfMade(.checked) { return try withUserUnlock(opened).keyring }
+        return creating ? try create(.checked).keyring : nil
     }
 
     /// Returns the store's keys according to its current keybag.
@@ -73,88 +83,162 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
     }
 
-    /// Runs Argon2id. Every run goes through here.
-    func derive<Result>(
-        _ passcode: PasscodeSource,
-        _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) throws -> Result {
-        derivations.withLock { $0 += 1 }
-        return try passcode.withBytes(body)
-    }
-
     // MARK: The keybag
 
     static var keybagRecord: RecordName { RecordName(name: "keybag") }
 
-    private func keybagRevision() throws -> RecordRevision {
-        try storage.revision(of: Self.keybagRecord, maximum: Keybag.maximumLength)
+    func keybagRevision() throws -> RecordRevision {
+        try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
     }
 
-    /// Reads the keybag. Keys that are open in this process stay open, even if the passcode has changed. Locked
-    /// ones are opened if `passcodeKey`, or the one already in memory, fits.
-    ///
-    /// - Parameter block: The passcode that `passcodeKey` belongs to, if another process may have changed it
-    ///   meanwhile.
-    func load(passcodeKey: SecretKey? = nil, of block: PasscodeBlock? = nil) throws -> OpenedKeybag? {
+    /// Whether a keybag has to be the latest one seen, and to be what this program requires. It need not while it is
+    /// replaced by one that is.
+    enum Check { case checked, unchecked }
+
+    /// Reads the keybag. Keys that are open in this process stay open, even if the slot that opened them is gone. Locked
+    /// ones are opened if `slotKeys`, or the ones already in memory, fit.
+    @discardableResult
+    func load(slotKeys: SlotKeys? = nil, _ check: Check = .checked) throws -> OpenedKeybag? {
         try changes.withLock {
-            guard let (keybag, revision, device) = try readKeybag() else { return nil }
-            let before = opened.withLock { $0 }
-            if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
-            let given = block == nil || block == keybag.passcode ? passcodeKey : nil
-            let known = before?.keybag.passcode == keybag.passcode ? before?.passcodeKey : nil
-            let wrapping = WrappingKeys(device: device, passcode: given ?? known)
-            let opened = try faults(of: Self.keybagRecord) {
-                var keys = try keybag.unwrap(with: wrapping)
-                let locked = Set(keybag.entries.map(\.slot)).subtracting(keys.map(\.slot))
-                let kept = before?.keyring.keys(where: \.survivesChangeOfPasscode) ?? []
-                keys += kept.filter { locked.contains($0.slot) }
-                return try OpenedKeybag(keybag, keys, passcodeKey: wrapping.passcode, revision: revision)
+            while true {
+                guard let (keybag, revision) = try readKeybag() else { return nil }
+                let before = opened.withLock { $0 }
+                if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
+                let opened = try faults(of: Self.keybagRecord) {
+                    try open(keybag, revision, slotKeys, before)
+                }
+                if check == .checked {
+                    if let highest = highestSeen(opened, before), highest.generation > keybag.generation {
+                        // Unless another process has just replaced it.
+                        if try keybagRevision() != revision { continue }
+                        throw rolledBack(keybag, highest.generation)
+                    }
+                    try checkRequirements(keybag)
+                    remember(opened)
+                }
+                try checkItems(belongTo: opened.keyring)
+                self.opened.withLock { $0 = opened }
+                return opened
             }
-            try checkItems(belongTo: opened.keyring)
-            self.opened.withLock { $0 = opened }
-            return opened
         }
     }
 
-    private func readKeybag() throws -> (Keybag, RecordRevision, SecretKey)? {
+    private func open(
+        _ keybag: Keybag,
+        _ revision: RecordRevision,
+        _ given: SlotKeys?,
+        _ before: OpenedKeybag?
+    ) throws -> OpenedKeybag {
+        let slotKeys = [given, before?.slotKeys].compactMap { $0 }.first { keys in
+            keybag.slots.contains { $0.id == keys.slot }
+        }
+        let contents = try keybag.open(keybag.unlockKeys(with: slotKeys))
+        let locked = Set(keybag.keyIDs).subtracting(contents.keys.map(\.id))
+        let kept = before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? []
+        return try OpenedKeybag(
+            keybag,
+            contents.keys + kept,
+            unlockKeys: contents.unlockKeys,
+            slotKeys: slotKeys,
+            revision: revision
+        )
+    }
+
+    /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
+    /// between.
+    private func readKeybag() throws -> (Keybag, RecordRevision)? {
         if try keybagRevision() == .absent { return nil }
-        let device = try device.read()
-        var found: (Keybag, RecordRevision, SecretKey)?
-        let length = Keybag.maximumLength
-        try faults(of: Self.keybagRecord) {
-            _ = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
-                let keybag = try Keybag(UnsafeRawBufferPointer($0.bytes), deviceKey: device)
-                found = (keybag, $0.revision, device)
+        var device = try device.read()
+        while true {
+            do { return try readKeybag(device) } catch RecordError.wrongDeviceKey {
+                let again = try self.device.read()
+                if again.revision == device.revision {
+                    throw device.error ?? LockboxError.deviceKeyMismatch(path: self.device.location)
+                }
+                device = again
             }
+        }
+    }
+
+    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)
+    {
+        var found: (Keybag, RecordRevision)?
+        let length = KeybagHeader.maximumRecordLength
+        do {
+            _ = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
+                let revision = $0.revision  // of the bytes before they are opened in place
+                found = (try Keybag($0.bytes, deviceKeys: device.keys), revision)
+            }
+        } catch let error as RecordError where error != .wrongDeviceKey {
+            throw error.error(storage.location(of: Self.keybagRecord))
         }
         guard let found else { throw keybagIsMissing }
         return found
     }
 
     /// Creates a new store's keys, unless another process creates them first.
-    private func create() throws -> OpenedKeybag {
+    func create(_ check: Check) throws -> OpenedKeybag {
         try changes.withLock {
             let turn = try storage.takeTurn(in: nil)
             defer { turn?.release() }
-            if let opened = try loadIfMade() { return opened }
+            if let opened = try loadIfMade(check) { return opened }
+            if check == .checked, requirements.protection != .none || requirements.identity != nil {
+                throw notMet("there is no store, and a new one would not be what this program requires")
+            }
             let device = try device.readOrCreate(turn)
             let record = Self.keybagRecord
-            let keybag = try Keybag.create(deviceKey: device).encoded(deviceKey: device)
+            let keybag = try KeybagContents().encoded(deviceKey: device)
             let outcome = try storage.commit([.put(record, keybag)], expecting: [record: .absent], turn: turn)
             if case .unknown(let error) = outcome { throw error }
-            guard let opened = try load() else { throw keybagIsMissing }
+            guard let opened = try load(check) else { throw keybagIsMissing }
             return opened
         }
+    }
+
+    // MARK: What was seen before, and what is required
+
+    /// The highest generation that this process or another one of the user has seen.
+    func highestSeen(_ opened: OpenedKeybag, _ before: OpenedKeybag?) -> SeenGeneration.Seen? {
+        let own = before.map { SeenGeneration.Seen(generation: $0.keybag.generation, epoch: $0.keybag.epoch) }
+        return [own, seen.read(opened.keyring, at: keybagLocation)].compactMap { $0 }.max {
+            $0.generation < $1.generation
+        }
+    }
+
+    /// The first keybag of a store is not remembered: there is no older one.
+    private func remember(_ opened: OpenedKeybag) {
+        let keybag = opened.keybag
+        guard keybag.generation > 1 else { return }
+        if let known = seen.read(opened.keyring, at: keybagLocation), known.generation >= keybag.generation {
+            return
+        }
+        let new = SeenGeneration.Seen(generation: keybag.generation, epoch: keybag.epoch)
+        seen.write(new, opened.keyring, at: keybagLocation)
+    }
+
+    private func checkRequirements(_ keybag: Keybag) throws {
+        if let violation = requirements.violation(of: keybag) { throw notMet(violation) }
+    }
+
+    private func notMet(_ reason: String) -> LockboxError {
+        .requirementNotMet(record: keybagLocation, reason: reason)
+    }
+
+    private func rolledBack(_ keybag: Keybag, _ highest: UInt64) -> LockboxError {
+        .rolledBack(
+            record: keybagLocation,
+            reason: "it is number \(keybag.generation), and number \(highest) was seen before"
+        )
     }
 
     // MARK: Damaged and replaced stores
 
     /// Reads the keybag; returns nil if there is no store.
-    private func loadIfMade() throws -> OpenedKeybag? {
-        if let opened = try load() { return opened }
+    func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
+        if let opened = try load(check) { return opened }
         guard try hasItems() else { return nil }
         // The keybag is written before the first item: another process may have just created both.
-        if let opened = try load() { return opened }
+        if let opened = try load(check) { return opened }
         throw keybagIsMissing
     }
 
@@ -171,25 +255,17 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    private var keybagIsMissing: LockboxError {
-        .missing(record: storage.location(of: Self.keybagRecord))
-    }
+    private var keybagLocation: String { storage.location(of: Self.keybagRecord) }
+
+    var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 
     private var storeIsReplaced: LockboxError {
         .storageFailure(operation: "stat", path: storage.location(of: Self.keybagRecord), errno: ESTALE)
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch RecordError.wrongDeviceKey {
-            throw LockboxError.deviceKeyMismatch(path: device.location)
-        } catch let fault as RecordError {
+        do { return try body() } catch let fault as RecordError {
             throw fault.error(storage.location(of: record))
         }
     }
-}
-
-extension KeyRole {
-    /// Whether the key stays the same when the passcode changes. The key of `whenPasscodeSetThisDeviceOnly`
-    /// does not outlive its passcode: setting one where there is none creates a new key.
-    fileprivate var survivesChangeOfPasscode: Bool { self != .classKey(.whenPasscodeSetThisDeviceOnly) }
 }

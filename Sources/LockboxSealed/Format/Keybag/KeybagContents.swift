@@ -1,0 +1,178 @@
+import LockboxCore
+import LockboxFiles
+import LockboxSodium
+
+/// What a keybag is written from: all its keys, open.
+struct KeybagContents {
+    var generation: UInt64
+    let storeID: StoreID
+    var epoch: UInt32
+    var slots: [Slot]
+    var keys: [Keyring.Entry]
+    private(set) var unlockKeys: [UnlockLevel: SecretKey]
+
+    /// A slot, and the keys that authenticate what is sealed to it.
+    struct Slot {
+        let slot: KeybagSlot
+        let authentication: [UnlockLevel: SecretKey]
+    }
+
+    /// A new store.
+    init() throws {
+        var storeID = StoreID()
+        withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
+        generation = 1
+        self.storeID = storeID
+        epoch = 1
+        slots = []
+        unlockKeys = try Self.newUnlockKeys()
+        keys = try Self.newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
+    }
+
+    /// The next version of a keybag that is completely open, or nil if it is not.
+    init?(after opened: OpenedKeybag) throws {
+        let contents = try opened.keybag.open(opened.unlockKeys)
+        guard contents.unlockKeys.count == UnlockLevel.allCases.count else { return nil }
+        let (generation, overflow) = opened.keybag.generation.addingReportingOverflow(1)
+        if overflow { throw RecordError.malformed("its generation is the highest there is") }
+        self.generation = generation
+        storeID = opened.keybag.storeID
+        epoch = opened.keybag.epoch
+        slots = zip(opened.keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
+        keys = contents.keys
+        unlockKeys = contents.unlockKeys
+    }
+
+    var hasPasscode: Bool { slots.contains { $0.slot.kind == .passcode } }
+
+    /// Makes new keys for every class and new unlock keys: nothing that was copied before opens what is sealed from now
+    /// on. Items that are sealed with older keys can still be opened.
+    mutating func beginEpoch() throws {
+        // An epoch that was prepared, but never began, may have left keys.
+        let highest = keys.map(\.id.epoch).reduce(epoch, max)
+        let (next, overflow) = highest.addingReportingOverflow(1)
+        if overflow { throw RecordError.malformed("its epoch is the highest there is") }
+        epoch = next
+        if !hasPasscode { keys.removeAll { $0.id.role == .classKey(.whenPasscodeSetThisDeviceOnly) } }
+        keys += try Self.newKeys(epoch: epoch, hasPasscode: hasPasscode)
+        if keys.count > Keybag.maximumKeys {
+            throw LockboxError.slotRefused(
+                reason: "items are still sealed with too many earlier keys; rotate the keys"
+            )
+        }
+        unlockKeys = try Self.newUnlockKeys()
+    }
+
+    /// Removes the keys that no item uses any more.
+    mutating func endRotation() { keys.removeAll { $0.id.role != .names && $0.id.epoch != epoch } }
+
+    /// One key for metadata, and one for each class. `whenPasscodeSetThisDeviceOnly` has one only if there is a passcode.
+    private static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
+        let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
+        return try (classes.map(KeyRole.classKey) + [.metadata]).map { (.init($0, epoch), try .random()) }
+    }
+
+    private static func newUnlockKeys() throws -> [UnlockLevel: SecretKey] {
+        [.unlocked: try .random(), .afterFirstUnlock: try .random()]
+    }
+}
+
+// MARK: - The record
+
+extension KeybagContents {
+    /// Returns the keybag's record.
+    func encoded(deviceKey: SecretKey) throws -> [UInt8] {
+        let slots = try slots.map(granted)
+        let ids = keys.map(\.id)
+        let vaults = Keybag.vaultLengths(ids, slots)
+        let open = keys.filter { $0.id.role.level == nil }
+        let length =
+            KeybagHeader.length + SealedBox.overhead + KeybagHeader.fixedLength
+            + ids.count * KeybagHeader.keyIDLength + open.count * SecretKey.length
+            + slots.reduce(0) { $0 + $1.length } + vaults.reduce(0) { $0 + $1.1 }
+        var record = [UInt8](repeating: 0, count: length)
+        record.withUnsafeMutableBytes { record in
+            var writer = ByteWriter(record)
+            KeybagHeader(generation: generation, storeID: storeID).write(to: &writer)
+            let start = KeybagHeader.length + SealedBox.prefixLength
+            writer.skip(start - writer.offset)
+            writer.write(epoch)
+            writer.write(UInt16(slots.count))
+            writer.write(UInt16(ids.count))
+            if slots.isEmpty {
+                write(unlockKeys[.unlocked]!, to: &writer)
+            } else {
+                writer.skip(SecretKey.length)
+            }
+            for id in ids { id.write(to: &writer) }
+            for (_, key) in open { write(key, to: &writer) }
+            for slot in slots { slot.write(to: &writer) }
+            for (level, length) in vaults {
+                let data = KeybagHeader.digest(
+                    KeybagHeader.bytes(of: record),
+                    UnsafeRawBufferPointer(record)[start..<writer.offset]
+                )
+                let box = UnsafeMutableRawBufferPointer(
+                    rebasing: record[writer.offset..<(writer.offset + length)]
+                )
+                seal(level, slots, into: box, data)
+                writer.skip(length)
+            }
+            KeybagHeader.seal(record, deviceKey)
+        }
+        return record
+    }
+
+    private func write(_ key: SecretKey, to writer: inout ByteWriter) { key.withBytes { writer.write($0) } }
+
+    /// Seals the present unlock keys to a slot.
+    private func granted(_ slot: Slot) throws -> KeybagSlot {
+        let grants = try slot.slot.grants.map { grant in
+            try KeybagSlot.grant(
+                unlockKeys[grant.level]!,
+                grant.level,
+                to: grant.publicKey,
+                authentication: slot.authentication[grant.level]!,
+                slot: slot.slot.id,
+                store: storeID
+            )
+        }
+        return slot.slot.with(grants)
+    }
+
+    private func seal(
+        _ level: UnlockLevel,
+        _ slots: [KeybagSlot],
+        into box: UnsafeMutableRawBufferPointer,
+        _ data: [UInt8]
+    ) {
+        var writer = ByteWriter(UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]))
+        if level == .unlocked {
+            write(unlockKeys[.afterFirstUnlock]!, to: &writer)
+            for slot in self.slots {
+                for grant in slot.slot.grants { write(slot.authentication[grant.level]!, to: &writer) }
+            }
+        }
+        for (id, key) in keys where id.role.level == level { write(key, to: &writer) }
+        data.withUnsafeBytes { data in
+            withUnsafeBytes(of: storeID) {
+                SealedBox.seal(
+                    box,
+                    authenticating: data,
+                    context: $0,
+                    key: unlockKeys[level]!,
+                    personal: level.personal
+                )
+            }
+        }
+    }
+}
+
+extension Keyring.KeyID {
+    fileprivate func write(to writer: inout ByteWriter) {
+        writer.write(role.number)
+        writer.write(role.level?.rawValue ?? 0)
+        writer.skip(2)
+        writer.write(epoch)
+    }
+}

@@ -1,0 +1,38 @@
+import LockboxCore
+import LockboxSodium
+
+/// Unlocks with a key in a file or a systemd credential, without a person: for services.
+public struct KeyUnlock: UnlockMethod {
+    public var kind: SlotKind { .key }
+
+    private let key: DeviceKeySource
+
+    /// Creates the method.
+    ///
+    /// - Parameter key: The source of the key: at least 32 random bytes, in a place of their own. It is not the device
+    ///   key, which every program that uses the store needs; with ``DeviceKeySource/stored``, calls throw
+    ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
+    public init(_ key: DeviceKeySource) { self.key = key }
+
+    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+        SlotEnrollment(parameters: [], secret: try secret([], salt: salt))
+    }
+
+    public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        guard parameters.isEmpty else { throw RecordError.malformed("its key has unknown parameters") }
+        guard let key = try key.given() else {
+            throw LockboxError.invalidDeviceKey(
+                source: "stored",
+                reason: "a key that unlocks the store has to be in a place of its own"
+            )
+        }
+        return key.withBytes(Array.init)
+    }
+}
+
+extension UnlockMethod where Self == KeyUnlock {
+    /// Unlocks with a key in a file or a systemd credential.
+    ///
+    /// - Parameter key: The source of the key, at least 32 random bytes.
+    public static func key(_ key: DeviceKeySource) -> Self { KeyUnlock(key) }
+}

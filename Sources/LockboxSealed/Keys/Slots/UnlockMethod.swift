@@ -1,0 +1,57 @@
+/// A way to unlock a store: it makes the secret of a slot, and returns the same secret at every unlock.
+///
+/// Lockbox has methods for a passcode, a recovery code, and a key in a file. `LockboxTPM` and `LockboxFIDO2` add
+/// hardware. Lockbox derives the slot's keys from the secret and never stores the secret itself.
+public protocol UnlockMethod: Sendable {
+    /// The kind of the slots that this method makes and opens.
+    var kind: SlotKind { get }
+
+    /// Makes a new secret.
+    ///
+    /// - Parameter salt: 32 random bytes of the new slot. They are stored in the keybag, encrypted with the device
+    ///   key, so nobody without the device key can guess a secret that is derived from them.
+    /// - Returns: The parameters that ``secret(_:salt:)`` needs, and the secret.
+    /// - Throws: ``LockboxError`` if the secret cannot be made.
+    func enroll(salt: [UInt8]) throws -> SlotEnrollment
+
+    /// Returns the secret of a slot.
+    ///
+    /// - Parameters:
+    ///   - parameters: The parameters that ``enroll(salt:)`` returned.
+    ///   - salt: The slot's salt.
+    /// - Returns: The secret that ``enroll(salt:)`` returned. A wrong secret is noticed by Lockbox.
+    /// - Throws: ``LockboxError/wrongPasscode`` if the method itself has noticed a wrong PIN;
+    ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the hardware refuses any further attempt for now;
+    ///   ``LockboxError/notReachable(endpoint:reason:)`` if the hardware is not there.
+    func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8]
+}
+
+/// What ``UnlockMethod/enroll(salt:)`` returns.
+public struct SlotEnrollment: Sendable {
+    /// The maximum length of ``parameters``, in bytes.
+    public static let maximumParametersLength = 2048
+
+    /// What the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
+    public var parameters: [UInt8]
+
+    /// 32 to 64 bytes that cannot be guessed without the method and the salt.
+    public var secret: [UInt8]
+
+    /// Creates an enrollment.
+    ///
+    /// - Parameters:
+    ///   - parameters: At most ``maximumParametersLength`` bytes.
+    ///   - secret: 32 to 64 bytes. Wiped after use.
+    public init(parameters: [UInt8], secret: [UInt8]) {
+        self.parameters = parameters
+        self.secret = secret
+    }
+}
+
+extension SlotEnrollment: CustomStringConvertible, CustomReflectable {
+    /// A fixed text. Does not show the secret.
+    public var description: String { "SlotEnrollment" }
+
+    /// Keeps `dump(_:)` from showing the secret.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,35 @@
+import LockboxCore
+import LockboxSodium
+
+/// A keybag that is to replace the present one.
+struct KeybagRewrite {
+    var contents: KeybagContents
+    /// What opens the new keybag for this process, if not what opened the one before.
+    var slotKeys: SlotKeys?
+    var device = DeviceKeyChange.renew
+
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    init(after opened: OpenedKeybag) throws {
+        guard let contents = try KeybagContents(after: opened) else {
+            throw LockboxError.interactionNotAllowed(.whenUnlocked)
+        }
+        self.contents = contents
+    }
+
+    /// The keybags to write, one after the other.
+    func stages(after old: Keybag) -> [KeybagContents] {
+        if contents.epoch == old.epoch { return [contents] }
+        var (first, second) = (contents, contents)
+        first.epoch = old.epoch
+        second.generation += 1
+        return [first, second]
+    }
+}
+
+/// What becomes of the device key when the keybag is replaced.
+enum DeviceKeyChange {
+    case keep
+    /// A new one, where it is in the store. Elsewhere only its owner can replace it.
+    case renew
+    case replace(DeviceKeySource)
+}

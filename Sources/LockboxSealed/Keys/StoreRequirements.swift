@@ -1,0 +1,78 @@
+public import LockboxCore
+
+/// What a program expects of a store. A store that is not so is refused with
+/// ``LockboxError/requirementNotMet(record:reason:)``: somebody who has its device key, but none of the secrets that
+/// unlock it, may have replaced it.
+public struct StoreRequirements: Sendable, Hashable {
+    /// How the store has to be protected.
+    public enum Protection: String, Sendable, Hashable, Codable, CaseIterable {
+        /// The device key alone may open it.
+        case none
+        /// It has a slot of any kind.
+        case anySlot
+        /// It has a passcode.
+        case passcode
+    }
+
+    /// How the store has to be protected. A program that requires a slot does not create a store except with the call
+    /// that sets the slot.
+    public var protection: Protection
+
+    /// The least protected class of the items that are read, listed and written. Items of another class cannot be
+    /// read, listed or overwritten, but removed. The records that Lockbox itself keeps in the store are exempt.
+    public var minimumClass: Accessibility?
+
+    /// The store's ``SealedBackend/identity``.
+    public var identity: String?
+
+    /// No requirements.
+    public static let none = StoreRequirements()
+
+    /// Creates requirements.
+    ///
+    /// - Parameters:
+    ///   - protection: How the store has to be protected.
+    ///   - minimumClass: The least protected class of items, or `nil` for any. `ThisDeviceOnly` makes no difference.
+    ///   - identity: The store's identity, or `nil` for any.
+    public init(protection: Protection = .none, minimumClass: Accessibility? = nil, identity: String? = nil) {
+        self.protection = protection
+        self.minimumClass = minimumClass
+        self.identity = identity
+    }
+
+    /// Returns what is wrong with a store, or nil.
+    func violation(of keybag: Keybag) -> String? {
+        if let identity, identity != keybag.identity { return "it is another store, \(keybag.identity)" }
+        switch protection {
+        case .passcode where keybag.passcodeSlot == nil:
+            return "it has no passcode, and this program requires one"
+        case .anySlot where keybag.slots.isEmpty: return "it has no slot, and this program requires one"
+        default: return nil
+        }
+    }
+
+    func allows(_ accessibility: Accessibility) -> Bool {
+        minimumClass.map { accessibility.protection >= $0.protection } ?? true
+    }
+}
+
+extension Keybag {
+    /// The store ID in hexadecimal digits.
+    var identity: String {
+        (0..<16).map { index in
+            let digits = String(storeID[index], radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+}
+
+extension Accessibility {
+    fileprivate var protection: Int {
+        switch self {
+        case .always, .alwaysThisDeviceOnly: 0
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: 1
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly: 2
+        case .whenPasscodeSetThisDeviceOnly: 3
+        }
+    }
+}
