@@ -40,6 +40,30 @@ extension LockboxBackend {
         try remove(probe.key)
         return try result.get()
     }
+
+    /// The error for an item that was written and reads back as another, or as absent.
+    ///
+    /// Another writer may have changed it since, or the backend may not keep what it is given. No other writer knows the
+    /// key of a probe, so a probe tells which.
+    package func errorOfReadingBack(_ item: StoredItem, now: Date) -> LockboxError {
+        let record = "the item for the key \(String(reflecting: item.key.key))"
+        let keeps = try? withProbe(item.attributes.accessibility, now: now) { try keepsWritesAndUpdates($0) }
+        if keeps == true { return .conflict(record: record) }
+        return .corrupt(record: record, reason: "reading it back returned another item")
+    }
+
+    private func keepsWritesAndUpdates(_ probe: StoredItem) throws -> Bool {
+        guard try item(for: probe.key, now: nil) == probe else { return false }
+        let next = try StoredItem(
+            key: probe.key,
+            value: ArchivedValue(data: Data(probe.value.data.reversed()), format: .data),
+            accessibility: probe.attributes.accessibility,
+            modified: probe.attributes.modified,
+            expires: probe.attributes.expires
+        )
+        try update(probe.key, now: nil) { _ in next }
+        return try item(for: probe.key, now: nil) == next
+    }
 }
 
 extension ItemKey {

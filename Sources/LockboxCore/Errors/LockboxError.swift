@@ -132,7 +132,8 @@ public enum LockboxError: Error {
 
     /// Another writer changed the record at the same time. Its change is kept; read the item and try again.
     ///
-    /// The store is unchanged, unless a move or migration throws this. After a move, the item is under both keys.
+    /// The store is unchanged, unless a move, a copy or a migration throws or reports this. After a move to another key or
+    /// backend, the item is in both places, unless the other writer has removed it.
     case conflict(record: String)
 
     /// The connection failed during the change. The change may or may not take effect, perhaps later.

@@ -37,7 +37,8 @@ extension LockboxBackend {
     ///   - prefix: The key prefix whose items are moved. If `nil`, all items are.
     ///   - existing: How to treat a different, unexpired item under the same key in the destination.
     ///   - progress: Called after each item.
-    /// - Returns: The outcome for each item. Items that were not transferred stay in this backend.
+    /// - Returns: The outcome for each item. Items that were not transferred stay in this backend. If another writer
+    ///   changes an item during the move, its error is ``LockboxError/conflict(record:)``.
     /// - Throws: With the policy ``ImportPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
     ///   written. ``LockboxError/invalidKey(reason:)`` if both backends are the same store. Any error that
     ///   prevents the items from being listed.

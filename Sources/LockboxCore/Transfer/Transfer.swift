@@ -103,18 +103,12 @@ struct Transfer {
             return
         }
         guard try destination.item(for: key, now: now) == item else {
-            throw LockboxError.corrupt(
-                record: "the item for the key \(String(reflecting: key.key))",
-                reason: "the other backend returned it changed"
-            )
+            throw destination.errorOfReadingBack(item, now: today)
         }
         if removing {
             try source.update(key, now: now) { current in
                 if let current, current != item {
-                    throw LockboxError.corrupt(
-                        record: "the item for the key \(String(reflecting: key.key))",
-                        reason: "it was changed during the move and is now in both backends"
-                    )
+                    throw LockboxError.conflict(record: "the item for the key \(String(reflecting: key.key))")
                 }
                 return nil
             }

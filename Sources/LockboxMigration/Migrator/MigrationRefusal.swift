@@ -12,7 +12,8 @@ public enum MigrationRefusal: Error, Sendable, Hashable {
     case wrongType(expected: String)
     /// The new key already holds another value.
     case destinationTaken
-    /// Another program changed the old item during the migration. The new item has the earlier value.
+    /// Another program changed the old item during the migration, and the new item has the earlier value. Or it changed the
+    /// new item before the migration had read it back.
     case changed
     /// The value cannot be stored in the new format.
     case notStorable(reason: String)

@@ -305,6 +305,8 @@ struct MigrationRun {
             return .migrated
         } catch LockboxError.duplicateItem {
             return .refused(.destinationTaken)
+        } catch LockboxError.conflict {
+            return .refused(.changed)
         } catch LockboxError.passcodeNotSet {
             return .refused(.notStorable(reason: LockboxError.passcodeNotSet.description))
         }
@@ -327,10 +329,7 @@ struct MigrationRun {
         let item = try lockbox.backend.item(for: new.key, now: nil)
         let stored = item?.value
         guard stored == new.value, !isMoved || item == new else {
-            throw LockboxError.corrupt(
-                record: "the item for the key \(String(reflecting: new.key.key))",
-                reason: "reading it back returned another item"
-            )
+            throw lockbox.backend.errorOfReadingBack(new, now: now)
         }
     }
 

@@ -319,8 +319,35 @@ import Lockbox
         let report = try source.moveItems(
             to: Hooked(afterUpdating: { try! source.write(newer, policy: .replace) })
         )
-        #expect((report.failed[newer.key] as? LockboxError)?.code == .corrupt)
+        #expect((report.failed[newer.key] as? LockboxError)?.code == .conflict)
         #expect(try all(source).map(\.value) == [newer.value])
+    }
+
+    /// By another writer, who also may remove it.
+    @Test(arguments: [true, false]) func whatIsChangedThereMeanwhileIsAConflict(_ isRemoved: Bool) throws {
+        let key = try item("k").key
+        try source.write(item("k"), policy: .replace)
+        let theirs = try item("k", "theirs")
+        let other = destination
+        let report = try source.moveItems(
+            to: Hooked(
+                wrapped: destination,
+                afterUpdating: {
+                    #expect(throws: Never.self) {
+                        if isRemoved {
+                            try other.remove(key)
+                        } else {
+                            try other.write(theirs, policy: .replace)
+                        }
+                    }
+                }
+            ),
+            existing: .replace
+        )
+        #expect((report.failed[key] as? LockboxError)?.code == .conflict)
+        #expect(try all(source) == [item("k")], "what was not moved stays")
+        #expect(try all(destination) == (isRemoved ? [] : [theirs]), "their change is kept")
+        #expect(try destination.attributes(prefix: ItemKey.probePrefix, now: nil).isEmpty)
     }
 }
 
@@ -329,6 +356,7 @@ struct Hooked: LockboxBackend {
     var wrapped: any LockboxBackend = InMemoryBackend()
     var beforeReading: @Sendable () -> Void = {}
     var afterUpdating: @Sendable () -> Void = {}
+    var afterWriting: @Sendable () -> Void = {}
     var forgetsUpdates = false
 
     func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
@@ -338,6 +366,7 @@ struct Hooked: LockboxBackend {
 
     func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         try wrapped.write(changes, to: key, policy: policy)
+        afterWriting()
     }
     func item(for key: ItemKey, now: Date?) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
     func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {

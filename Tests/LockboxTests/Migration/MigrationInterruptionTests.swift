@@ -176,6 +176,32 @@ import Lockbox
         #expect(!isRemoved.withLock { $0 })
     }
 
+    /// After it was written, and before it is read back: by another writer, and not by a backend that keeps another value.
+    @Test(arguments: [false, true]) func whatIsChangedBeforeItIsReadBackIsRefused(_ isInPlace: Bool) throws {
+        let isRemoved = Protected(false)
+        try write("1".utf8, "a")
+        let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
+        let store = lockbox
+        let theirs = try StoredItem(
+            key: store.itemKey(isInPlace ? "a" : "new"),
+            value: ArchivedValue(data: Data("theirs".utf8), format: .data),
+            modified: date
+        )
+        let others: @Sendable () -> Void = {
+            #expect(throws: Never.self) { try store.backend.write(theirs, policy: .replace) }
+        }
+        let watched = try Lockbox(
+            keyPrefix: TestStore.prefix,
+            backend: Hooked(wrapped: store.backend, afterUpdating: others, afterWriting: others)
+        )
+        let report = try watched.migrate(
+            isInPlace ? Migration(nil, .string("a")) : Migration(nil, from: source, .string("a", to: "new"))
+        )
+        #expect(report.outcomes.map(\.outcome) == [.refused(.changed)])
+        #expect(try bytes(theirs.key.key)?.value == theirs.value)
+        #expect(!isRemoved.withLock { $0 })
+    }
+
     @Test func whatOthersChangeMeanwhileStays() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
         let source = try FileItems(path: path, format: .environment)
