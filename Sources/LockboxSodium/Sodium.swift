@@ -7,7 +7,7 @@ package enum Sodium {
     /// Must be evaluated before any call of libsodium. Before `sodium_init`, `sodium_malloc` aborts the
     /// process. While `sodium_init` runs on any thread, libsodium switches implementations, and a computation
     /// in progress can yield a wrong tag.
-    package static let ready: Void = precondition(sodium_init() >= 0, "libsodium could not be initialised")
+    package static let ready: Void = precondition(sodium_init() >= 0, "libsodium could not be initialized")
 
     package static func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
         _ = ready

@@ -17,50 +17,50 @@ let killableWrites: [KillableOperation] = [
     ),
     KillableOperation(
         "write",
-        prepare: { try $0.prepare(neighbours(), passcode: nil) },
+        prepare: { try $0.prepare(neighbors(), passcode: nil) },
         mode: { _ in ["put", "short"] },
-        inspect: { try inspectWrite($0, old: nil, new: "short", beside: neighbours()) }
+        inspect: { try inspectWrite($0, old: nil, new: "short", beside: neighbors()) }
     ),
     KillableOperation(
         "replace",
-        prepare: { try $0.prepare(neighbours() + [written("short")], passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + [written("short")], passcode: nil) },
         mode: { _ in ["put", "other"] },
-        inspect: { try inspectWrite($0, old: "short", new: "other", beside: neighbours()) }
+        inspect: { try inspectWrite($0, old: "short", new: "other", beside: neighbors()) }
     ),
     KillableOperation(
         "replace, 50 kB",
-        prepare: { try $0.prepare(neighbours() + [written("long")], passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + [written("long")], passcode: nil) },
         mode: { _ in ["put", "other long"] },
-        inspect: { try inspectWrite($0, old: "long", new: "other long", beside: neighbours()) }
+        inspect: { try inspectWrite($0, old: "long", new: "other long", beside: neighbors()) }
     ),
     KillableOperation(
         "remove",
-        prepare: { try $0.prepare(neighbours() + [written("short")], passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + [written("short")], passcode: nil) },
         mode: { _ in ["take"] },
-        inspect: { try inspectWrite($0, old: "short", new: nil, beside: neighbours()) }
+        inspect: { try inspectWrite($0, old: "short", new: nil, beside: neighbors()) }
     ),
     KillableOperation(
         "removeAll",
-        prepare: { try $0.prepare(neighbours() + batch(expires: nil), passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + batch(expires: nil), passcode: nil) },
         mode: { _ in ["removeAll"] },
-        inspect: { try inspectBatch($0, batch(expires: nil), beside: neighbours(but: prefixes[0])) },
+        inspect: { try inspectBatch($0, batch(expires: nil), beside: neighbors(but: prefixes[0])) },
         isOfWholePrefix: true
     ),
     KillableOperation(
         "removeExpired",
-        prepare: { try $0.prepare(neighbours() + batch(expires: .distantPast), passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + batch(expires: .distantPast), passcode: nil) },
         mode: { _ in ["removeExpired"] },
-        inspect: { try inspectBatch($0, batch(expires: .distantPast), beside: neighbours()) }
+        inspect: { try inspectBatch($0, batch(expires: .distantPast), beside: neighbors()) }
     ),
     KillableOperation(
         "batch",
-        prepare: { try $0.prepare(neighbours() + batch(expires: nil).prefix(24), passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + batch(expires: nil).prefix(24), passcode: nil) },
         mode: { _ in ["batch"] },
         inspect: inspectMixedBatch
     ),
     KillableOperation(
         "moveObject",
-        prepare: { try $0.prepare(neighbours() + [written("short")], passcode: nil) },
+        prepare: { try $0.prepare(neighbors() + [written("short")], passcode: nil) },
         mode: { _ in ["moveObject"] },
         inspect: inspectMove
     ),
@@ -90,9 +90,9 @@ private func written(_ text: String) throws -> StoredItem {
 }
 
 /// What the operation must not touch: an item in its own prefix, and some in another.
-private func neighbours(but prefix: String? = nil) throws -> [StoredItem] {
+private func neighbors(but prefix: String? = nil) throws -> [StoredItem] {
     try [
-        fixture("neighbour", prefixes[0], .afterFirstUnlock),
+        fixture("neighbor", prefixes[0], .afterFirstUnlock),
         fixture("dk", prefixes[1], .always),
         fixture("ck", prefixes[1], .whenUnlocked),
     ].filter { $0.key.prefix != prefix }
@@ -125,7 +125,7 @@ private func inspectMixedBatch(_ folder: Folder) throws -> KillableOperation.Sta
         if found == after { done += 1 }
         left += [found].compactMap(\.self)
     }
-    try backend.requireExactly(neighbours() + left)
+    try backend.requireExactly(neighbors() + left)
     return done == 36 ? .new : done == 0 ? .old : .between
 }
 
@@ -138,7 +138,7 @@ private func inspectMove(_ folder: Folder) throws -> KillableOperation.State {
     let new = StoredItem(key: try movedKey(), value: old.value, checked: old.attributes)
     let places = try [old, new].filter { try backend.item(for: $0.key, now: nil) != nil }
     try require(!places.isEmpty, "the item is in neither place")
-    try backend.requireExactly(neighbours() + places)
+    try backend.requireExactly(neighbors() + places)
     return places == [old] ? .old : places == [new] ? .new : .between
 }
 
@@ -166,7 +166,7 @@ private func inspectBatch(
     let found = try backend.everything()
     // With all the others of the prefix, where the operation removes them, too.
     let removable =
-        try neighbours().filter { item in !others.contains { $0.key == item.key } } + batch
+        try neighbors().filter { item in !others.contains { $0.key == item.key } } + batch
     let left = removable.filter { found[$0.key] != nil }
     try backend.requireExactly(others + left)
     return left.isEmpty ? .new : left.count < removable.count ? .between : .old

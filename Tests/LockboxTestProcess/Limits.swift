@@ -9,7 +9,7 @@ import Lockbox
 
 /// For Tests/Limits/run: how long calls wait, and what they use up.
 ///
-///     limits fill DIRECTORY PREFIX FIRST COUNT LIFETIME      items of 256 bytes, none synchronised; LIFETIME in seconds, or -
+///     limits fill DIRECTORY PREFIX FIRST COUNT LIFETIME      items of 256 bytes, none synchronized; LIFETIME in seconds, or -
 ///     limits hold DIRECTORY PREFIX                           takes the lock, says so, and keeps it; -: the root's lock
 ///     limits write …                                         see LimitsWriters.swift
 ///     limits wait DIRECTORY PREFIX TIMEOUT THREADS one|each  see LimitsWaiting.swift
@@ -69,7 +69,7 @@ func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 }
 
 /// Items whose keys are numbers. The first is archived, which makes the store and the folder; the others are sealed and
-/// put there without lock, rename and synchronisation, which would take hours for a million.
+/// put there without lock, rename and synchronization, which would take hours for a million.
 private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, expires: Date?) throws {
     let backend = EncryptedFileBackend(directory: directory)
     try Lockbox(keyPrefix: prefix, backend: backend).archiveObject(

@@ -1,6 +1,6 @@
 """Power cuts before every system call of a write or a removal, alone and followed by another process.
 
-A file system in an image file is copied while it is mounted. What was not synchronised is in the kernel's memory, and
+A file system in an image file is copied while it is mounted. What was not synchronized is in the kernel's memory, and
 therefore not in the copy, as after a power cut. Then the copy is mounted, which replays its journal, and looked at.
 """
 import collections
@@ -34,7 +34,7 @@ class Calls:
         self.control()
         self.scenario("first write", ABSENT, "new")
         self.scenario("replace", "old", "new")
-        self.scenario("replace just after a write", "old", "new", is_before_synchronised=False)
+        self.scenario("replace just after a write", "old", "new", is_before_synchronized=False)
         self.scenario("removal", "old", ABSENT)
 
     def lockbox(self, command, *arguments):
@@ -55,7 +55,7 @@ class Calls:
 
     # The library
 
-    def scenario(self, name, before, after, is_before_synchronised=True):
+    def scenario(self, name, before, after, is_before_synchronized=True):
         """Replaces `before` by `after`, each a word or ABSENT, and counts what the power cuts leave."""
         cuts, problems = collections.Counter(), []
         for size, follow_up in itertools.product(SIZES, FOLLOW_UPS):
@@ -67,13 +67,13 @@ class Calls:
                     expect(self.lockbox("write", value(before, size)), "prepare")
 
             copy(self.empty, self.prepared)
-            if is_before_synchronised:
-                with self.mounted(self.prepared):  # unmounting synchronises it
+            if is_before_synchronized:
+                with self.mounted(self.prepared):  # unmounting synchronizes it
                     prepare_store()
             for number in itertools.count(1):
                 copy(self.prepared, self.disk)
                 with self.mounted(self.disk):
-                    if not is_before_synchronised:
+                    if not is_before_synchronized:
                         prepare_store()
                     died = self.lockbox("die", *last, number)
                     if died.returncode not in (0, -signal.SIGKILL):
@@ -115,7 +115,7 @@ class Calls:
     # The control
 
     def control(self):
-        """Must lose something: a file written and renamed, but never synchronised."""
+        """Must lose something: a file written and renamed, but never synchronized."""
         cuts = collections.Counter()
         for size, before, follow_up in itertools.product(SIZES, (ABSENT, "old"), (AT_ONCE, OTHER_FSYNC)):
             file = self.mountpoint / "file"

@@ -12,7 +12,7 @@ FILE_SYSTEMS = {  # with the size in MiB, hardly more than mkfs asks for
     "xfs": (300, ["mkfs.xfs", "-q", "-f"], "xfsprogs"),
     "btrfs": (128, ["mkfs.btrfs", "-q", "-f"], "btrfs-progs"),
 }
-# By default ext4 writes a file's bytes when it replaces another by rename, which hides that they are not synchronised.
+# By default ext4 writes a file's bytes when it replaces another by rename, which hides that they are not synchronized.
 OPTIONS = {"ext4": ["noauto_da_alloc"]}
 
 

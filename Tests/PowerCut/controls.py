@@ -1,4 +1,4 @@
-"""Must lose something, or the recorded states prove nothing: what is not synchronised, and what is written in place."""
+"""Must lose something, or the recorded states prove nothing: what is not synchronized, and what is written in place."""
 import collections
 import os
 import subprocess
@@ -20,7 +20,7 @@ class Controls:
     def run(self):
         """How many of the controls did not work."""
         return sum([
-            self.control("written and renamed, not synchronised", self.rename, self.after_end, {"old", "torn"}),
+            self.control("written and renamed, not synchronized", self.rename, self.after_end, {"old", "torn"}),
             self.control("overwritten in place", self.overwrite, self.before_end, {"torn"}),
         ])
 

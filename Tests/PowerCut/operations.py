@@ -16,7 +16,7 @@ CONTROL_STATES = 10
 # relies on a disk that writes its blocks as a whole.
 NOT_MOUNTED = "not mounted"
 STATES = ("old", "between", "new", NOT_MOUNTED, "violation", "failure")
-PLANTED = [  # operation, and what it does not synchronise
+PLANTED = [  # operation, and what it does not synchronize
     ("write", "files"), ("write", "folders"), ("remove", "folders"), ("export", "files"), ("export", "folders"),
 ]
 
@@ -42,7 +42,7 @@ class Operations:
 
     def prepare(self, name):
         copy(self.images.empty, self.prepared)
-        with self.images.mounted(self.prepared):  # unmounting synchronises it
+        with self.images.mounted(self.prepared):  # unmounting synchronizes it
             if name != "first write":  # which makes the parents, too: they must survive as well
                 self.folder.mkdir(parents=True)
                 self.lockbox("prepare", name, self.folder)
@@ -123,7 +123,7 @@ class Operations:
             return "failure: the check hangs"
 
     def control(self, name):
-        """A library that never synchronises must be caught: what it acknowledged is not there."""
+        """A library that never synchronizes must be caught: what it acknowledged is not there."""
         if self.is_caught(name, "all"):
             return "caught", []
         return "missed", ["control, no fsync: the check does not see it"]
@@ -162,7 +162,7 @@ class Operations:
 
 @contextlib.contextmanager
 def synchronizing(path):
-    """Another process's file is synchronised all the time: names may get to the disk before the bytes they stand for."""
+    """Another process's file is synchronized all the time: names may get to the disk before the bytes they stand for."""
     is_over, failures = threading.Event(), []
 
     def work():

@@ -75,7 +75,7 @@ import ArgumentParser
     }
 
     private static func leave(with failure: Failure) -> Never {
-        let name = Terminal.isColoured(STDERR_FILENO) ? "\u{1B}[31mlockbox:\u{1B}[0m" : "lockbox:"
+        let name = Terminal.isColored(STDERR_FILENO) ? "\u{1B}[31mlockbox:\u{1B}[0m" : "lockbox:"
         Output.note("\(name) \(failure.message.onOneLine)")
         endProcess(failure.status.rawValue)
     }

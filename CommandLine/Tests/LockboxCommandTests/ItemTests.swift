@@ -255,7 +255,7 @@ import Testing
         #expect(try sandbox.lockbox("list", "--long").output.contains(label))
     }
 
-    @Test func colourIsOnlyForTerminalsThatWantIt() throws {
+    @Test func colorIsOnlyForTerminalsThatWantIt() throws {
         try sandbox.lockbox("set", "k", text: "v")
         #expect(try sandbox.lockbox("list", "--long", typing: []).screen.contains("\u{1B}["))
         #expect(try !sandbox.lockbox("list", "--long").output.contains("\u{1B}["))

@@ -97,7 +97,7 @@ import Testing
 
     // MARK: How it looks
 
-    @Test func colourIsForThoseWhoCanSeeIt() throws {
+    @Test func colorIsForThoseWhoCanSeeIt() throws {
         sandbox.environment["NO_COLOR"] = "1"
         #expect(try at(["get", "none"]).screen.hasPrefix("lockbox: "))
         sandbox.environment["NO_COLOR"] = nil

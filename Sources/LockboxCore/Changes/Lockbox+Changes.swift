@@ -16,7 +16,7 @@ extension Lockbox {
     /// another machine on a network file system. The subscription creates the store if there is none, reads the
     /// keys of all items, so that it can name those that are removed, and waits in a thread of its own.
     ///
-    /// It ends when the task of the loop is cancelled, or the sequence and its iterator are released.
+    /// It ends when the task of the loop is canceled, or the sequence and its iterator are released.
     ///
     /// - Returns: A sequence for one loop.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``NotifyingBackend``, or if the

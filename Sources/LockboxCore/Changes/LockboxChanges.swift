@@ -46,7 +46,7 @@ public struct LockboxChanges: AsyncSequence, Sendable {
 
         /// Waits for the next change.
         ///
-        /// - Returns: The change, or `nil` if the task was cancelled.
+        /// - Returns: The change, or `nil` if the task was canceled.
         /// - Throws: ``LockboxError`` if changes can no longer be noticed.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> LockboxChange? {
             while !Task.isCancelled {

@@ -1,7 +1,7 @@
 import Dispatch
 
 /// Runs blocking `work` (disk, network, Argon2id) on a thread outside the cooperative pool, and returns its
-/// result. Cancelling the task does not stop it.
+/// result. Canceling the task does not stop it.
 package func offPool<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws -> Result
 {
     try await withCheckedThrowingContinuation { continuation in

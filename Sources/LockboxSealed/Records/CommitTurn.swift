@@ -1,4 +1,4 @@
-/// A turn to commit to a namespace. See ``RecordStorage/takeTurn(in:)``.
+/// The exclusive lock of a namespace, for the writer whose turn it is to commit. See ``RecordStorage/takeTurn(in:)``.
 public protocol CommitTurn: AnyObject, Sendable {
     /// Ends the turn. Deallocating it does the same.
     func release()

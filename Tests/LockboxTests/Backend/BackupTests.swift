@@ -139,7 +139,7 @@ import Lockbox
         }
     }
 
-    @Test("Promise 2: an export is synchronised before and after its rename")
+    @Test("Promise 2: an export is synchronized before and after its rename")
     func orderOfSystemCalls() throws {
         let backend = try prepare()
         let trace = Protected<[SystemCalls.Call]>([])

@@ -132,14 +132,14 @@ import Lockbox
         try expectRoundTrip(UUID(), UUID(uuidString: "00000000-0000-0000-0000-000000000000")!)
     }
 
-    private enum Colour: String, Codable, CodingKeyRepresentable { case red, green }
+    private enum Color: String, Codable, CodingKeyRepresentable { case red, green }
 
     @Test func collections() throws {
         try expectRoundTrip([String](), ["a", "-|-", ""])
         try expectRoundTrip(Set([1, 2, 3]), Set<Int>())
         try expectRoundTrip([String: Int](), ["a": 1])
         try expectRoundTrip([1: "one", -2: "minus two"])
-        try expectRoundTrip([Colour.red: 1, .green: 2])
+        try expectRoundTrip([Color.red: 1, .green: 2])
         try expectRoundTrip([[["deep": [1: Data([1, 2, 3])]]]])
     }
 

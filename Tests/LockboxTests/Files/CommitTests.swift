@@ -35,7 +35,7 @@ import Lockbox
 
     // MARK: Failures
 
-    /// Fails the synchronisations of that number that follow a rename or a removal.
+    /// Fails the synchronizations of that number that follow a rename or a removal.
     private func losing(_ number: Int, _ hits: Protected<Int>) -> SystemCalls {
         let state = Protected((isChanged: false, count: 0))
         return SystemCalls { call in
@@ -51,7 +51,7 @@ import Lockbox
     }
 
     /// Of any of the folders.
-    @Test(arguments: [1, 2]) func whatIsNotSynchronisedIsNotSaidToBeCommitted(_ folder: Int) throws {
+    @Test(arguments: [1, 2]) func whatIsNotSynchronizedIsNotSaidToBeCommitted(_ folder: Int) throws {
         for changes in [[RecordChange.put(one, [2]), .put(two, [2])], [.remove(one), .remove(two)]] {
             let storage = storage(losing(folder, Protected(0)))
             let outcome = try storage.commit(changes, expecting: [:], turn: nil)
@@ -66,7 +66,7 @@ import Lockbox
     enum Operation: CaseIterable { case make, write, update, remove, removeAll, removeExpired, setPasscode }
 
     @Test("Promise 2: what may be lost in a power cut has not succeeded", arguments: Operation.allCases)
-    func whatIsNotSynchronisedThrows(_ operation: Operation) throws {
+    func whatIsNotSynchronizedThrows(_ operation: Operation) throws {
         var number = 0
         var isHit = true
         while isHit {
@@ -89,7 +89,7 @@ import Lockbox
                 }
             }
             isHit = hits.withLock { $0 } > 0
-            #expect((error?.code == .storageFailure) == isHit, "synchronisation \(number)")
+            #expect((error?.code == .storageFailure) == isHit, "synchronization \(number)")
         }
         #expect(number > (operation == .make ? 3 : 1))
     }

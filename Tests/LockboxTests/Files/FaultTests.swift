@@ -189,7 +189,7 @@ import Lockbox
     }
 
     /// The order that alone survives a power cut: see the crash matrix of the documentation.
-    @Test("Promise 2: a write is synchronised before and after its rename") func orderOfSystemCalls() throws {
+    @Test("Promise 2: a write is synchronized before and after its rename") func orderOfSystemCalls() throws {
         let store = try prepare(.replace)
         let trace = Protected<[SystemCalls.Call]>([])
         let calls = SystemCalls(fault: { call in
@@ -213,7 +213,7 @@ import Lockbox
         try lockbox.removeObject(forKey: "key")
         #expect(trace.withLock { $0.filter { [.unlink, .fsync].contains($0) } } == [.unlink, .fsync])
 
-        // Whoever removed it may have been killed before its synchronisation.
+        // Whoever removed it may have been killed before its synchronization.
         let removals: [(Lockbox) throws -> Void] = [
             { try $0.removeObject(forKey: "key") },
             { try $0.removeAllObjects() },
@@ -234,7 +234,7 @@ import Lockbox
     }
 
     /// Its parents, too: each is there for good before something is made in it.
-    @Test("Promise 2: a new folder is synchronised at once") func orderOfSystemCallsForANewStore() throws {
+    @Test("Promise 2: a new folder is synchronized at once") func orderOfSystemCallsForANewStore() throws {
         let store = try TestStore()
         let trace = Protected<[SystemCalls.Call]>([])
         let storage = FileStorage(
@@ -247,8 +247,8 @@ import Lockbox
         try Lockbox(keyPrefix: TestStore.prefix, backend: EncryptedFileBackend(storage: storage))
             .archiveObject("secret", forKey: "key")
         let calls = trace.withLock { $0 }
-        let unsynchronised = zip(calls, calls.dropFirst()).count { $0 == .mkdir && $1 != .fsync }
-        #expect(unsynchronised == 2, "two cannot be made before their parents")
+        let unsynchronized = zip(calls, calls.dropFirst()).count { $0 == .mkdir && $1 != .fsync }
+        #expect(unsynchronized == 2, "two cannot be made before their parents")
         #expect(calls.count { $0 == .mkdir } == 2 + 7, "store, a, b, c, tmp, items, scope")
     }
 

@@ -117,7 +117,7 @@ import Lockbox
             return
         }
         #expect(try lockbox.unarchiveObject(forKey: "key") == "old", "readers need no lock")
-        try store.lockbox("com.example.neighbour").archiveObject("new", forKey: "key")
+        try store.lockbox("com.example.neighbor").archiveObject("new", forKey: "key")
         holder.kill()
         #expect(holder.wait() == -SIGKILL)
         try lockbox.archiveObject("new", forKey: "key")

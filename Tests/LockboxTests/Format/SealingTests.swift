@@ -174,7 +174,7 @@ import Lockbox
     }
 
     /// Every scalar value that has a canonical decomposition, against Swift's own idea of equality.
-    @Test func foundationNormalisesAsSwiftCompares() {
+    @Test func foundationNormalizesAsSwiftCompares() {
         for value in UInt32(0x80)...0x2FFFF {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let text = String(Character(scalar))

@@ -25,7 +25,7 @@ final class TestStore: Sendable {
         directory = base + "/store"
     }
 
-    /// Faster than to make the same again, as nothing is synchronised.
+    /// Faster than to make the same again, as nothing is synchronized.
     convenience init(copying store: TestStore) throws {
         try self.init()
         if FileManager.default.fileExists(atPath: store.directory) {

@@ -13,7 +13,7 @@ floor_store *floor_open(const char *directory);
 void floor_close(floor_store *store);
 
 // The value's bytes go to `out`; returns their number, -1 if there is no such item, -2 if it does not authenticate.
-// `format` receives 1 for data, 2 for JSON. Keys are ASCII here: no normalisation.
+// `format` receives 1 for data, 2 for JSON. Keys are ASCII here: no normalization.
 long floor_read(floor_store *store, const char *prefix, const char *key, uint8_t *out, size_t room, int *format);
 
 // Replaces an item durably, as Lockbox does: lock, look at the keybag, read the old item's creation date, seal,
@@ -26,8 +26,8 @@ int floor_write_bare(floor_store *store, const char *prefix, const char *key, co
 // As that, and without the syncs: to fill a large store in little time.
 int floor_write_unsynced(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
 
-// Replaces many items durably, bare as above: so many files at once are written, then synchronised, then renamed; the folder is
-// synchronised once at the end.
+// Replaces many items durably, bare as above: so many files at once are written, then synchronized, then renamed; the folder is
+// synchronized once at the end.
 int floor_write_batch(floor_store *store, const char *prefix, const char *const *keys, size_t count, const uint8_t *value, size_t length, int format, size_t at_once);
 
 // Opens the metadata of every item of a prefix. Returns how many there are, or -2.

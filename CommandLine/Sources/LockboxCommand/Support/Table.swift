@@ -9,7 +9,7 @@ struct Table {
         if let terminal = Terminal.width(of: STDOUT_FILENO) { fit(&widths, into: terminal) }
         for (number, row) in cells.enumerated() {
             let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ").trimmingSpaces
-            let isBold = number == 0 && Terminal.isColoured(STDOUT_FILENO)
+            let isBold = number == 0 && Terminal.isColored(STDOUT_FILENO)
             try Output.line(isBold ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
         }
     }

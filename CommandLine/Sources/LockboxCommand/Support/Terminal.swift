@@ -17,7 +17,7 @@ enum Terminal {
     static func isCapable(_ descriptor: CInt) -> Bool { isThere(descriptor) && Environment["TERM"] != "dumb" }
 
     /// Whether colored text may be written to `descriptor`.
-    static func isColoured(_ descriptor: CInt) -> Bool {
+    static func isColored(_ descriptor: CInt) -> Bool {
         isCapable(descriptor) && Environment["NO_COLOR"] == nil
     }
 
