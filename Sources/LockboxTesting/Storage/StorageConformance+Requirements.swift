@@ -6,6 +6,7 @@ extension StorageConformance {
     public static let all: [StorageConformance] = [
         absent, roundTrip, limits, copies, replacement, removal, expectations, severalChanges, revisions,
         namespaces, errors, turns, noLostUpdate, wholeRecords, listsAreComplete, transactions,
+        notices, noticesEndFromWithin,
     ]
 
     private static let absent = StorageConformance("a record that was never stored is absent") {

@@ -21,6 +21,18 @@ import Lockbox
         try requirement.check { [InMemoryStorage()] }
     }
 
+    @Test(arguments: StorageConformance.all)
+    func memoryThatNamesNoChanges(_ requirement: StorageConformance) throws {
+        try requirement.check { [OverflowingStorage()] }
+    }
+
+    /// Only those that report changes must report them well.
+    @Test(arguments: StorageConformance.all)
+    func memoryThatReportsNothing(_ requirement: StorageConformance) throws {
+        let interruption = Interruption(at: 0) {}
+        try requirement.check { [InterruptedStorage(wrapped: InMemoryStorage(), interruption: interruption)] }
+    }
+
     /// A suite that passes everything would be worth nothing.
     @Test(arguments: DefectiveStorage.Defect.allCases)
     func findsStoragesThatDoNotConform(_ defect: DefectiveStorage.Defect) {

@@ -5,13 +5,15 @@ import Lockbox
 @testable import LockboxSealed
 
 /// In memory, and wrong in one way.
-struct DefectiveStorage: RecordStorage {
+struct DefectiveStorage: NotifyingStorage {
     enum Defect: CaseIterable {
         case inventsRecords, losesLastByte, hasNoRoom, ignoresLimit, sharesItsBytes, keepsOldBytes,
             neverRemoves
         case ignoresExpectations, ignoresOtherNamespaces, changesBeforeItCompares, dropsSecondChange
         case repeatsRevisions, mixesNamespaces, ignoresMaximum, swallowsErrors, turnHoldsNobody
         case comparesBeforeTheLock, tearsRecords, listsShortly, sharesOneMomentOnly, waitsForItself
+        case reportsNoRecords, reportsNoRemovals, reportsOneOfACommit, reportsOtherNamespaces
+        case reportsBeforeTheCommit, neverStopsReporting, waitsForItsReport
     }
 
     final class State: Sendable {
@@ -20,6 +22,7 @@ struct DefectiveStorage: RecordStorage {
         let torn = Protected<[RecordName: Int]>([:])
         let isTornSeen = Protected(false)
         let lists = Protected(0)
+        let early = Subscribers<String, Result<RecordNotice, any Error>>()
         let lock = Lock()
     }
 
@@ -123,10 +126,42 @@ struct DefectiveStorage: RecordStorage {
         case .keepsOldBytes: changes = changes.filter { isNew($0.record) || !isPut($0) }
         case .comparesBeforeTheLock: return try commitLate(changes, expecting)
         case .tearsRecords: tear(changes)
+        case .reportsBeforeTheCommit:
+            for record in changes.map(\.record) {
+                state.early.report(.success(.records([record.name])), to: record.namespace ?? "")
+            }
         default: break
         }
         defer { state.torn.withLock { $0 = [:] } }
         return state.wrapped.commit(changes, expecting: expecting, turn: nil)
+    }
+
+    func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        switch defect {
+        case .reportsNoRecords: return {}
+        case .reportsBeforeTheCommit: return state.early.add(namespace, report)
+        case .waitsForItsReport:
+            let lock = state.lock
+            let cancel = state.wrapped.subscribe(to: namespace) { notice in lock.withLock { report(notice) } }
+            return { lock.withLock { cancel() } }
+        default: break
+        }
+        let others = defect == .reportsOtherNamespaces ? ["other"] : []
+        let cancels = ([namespace] + others).map { namespace in
+            state.wrapped.subscribe(to: namespace) { notice in
+                if !isLeftOut(notice, namespace) { report(notice) }
+            }
+        }
+        return { [defect] in if defect != .neverStopsReporting { cancels.forEach { $0() } } }
+    }
+
+    private func isLeftOut(_ notice: Result<RecordNotice, any Error>, _ namespace: String) -> Bool {
+        guard case .success(.records(let names)) = notice, let name = names.first else { return false }
+        if defect == .reportsNoRemovals { return isNew(RecordName(namespace: namespace, name: name)) }
+        return defect == .reportsOneOfACommit && name == "two of two"
     }
 
     private func mapped(_ change: RecordChange) -> RecordChange {
