@@ -1,6 +1,7 @@
 """Decides whether recorded calls on a store are linearizable, key by key.
 
-A log is what one thread of a worker did: a line `i TIME CALL` when a call begins, `r TIME RESULT` when it has returned.
+A log is what one thread of a worker did: a line `i TIME CALL` when a call begins, `r TIME RESULT` when it has returned. Between
+them `s TIME STATE` says which item a copy or a move has read.
 Each call becomes one operation for each key that it concerns (`model.py`), and each key's operations are judged on their own: is
 there an order of them, each at one instant between its call and its return, in which every one saw what it saw (`search.py`)?
 """
@@ -35,6 +36,8 @@ class History:
         for line in text.split("\n"):
             if line[:2] == "i ":
                 pending = line
+            elif line[:2] == "s " and pending:
+                pending += " saw=" + line.split(" ")[2]
             elif line[:2] == "r " and pending:
                 self.add(thread, pending, line, gone)
                 pending = None
@@ -228,6 +231,32 @@ class Entry:
                 self.add(key, see_absent, False)
         self.require_none(moved)
 
+    def of_copyObject(self, fields, outcome):
+        """Of a move, too: what both do."""
+        _, key, new_key, policy, era, *saw = fields
+        late = era == "late"
+        if outcome[0] == "noSource":
+            return self.add(key, see_absent, late)
+        item = states_of(saw)["saw"]
+        look = self.add(key, see_item, (item, late))
+        if outcome[0] == "duplicateItem":
+            self.add(new_key, see_other, (item, late))
+        elif outcome[0] == "noTarget":
+            self.add(new_key, see_absent, late)
+        else:
+            self.add(new_key, put_copy, (item, late, policy))
+        return look
+
+    def of_moveObject(self, fields, outcome):
+        look = self.of_copyObject(fields, outcome)
+        if outcome[0] not in ("ok", "conflict"):
+            return  # nothing is removed
+        item = states_of(fields)["saw"]
+        if outcome[0] == "ok":
+            self.add(fields[1], take_exactly, item, after=look)
+        else:
+            self.add(fields[1], see_other, (item, False))
+
     def of_migrate(self, fields, outcome):
         if outcome[0] == "taken":
             self.add(fields[1], see_present, False)
@@ -282,6 +311,8 @@ class Entry:
         elif name == "move":
             for key in keys[fields[1]]:
                 self.optional(key, remove, None)
+        elif name in ("copyObject", "moveObject"):
+            self.unknown_copy(fields)
         elif name == "migrate":
             self.optional(fields[1], write, (state_of(fields[2]), False, "addOnly"))
         elif name == "removePasscode":
@@ -289,18 +320,28 @@ class Entry:
                 lost = self.optional(key, lose, None)
                 self.optional(key, remove_lost, None)
 
+    def unknown_copy(self, fields):
+        item = states_of(fields).get("saw")
+        if item is None:
+            return  # before it has read an item it changes nothing
+        self.optional(fields[2], put_copy, (item, fields[4] == "late", fields[3]))
+        if fields[0] == "moveObject":
+            self.optional(fields[1], take_exactly, item)
+
     def refused(self, fields, word):
         """Locked, or no passcode, or one: what concerns one item has not happened; the rest may have begun."""
         if fields[0] == "removePasscode" and word == "passcodeNotSet":
             for key in self.history.keys:  # what an interrupted removal has left goes
                 self.optional(key, remove_lost, None)
+        elif fields[0] in ("copyObject", "moveObject"):
+            self.unknown_copy(fields)
         elif fields[0] in ("import", "copy", "move", "batch", "removeAll", "removeExpired", "removePasscode", "migrate"):
             self.unknown(fields)
 
     def failed_on_lost(self, fields):
         if fields[0] in ("value", "item", "update", "take", "changeClass"):
             self.add(fields[1], see_lost, None)
-        elif fields[0] in ("rotate", "export", "import", "copy", "move", "migrate", "batch"):
+        elif fields[0] in ("rotate", "export", "import", "copy", "move", "copyObject", "moveObject", "migrate", "batch"):
             self.unknown(fields)
         else:
             self.history.unexpected.append(f"{self.call[0]} at {self.begin}: {self.call[1]}: {self.call[2]}")

@@ -102,6 +102,21 @@ def put_if_absent(state, item):
     return item if state is None or state[2] or state == item else NO
 
 
+def put_copy(state, argument):
+    """A copy has all that the item had, also its first date; an equal one may be there, from an earlier attempt."""
+    item, late, policy = argument
+    is_there = is_live(state, late) and state != item
+    if is_there and policy == "addOnly" or not is_live(state, late) and policy == "updateOnly":
+        return NO
+    return item
+
+
+def see_other(state, argument):
+    """Something is there that is not the copy."""
+    item, late = argument
+    return state if is_live(state, late) and state != item else NO
+
+
 def take_exactly(state, item):
     return None if state is None or state == item else NO
 
@@ -119,7 +134,7 @@ def with_class(state, name):
 
 
 ANY = object()
-LOOKS = {see_value, see_item, see_attributes, see_absent, see_present, see_device_only, see_lost}
+LOOKS = {see_value, see_item, see_attributes, see_absent, see_present, see_other, see_device_only, see_lost}
 
 
 class Operation:

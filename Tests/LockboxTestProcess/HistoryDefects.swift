@@ -23,6 +23,8 @@ enum HistoryDefect: String, CaseIterable {
     case removalUndone
     /// A write that is only to add overwrites.
     case addOverwrites
+    /// A move removes the item before it writes it under the new key.
+    case moveRemovesFirst
 }
 
 struct DefectiveHistoryEngine: HistoryEngine {
@@ -43,6 +45,21 @@ struct DefectiveHistoryEngine: HistoryEngine {
     func unlock(_ passcode: String) throws { try engine.unlock(passcode) }
     func lock() throws { try engine.lock() }
     func findings() throws -> [String] { try engine.findings() }
+
+    func moveObject(_ key: String, to newKey: ItemKey, _ policy: WritePolicy, in lockbox: Lockbox) throws {
+        guard defect == .moveRemovesFirst else {
+            return try engine.moveObject(key, to: newKey, policy, in: lockbox)
+        }
+        let old = try lockbox.itemKey(key)
+        guard let item = try lockbox.backend.item(for: old, now: lockbox.now()) else {
+            throw LockboxError.itemNotFound(key: key)
+        }
+        try engine.items.update(old, now: nil) { current in current == item ? nil : current }
+        try engine.items.update(newKey, now: lockbox.now()) { current in
+            try policy.check(key: newKey.key, exists: current != nil)
+            return StoredItem(key: newKey, value: item.value, checked: item.attributes)
+        }
+    }
 
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
         try engine.export(to: path)

@@ -27,6 +27,14 @@ protocol HistoryEngine: Sendable {
 
     /// What is wrong with the store; called when nobody else uses it.
     func findings() throws -> [String]
+
+    func moveObject(_ key: String, to newKey: ItemKey, _ policy: WritePolicy, in lockbox: Lockbox) throws
+}
+
+extension HistoryEngine {
+    func moveObject(_ key: String, to newKey: ItemKey, _ policy: WritePolicy, in lockbox: Lockbox) throws {
+        try lockbox.moveObject(forKey: key, toKey: newKey.key, prefix: newKey.prefix, policy: policy)
+    }
 }
 
 /// - Parameters:

@@ -13,8 +13,8 @@ enum HistoryOutcome: Error {
 }
 
 /// The calls of one thread, two lines each: `i TIME CALL` when it begins and `r TIME RESULT` when it has returned, in
-/// nanoseconds of CLOCK_MONOTONIC. A line is one write(2): a kill loses none that was written.
-final class HistoryLog {
+/// nanoseconds of CLOCK_MONOTONIC. A copy or a move adds `s TIME STATE` when it has read the item. A line is one write(2): a kill loses none that was written.
+final class HistoryLog: Sendable {
     private let file: CInt
 
     init(_ path: String) throws {
@@ -31,6 +31,9 @@ final class HistoryLog {
         append("i", call)
         append("r", Self.result(body))
     }
+
+    /// What the call has read so far.
+    func saw(_ state: String) { append("s", state) }
 
     private static func result(_ body: () throws -> String) -> String {
         do { return try body() } catch LockboxError.itemNotFound {

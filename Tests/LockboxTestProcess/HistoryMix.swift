@@ -4,6 +4,7 @@ enum HistoryCall: CaseIterable {
     case write, update, take, remove, batch, changeClass, removeAll, removeExpired
     case rotate, setPasscode, changePasscode, removePasscode, unlock, lock
     case export, importBackup, copy, move, migrate
+    case copyObject, moveObject
 }
 
 enum HistoryMix: String {
@@ -31,6 +32,7 @@ enum HistoryMix: String {
         case .removeAll: 60
         case .removeExpired: 80
         case .copy, .move, .migrate: 25
+        case .copyObject, .moveObject: 150
         case .export, .importBackup: self == .items ? 3 : 1
         case .rotate: [.items: 8, .rotations: 300, .passcodes: 20][self]!
         case .setPasscode, .unlock: self == .passcodes ? 20 : 0

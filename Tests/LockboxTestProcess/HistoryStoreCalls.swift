@@ -37,6 +37,7 @@ extension HistoryThread {
         case .copy: try copy()
         case .move: try move()
         case .migrate: try migrate()
+        case .copyObject, .moveObject: try copyObject(isMove: call == .moveObject)
         default: throw Violation(description: "\(call) is not a call on the store")
         }
     }

@@ -1,0 +1,79 @@
+import Foundation
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Copies and moves between keys.
+extension HistoryThread {
+    func copyObject(isMove: Bool) throws {
+        let key = try randomKey()
+        let newKey = try otherKey(than: key)
+        let isLate = random.isOne(in: 4)
+        let policy = randomPolicy(key, newKey)
+        let date = HistoryTime.date(next(), isLate: isLate)
+        let watched = WatchedItems(wrapped: items, key: key) { [log] in log.saw($0) }
+        let lockbox = try Lockbox(keyPrefix: key.prefix, backend: watched, now: { date })
+        let call = isMove ? "moveObject" : "copyObject"
+        record("\(call) \(name(key)) \(name(newKey)) \(policy) \(isLate ? "late" : "early")") {
+            do {
+                if isMove {
+                    try engine.moveObject(key.key, to: newKey, policy, in: lockbox)
+                } else {
+                    try lockbox.copyObject(
+                        forKey: key.key,
+                        toKey: newKey.key,
+                        prefix: newKey.prefix,
+                        policy: policy
+                    )
+                }
+                return "ok"
+            } catch LockboxError.itemNotFound(let absent) {
+                return absent == key.key ? "noSource" : "noTarget"
+            } catch LockboxError.conflict {
+                return "conflict"
+            }
+        }
+    }
+
+    private func otherKey(than key: ItemKey) throws -> ItemKey {
+        while true {
+            let other = try randomKey()
+            if other != key { return other }
+        }
+    }
+
+    /// An update of an item that is not there names only its key, and not its prefix: it must be another than the old one's.
+    private func randomPolicy(_ key: ItemKey, _ newKey: ItemKey) -> WritePolicy {
+        let policy = random.element([WritePolicy.addOnly, .addOnly, .replace, .updateOnly])
+        return policy == .updateOnly && key.key == newKey.key ? .replace : policy
+    }
+}
+
+/// Tells which item a copy or a move has read.
+private struct WatchedItems: LockboxBackend {
+    let wrapped: any LockboxBackend
+    let key: ItemKey
+    let saw: @Sendable (String) -> Void
+
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        let item = try wrapped.item(for: key, now: now)
+        if key == self.key { saw(try item.map { "\(try HistoryState($0))" } ?? "absent") }
+        return item
+    }
+
+    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+        try wrapped.attributes(prefix: prefix, now: now)
+    }
+
+    func prefixes() throws -> Set<String> { try wrapped.prefixes() }
+
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try wrapped.update(key, now: now, change)
+    }
+
+    func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
+}
