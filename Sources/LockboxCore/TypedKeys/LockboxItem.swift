@@ -29,10 +29,18 @@ public struct LockboxItem<Value: Codable & Sendable>: Sendable {
     }
 
     /// The value, the key's default if there is no such item, or the error of the read.
-    public var wrappedValue: Result<Value, any Error> { Result { try lockbox()[key] } }
+    public var wrappedValue: Result<Value, any Error> { Result { try value() } }
 
-    /// The wrapper itself, whose methods change the item: `$name.set(_:)`, `$name.update(_:)`, `$name.remove()`.
+    /// The wrapper itself, whose methods read and change the item: `$name.value()`, `$name.set(_:)`, `$name.update(_:)`,
+    /// `$name.remove()`.
     public var projectedValue: Self { self }
+
+    /// Returns the value, or the key's default if there is no such item or it has expired.
+    ///
+    /// The same as the property's `get()`. In an `async` function it reads on another thread: `try await $name.value()`.
+    ///
+    /// - Throws: Any error of `unarchiveObject(forKey:)`. A locked or damaged item never reads as the default.
+    public func value() throws -> Value { try lockbox()[key] }
 
     /// Stores a value. `nil` removes the item.
     ///
@@ -57,6 +65,9 @@ public struct LockboxItem<Value: Codable & Sendable>: Sendable {
 }
 
 extension LockboxItem {
+    /// Returns the value, or the key's default if there is no such item or it has expired.
+    public func value() async throws -> Value { try await lockbox().unarchiveObject(forKey: key) }
+
     /// Stores a value. `nil` removes the item.
     public func set(_ value: Value) async throws {
         try await lockbox().archiveObject(value, forKey: key)

@@ -142,8 +142,10 @@ extension LockboxKey<Data?> {
 
     @Test func propertiesHaveAsyncForms() async throws {
         let settings = Settings(lockbox)
+        #expect(try await settings.$attempts.value() == 3)
         try await settings.$attempts.set(8)
         #expect(try await settings.$attempts.update { $0 += 1 } == 9)
+        #expect(try await settings.$attempts.value() == 9)
         try await settings.$attempts.remove()
         #expect(try await lockbox.allKeys() == [])
     }
@@ -151,6 +153,7 @@ extension LockboxKey<Data?> {
     @Test func aPropertyGivesTheErrorOfItsLockbox() throws {
         let settings = Settings(try Lockbox(keyPrefix: "", backend: InMemoryBackend()))
         expectError(.invalidKey) { try settings.attempts.get() }
+        expectError(.invalidKey) { try settings.$attempts.value() }
         expectError(.invalidKey) { try settings.$attempts.set(1) }
     }
 
