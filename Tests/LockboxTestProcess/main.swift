@@ -12,6 +12,7 @@
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
 //     LockboxTestProcess defaults …                    sets and migrates UserDefaults: see Defaults.swift
+//     LockboxTestProcess idle DIRECTORY SECONDS        waits for changes and prints what it costs: see IdleSubscriber.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 //     LockboxTestProcess kill …                        for Tests/KillMatrix/run: see KillMatrix.swift
 //     LockboxTestProcess load …                        for Tests/Rotation/run: see RotationLoad.swift
@@ -74,6 +75,9 @@ case "read" where arguments.count == 3:
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         exit(3)
     }
+
+case "idle" where arguments.count == 3:
+    try idle(arguments[1], UInt32(arguments[2])!)
 
 case "remove" where arguments.count == 3:
     try lockbox(arguments[1]).removeObject(forKey: arguments[2])

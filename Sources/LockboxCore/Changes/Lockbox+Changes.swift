@@ -10,7 +10,8 @@ extension Lockbox {
     /// ```
     ///
     /// Subscribe first and read then: no change comes between. This program's own changes are included. An item
-    /// that expires is not a change. Changes are merged until they are read, and their order is not kept.
+    /// that expires is not a change, nor is one that is made and removed before it is noticed. Changes are merged until
+    /// they are read, and their order is not kept.
     ///
     /// For a store in files, this works only on Linux, and only for changes that are made on this machine, not by
     /// another machine on a network file system. The subscription creates the store if there is none, reads the

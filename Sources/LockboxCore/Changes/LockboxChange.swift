@@ -3,7 +3,7 @@ public enum LockboxChange: Sendable, Hashable {
     /// The item with this key was written or removed.
     case item(String)
 
-    /// An item was changed whose key is not known: it was removed before its key could be read, or it is damaged.
+    /// An item was changed whose key cannot be read: it is damaged, or a damaged one was removed.
     case unknownItem
 
     /// Anything may have changed. There were more changes than the system remembers, or the store was moved or

@@ -3,7 +3,8 @@ public protocol NotifyingBackend: LockboxBackend {
     /// Begins to report changes of the items with a prefix, whoever makes them.
     ///
     /// A change that begins after this call has returned is reported after it can be read. A change may be
-    /// reported more than once, and several changes of an item only once.
+    /// reported more than once, and several changes of an item only once. An item that is made and removed before it is
+    /// noticed need not be reported.
     ///
     /// - Parameters:
     ///   - prefix: The key prefix.

@@ -23,9 +23,21 @@ extension SealedBackend: NotifyingBackend {
 
 /// The keys of a namespace's records, so that a record that has been removed still has a name.
 private final class KnownNames<Storage: RecordStorage>: Sendable {
+    /// What a look at a record finds.
+    private enum Look {
+        case key(String), unreadable, absent
+    }
+
+    private struct State {
+        /// The records that were there when they were last looked at.
+        var seen: [RecordID: Look] = [:]
+        /// Whether all that were there at the beginning have been looked at.
+        var isComplete = false
+    }
+
     private let backend: SealedBackend<Storage>
     private let namespace: String
-    private let keys = Protected<[RecordID: String]>([:])
+    private let state = Protected(State())
 
     init(_ backend: SealedBackend<Storage>, _ namespace: String) {
         self.backend = backend
@@ -34,11 +46,17 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
 
     /// Learns the keys of all items. What is received meanwhile is newer.
     func learn() throws {
+        state.withLock { $0.isComplete = false }
         let keyring = try backend.keys.currentKeyring()
         for item in try backend.items(in: namespace) {
-            guard let metadata = try backend.metadata(item, keyring, unreadable: { _ in }) else { continue }
-            keys.withLock { if $0[item.id] == nil { $0[item.id] = metadata.key.key } }
+            var found = Look.absent
+            if let metadata = try backend.metadata(item, keyring, unreadable: { _ in found = .unreadable }) {
+                found = .key(metadata.key.key)
+            }
+            if case .absent = found { continue }
+            state.withLock { if $0.seen[item.id] == nil { $0.seen[item.id] = found } }
         }
+        state.withLock { $0.isComplete = true }
     }
 
     func receive(
@@ -51,23 +69,39 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
             try? learn()
             report(.success(.everything))
         case .success(.records(let names)):
-            for id in names.compactMap({ RecordID(name: $0) }) { report(.success(change(of: id))) }
+            for id in names.compactMap({ RecordID(name: $0) }) {
+                if let change = change(of: id) { report(.success(change)) }
+            }
         case .failure(let error): report(.failure(error))
         }
     }
 
-    private func change(of id: RecordID) -> LockboxChange {
+    /// Returns nil if the item was made and removed since the last look, so that nobody can have read it.
+    private func change(of id: RecordID) -> LockboxChange? {
+        let found = look(at: id)
+        return state.withLock { state in
+            let old = state.seen[id]
+            switch found {
+            case .key(let key):
+                state.seen[id] = found
+                return .item(key)
+            case .unreadable: if old == nil { state.seen[id] = found }
+            case .absent:
+                state.seen[id] = nil
+                if old == nil, state.isComplete { return nil }
+            }
+            if case .key(let key) = old { return .item(key) }
+            return .unknownItem
+        }
+    }
+
+    private func look(at id: RecordID) -> Look {
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
         do {
             let keyring = try backend.keys.currentKeyring()
-            let key = try backend.metadata(record, keyring)?.key.key
-            let known = keys.withLock { keys in
-                defer { keys[id] = key }
-                return keys[id]
-            }
-            return (key ?? known).map(LockboxChange.item) ?? .unknownItem
+            return try backend.metadata(record, keyring).map { .key($0.key.key) } ?? .absent
         } catch {
-            return keys.withLock { $0[id] }.map(LockboxChange.item) ?? .unknownItem
+            return .unreadable
         }
     }
 }

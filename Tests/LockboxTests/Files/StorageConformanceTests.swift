@@ -23,7 +23,7 @@ import Lockbox
 
     @Test(arguments: StorageConformance.all)
     func memoryThatNamesNoChanges(_ requirement: StorageConformance) throws {
-        try requirement.check { [OverflowingStorage()] }
+        try requirement.check { [RelayedStorage.overflowing] }
     }
 
     /// Only those that report changes must report them well.

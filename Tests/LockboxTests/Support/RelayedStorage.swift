@@ -1,8 +1,18 @@
 import Lockbox
 
-/// Records in memory. For every change it reports only that anything may have changed, as a queue that is full does.
-struct OverflowingStorage: NotifyingStorage {
+/// Records in memory, whose notices arrive late or changed.
+struct RelayedStorage: NotifyingStorage {
+    typealias Notice = Result<RecordNotice, any Error>
+    typealias Report = @Sendable (Notice) -> Void
+
     private let wrapped = InMemoryStorage()
+    private let relay: @Sendable (Notice, @escaping Report) -> Void
+
+    /// - Parameter relay: Receives each notice, and whom it is for.
+    init(_ relay: @escaping @Sendable (Notice, @escaping Report) -> Void) { self.relay = relay }
+
+    /// For every change it reports only that anything may have changed, as a queue that is full does.
+    static var overflowing: Self { Self { notice, report in report(notice.map { _ in .everything }) } }
 
     var limits: StorageLimits { wrapped.limits }
 
@@ -33,11 +43,8 @@ struct OverflowingStorage: NotifyingStorage {
         wrapped.commit(changes, expecting: expecting, turn: turn)
     }
 
-    func subscribe(
-        to namespace: String,
-        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
-    ) -> @Sendable () -> Void {
-        wrapped.subscribe(to: namespace) { notice in report(notice.map { _ in .everything }) }
+    func subscribe(to namespace: String, _ report: @escaping Report) -> @Sendable () -> Void {
+        wrapped.subscribe(to: namespace) { [relay] notice in relay(notice, report) }
     }
 
     func location(of record: RecordName) -> String { wrapped.location(of: record) }
