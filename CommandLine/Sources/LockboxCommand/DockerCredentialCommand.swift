@@ -125,9 +125,10 @@ struct DockerCredentialCommand: ParsableCommand {
     }
 
     /// What Docker has stored goes, also for git and apps. If it has stored nothing, the server's other passwords go,
-    /// which Docker would use.
+    /// which Docker would use. Then Docker's own may be one that cannot be read, and is not gone.
     private func erase(_ store: Store) throws {
-        let found = try found(server(), nil, store)
+        var unreadable = Unreadable()
+        let found = try found(server(), nil, store, &unreadable)
         let mine = found.filter { $0.attributes.searchable[Self.serverURL] != nil }
         try store.lockbox.batch {
             for item in mine.isEmpty ? found : mine {
@@ -137,19 +138,26 @@ struct DockerCredentialCommand: ParsableCommand {
                 )
             }
         }
+        if mine.isEmpty { try unreadable.fail() }
     }
 
-    /// Returns the accounts of a server, the newest first.
+    /// Returns the accounts of a server, the newest first. If there is none, names the items that cannot be read:
+    /// any of them may be the one that was asked for. Docker reads nothing but the first line.
     private func found(_ server: String, _ now: Date?, _ store: Store) throws -> [Store.Found] {
         var unreadable = Unreadable()
+        let found = try found(server, now, store, &unreadable)
+        if found.isEmpty { unreadable.note() }
+        return found
+    }
+
+    private func found(_ server: String, _ now: Date?, _ store: Store, _ unreadable: inout Unreadable) throws
+        -> [Store.Found]
+    {
         let wanted = Self.password(server, "")
-        let found = try store.internetPasswords(at: now, &unreadable) {
+        return try store.internetPasswords(at: now, &unreadable) {
             $0.server == wanted.server && $0.port == wanted.port && $0.path == wanted.path
                 && $0.protocol == wanted.protocol && $0.authenticationType == nil
         }
-        // Any of them may be the one that was asked for. Docker reads nothing but the first line.
-        if found.isEmpty { unreadable.note() }
-        return found
     }
 
     /// Parses a server as Docker spells it: `https` is Docker's own default.
