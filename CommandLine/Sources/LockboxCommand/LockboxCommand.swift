@@ -17,7 +17,7 @@ import ArgumentParser
                 name: "Items:",
                 subcommands: [
                     SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, ChangeCommand.self,
-                    RemoveCommand.self, ClearCommand.self,
+                    MoveCommand.self, CopyCommand.self, RemoveCommand.self, ClearCommand.self,
                 ]
             ),
             CommandGroup(

@@ -1,0 +1,77 @@
+import ArgumentParser
+import Lockbox
+
+struct MoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "move",
+        abstract: "Move an item to another key.",
+        discussion: """
+            Value, attributes and dates stay as they are. The new item is safely stored before the old one is \
+            removed. If the new key already has an item, nothing is changed without --replace.
+
+            Example: lockbox move token web-shop/token
+            """
+    )
+
+    @OptionGroup var keys: TwoKeys
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        try store.unlocking {
+            try store.lockbox.moveObject(
+                forKey: keys.key,
+                toKey: keys.newKey,
+                prefix: keys.toPrefix,
+                policy: keys.policy
+            )
+        }
+    }
+}
+
+struct CopyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "copy",
+        abstract: "Copy an item to another key.",
+        discussion: """
+            The copy has the item's value, attributes and dates. If the new key already has an item, nothing is \
+            changed without --replace.
+
+            Example: lockbox copy token token --to-prefix com.example.app
+            """
+    )
+
+    @OptionGroup var keys: TwoKeys
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        try store.unlocking {
+            try store.lockbox.copyObject(
+                forKey: keys.key,
+                toKey: keys.newKey,
+                prefix: keys.toPrefix,
+                policy: keys.policy
+            )
+        }
+    }
+}
+
+/// What `move` and `copy` have in common.
+struct TwoKeys: ParsableArguments {
+    @Argument(help: "The item's key.", completion: .custom(Keys.keys))
+    var key: String
+
+    @Argument(help: "The new key.")
+    var newKey: String
+
+    @Option(help: "The new key's prefix. (default: the old one's)", completion: .custom(Keys.prefixes))
+    var toPrefix: String?
+
+    @Flag(help: "Replace the item that the new key already has.")
+    var replace = false
+
+    var policy: WritePolicy { replace ? .replace : .addOnly }
+}

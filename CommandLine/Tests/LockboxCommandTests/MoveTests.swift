@@ -1,0 +1,100 @@
+import Foundation
+import Lockbox
+import Testing
+
+/// `lockbox move` and `lockbox copy`.
+@Suite struct MoveTests {
+    let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    private func attributes(_ key: String, _ prefix: String = "lockbox") throws -> ItemAttributes? {
+        try sandbox.library(prefix).attributes(forKey: key)
+    }
+
+    @Test(arguments: ["move", "copy"]) func valueAndAttributesStay(_ command: String) throws {
+        try sandbox.lockbox(
+            "set",
+            "old",
+            "--class",
+            "always",
+            "--expires",
+            "7d",
+            "--label",
+            "L",
+            "--comment",
+            "C",
+            "--attribute",
+            "a=b",
+            text: "v"
+        )
+        let before = try #require(try attributes("old"))
+        let outcome = try sandbox.lockbox(command, "old", "new")
+        #expect(outcome.status == 0 && outcome.output == "" && outcome.error == "")
+        #expect(try sandbox.lockbox("get", "new").output == "v")
+        #expect(try attributes("new") == before)
+        #expect(try sandbox.lockbox("get", "old").status == (command == "move" ? 1 : 0))
+    }
+
+    @Test(arguments: ["move", "copy"]) func anotherItemIsReplacedOnlyOnRequest(_ command: String) throws {
+        for key in ["old", "new"] { try sandbox.lockbox("set", key, text: "of \(key)") }
+        let refused = try sandbox.lockbox(command, "old", "new")
+        #expect(refused.status == 4 && refused.output == "" && refused.error.contains("\"new\""))
+        #expect(try sandbox.lockbox("get", "old").output == "of old")
+        #expect(try sandbox.lockbox("get", "new").output == "of new")
+        #expect(try sandbox.lockbox(command, "old", "new", "--replace").status == 0)
+        #expect(try sandbox.lockbox("get", "new").output == "of old")
+        #expect(try sandbox.lockbox("get", "old").status == (command == "move" ? 1 : 0))
+    }
+
+    @Test(arguments: ["move", "copy"]) func betweenPrefixes(_ command: String) throws {
+        try sandbox.lockbox("set", "k", "--prefix", "a", text: "v")
+        #expect(try sandbox.lockbox(command, "k", "k", "--prefix", "a", "--to-prefix", "b").status == 0)
+        #expect(try sandbox.lockbox("get", "k", "--prefix", "b").output == "v")
+        #expect(try sandbox.lockbox("get", "k", "--prefix", "a").status == (command == "move" ? 1 : 0))
+        #expect(try sandbox.lockbox("list").output == "")
+        sandbox.environment["LOCKBOX_KEY_PREFIX"] = "b"
+        #expect(try sandbox.lockbox(command, "k", "other").status == 0)
+        #expect(try sandbox.lockbox("get", "other", "--prefix", "b").output == "v")
+    }
+
+    @Test(arguments: ["move", "copy"]) func whatCannotBeMoved(_ command: String) throws {
+        let absent = try sandbox.lockbox(command, "none", "new")
+        #expect(absent.status == 1 && absent.error.contains("\"none\""))
+        try sandbox.library().archiveObject("v", forKey: "gone", expires: .at(Date(timeIntervalSinceNow: -1)))
+        #expect(try sandbox.lockbox(command, "gone", "new").status == 1)
+        #expect(try sandbox.lockbox(command, "none").status == 64)
+        #expect(try sandbox.lockbox(command, "none", "").status == 64)
+        #expect(try sandbox.lockbox(command, "none", "new", "--to-prefix", "").status == 64)
+        try sandbox.damage(.ofTheValue) { try sandbox.lockbox("set", "bad", text: "hunter2") }
+        let damaged = try sandbox.lockbox(command, "bad", "new")
+        #expect(damaged.status == 3 && !damaged.error.contains("hunter2"))
+        #expect(try sandbox.lockbox("list").output == "bad\n")
+    }
+
+    /// A key that is its own new one stays.
+    @Test(arguments: ["move", "copy"]) func toItsOwnPlace(_ command: String) throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        #expect(try sandbox.lockbox(command, "k", "k").status == 0)
+        #expect(try sandbox.lockbox("get", "k").output == "v")
+    }
+
+    @Test(arguments: ["move", "copy"]) func aLockedStore(_ command: String) throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let passcode = try sandbox.setPasscode()
+        let locked = try sandbox.lockbox(command, "k", "new")
+        #expect(locked.status == 2 && locked.output == "")
+        #expect(try sandbox.lockbox("list").output == "k\n")
+        #expect(try sandbox.lockbox(command, "k", "new", "--passcode-file", passcode).status == 0)
+        #expect(try sandbox.lockbox("list").output == (command == "move" ? "new\n" : "k\nnew\n"))
+    }
+
+    @Test func helpNamesTheOptions() throws {
+        for command in ["move", "copy"] {
+            let help = try sandbox.lockbox(command, "--help")
+            #expect(help.status == 0)
+            for option in ["--to-prefix", "--replace", "--prefix"] { #expect(help.output.contains(option)) }
+            #expect(try sandbox.lockbox("--help").output.contains("\n  \(command) "))
+        }
+    }
+}
