@@ -10,6 +10,7 @@ from common import PREFIX, Report, Times, begin, expect, finish, table
 import descriptors
 import fairness
 import memory
+import migration
 import removal
 import timeout
 
@@ -17,7 +18,7 @@ import timeout
 class Controls:
     def __init__(self, machine, options, report):
         self.machine, self.report, self.rows = machine, report, []
-        self.small = argparse.Namespace(folder=options.folder, removals=2000, items=2000, command=None)
+        self.small = argparse.Namespace(folder=options.folder, removals=2000, items=2000, command=None, entries=2000, stored=2000)
         self.folder = machine.folder(options.folder)
         self.store = f"{self.folder}/store"
         machine.fill(self.store, PREFIX, 1)
@@ -90,6 +91,10 @@ class Controls:
         with mock.patch.multiple(memory, FEW=nothing, BOUNDS=nothing):
             memory.run(self.machine, self.small, found)
 
+    def more_than_twice_as_many(self, found):
+        with mock.patch.object(migration, "TWICE", 6):
+            migration.run(self.machine, self.small, found)
+
 
 def run(machine, options, report):
     controls = Controls(machine, options, report)
@@ -107,5 +112,10 @@ def run(machine, options, report):
     )
     operations = [*memory.IN_PROCESS, "removeAll"]
     controls.expect("no memory is allowed", controls.no_memory, *(f"{name}: " for name in operations))
+    sources = [f"migration of {source} into memory: " for source in migration.MANY + migration.FEWER]
+    controls.expect(
+        "a migration of six times as many entries, not twice", controls.more_than_twice_as_many,
+        *sources, "migration of environment into files"
+    )
     table(["planted", "noticed"], controls.rows)
     machine.remove(controls.folder)

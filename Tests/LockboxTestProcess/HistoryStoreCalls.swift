@@ -123,7 +123,8 @@ extension HistoryThread {
             switch try lockbox.migrate(migration).outcomes[0].outcome {
             case .migrated: return "ok"
             case .refused(.destinationTaken): return "taken"
-            case .refused(.changed): return "changed"  // Another call came between the write and the second look.
+            // Another call came between the write and the second look.
+            case .refused(.changed): return "changed"
             default: return "refused"
             }
         }

@@ -18,6 +18,7 @@ import Lockbox
 ///     limits descriptors DIRECTORY LIMIT PREFIXES            see LimitsDescriptors.swift
 ///     limits pressure DIRECTORY
 ///     limits measure DIRECTORY PREFIX OPERATION [FILE]       see LimitsMemory.swift
+///     limits migrate FORMAT COUNT memory|files FOLDER        see LimitsMigration.swift
 func limits(_ arguments: [String]) throws {
     let numbers = arguments.map { Int($0) ?? 0 }
     switch (arguments.first, arguments.count) {
@@ -34,6 +35,7 @@ func limits(_ arguments: [String]) throws {
     case ("pressure", 2): try findFewestDescriptors(arguments[1])
     case ("measure", 4...5):
         try measure(arguments[1], arguments[2], operation: arguments[3], file: arguments.dropFirst(4).first)
+    case ("migrate", 5): try migrate(arguments[1], numbers[2], into: arguments[3], arguments[4])
     default: exit(64)
     }
 }

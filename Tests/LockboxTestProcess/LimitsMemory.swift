@@ -50,7 +50,7 @@ private func perform(_ operation: String, _ backend: EncryptedFileBackend, _ pre
     }
 }
 
-private func peakMemory() throws -> Int {
+func peakMemory() throws -> Int {
     let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
     let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
     guard let number = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })
