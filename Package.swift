@@ -25,7 +25,7 @@ let package = Package(
         ),
         .systemLibrary(name: "CLinux"),
         .target(name: "LockboxPlatform", swiftSettings: settings),
-        .target(name: "LockboxCore", dependencies: ["LockboxPlatform"], swiftSettings: settings),
+        .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
         .target(name: "LockboxFiles", dependencies: ["LockboxCore", "CLinux"], swiftSettings: settings),
         .target(name: "LockboxSodium", dependencies: ["LockboxCore", "Clibsodium"], swiftSettings: settings),
         .target(

@@ -92,7 +92,12 @@ package struct SystemCalls: Sendable {
     }
 
     package func chmod(_ path: String, at directory: CInt, mode: mode_t) -> Int {
-        perform(.chmod) { Int(fchmodat(directory, path, mode, 0)) }
+        // A symbolic link that somebody has put in the folder's place is not followed. Where the system cannot do
+        // that, the mode stays what the umask left, and is checked when the folder is opened.
+        perform(.chmod) {
+            let result = fchmodat(directory, path, mode, AT_SYMLINK_NOFOLLOW)
+            return result < 0 && errno == EOPNOTSUPP ? 0 : Int(result)
+        }
     }
 
     package func chmod(_ descriptor: CInt, mode: mode_t) -> Int {

@@ -9,6 +9,8 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
 
     private let memory: UnsafeMutableRawPointer
     private let count: Int
+    /// See ``ForkGuard/generation``.
+    private let generation: Int
     /// Whether the system has locked the key into RAM. It refuses above the limit of `ulimit -l`, which
     /// `sodium_malloc` does not report.
     package let isLockedIntoMemory: Bool
@@ -31,6 +33,8 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
             sodium_free(memory)
             throw error
         }
+        _ = ForkGuard.wipeOnFork(memory, count)
+        generation = ForkGuard.generation
         isLockedIntoMemory = sodium_mlock(memory, count) == 0
         sodium_mprotect_readonly(memory)
         self.memory = memory
@@ -39,7 +43,8 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
 
     package static func random() throws -> SecretKey { try SecretKey(Sodium.fillRandom) }
 
-    deinit { sodium_free(memory) }
+    /// In a forked child the key was wiped together with libsodium's guards, which `sodium_free` would check.
+    deinit { if generation == ForkGuard.generation { sodium_free(memory) } }
 
     package func isEqual(to other: SecretKey) -> Bool {
         withBytes { own in other.withBytes { Sodium.isEqual(own, $0) } }

@@ -175,10 +175,17 @@ extension SealedBackend {
         from path: String,
         passphrase: PasscodeSource,
         existing: ImportPolicy = .keep,
+        maximumStrength: PasscodeStrength = .sensitive,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> ImportReport {
         try await offPool {
-            try self.importBackup(from: path, passphrase: passphrase, existing: existing, progress: progress)
+            try self.importBackup(
+                from: path,
+                passphrase: passphrase,
+                existing: existing,
+                maximumStrength: maximumStrength,
+                progress: progress
+            )
         }
     }
 

@@ -108,6 +108,8 @@ extension SealedBackend {
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
     ///   - existing: How to treat a different, unexpired item under the same key in the store.
+    ///   - maximumStrength: The highest cost of Argon2id that the backup may ask for. The file states its cost itself, and
+    ///     nothing is authenticated before it has been paid.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of items written, and the items that were kept.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
@@ -120,11 +122,12 @@ extension SealedBackend {
         from path: String,
         passphrase: PasscodeSource,
         existing: ImportPolicy = .keep,
+        maximumStrength: PasscodeStrength = .sensitive,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ImportReport {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
-        let key = try reader.key(header, passphrase)
+        let key = try reader.key(header, passphrase, maximum: PasscodeCost(maximumStrength))
         let today = Date()
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }

@@ -100,7 +100,7 @@ extension SealedBackend: VerifiableBackend {
     private func keybagLocation(_ error: LockboxError) throws -> String {
         switch error {
         case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _),
-            .missing(let record):
+            .missing(let record), .rolledBack(let record, _), .requirementNotMet(let record, _):
             record
         case .deviceKeyMismatch(let path), .unsafePermissions(let path, _), .invalidDeviceKey(let path, _):
             path

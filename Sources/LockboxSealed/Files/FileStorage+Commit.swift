@@ -58,10 +58,10 @@ extension FileStorage {
         try FileTurn([acquireLock(.init(namespace: namespace))])
     }
 
-    /// Whether nobody else commits to the namespaces of `changes` during the turn. Not if the store was moved meanwhile.
+    /// Whether nobody else commits to the namespaces of `changes` during the turn. Not if the store was moved meanwhile, or a lock file removed.
     private func isValid(_ turn: FileTurn, for changes: [RecordChange]) throws -> Bool {
         try changes.allSatisfy { turn.covers(.init(namespace: $0.record.namespace)) }
-            && turn.locks.allSatisfy { try folders.isInPlace($0.folder, $0.place) }
+            && turn.locks.allSatisfy { try folders.isInPlace($0.folder, $0.place) && $0.lock.isInPlace }
     }
 
     private func takeTurn(_ changes: [RecordChange]) throws -> FileTurn {

@@ -9,6 +9,11 @@ struct OpenedKeybag {
     let unlockKeys: [UnlockLevel: SecretKey]
     /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
     let slotKeys: SlotKeys?
+    /// See ``isWiped``.
+    private let generation = ForkGuard.generation
+
+    /// Whether this is a forked child, in which the kernel has wiped the parent's keys.
+    var isWiped: Bool { generation != ForkGuard.generation }
 
     init(
         _ keybag: Keybag,

@@ -184,7 +184,7 @@ import Lockbox
         // With the key in hand: Argon2id for each would take minutes. What the header says is tried below.
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
-        let key = try reader.key(header, .value("passphrase"))
+        let key = try reader.key(header, .value("passphrase"), maximum: PasscodeCost(.sensitive))
         func expectRefusal(_ bytes: [UInt8], _ what: String) throws {
             try overwrite(path, bytes)
             let found = lockboxError { try BackupReader(path, SystemCalls()).read(key, header) { _ in } }

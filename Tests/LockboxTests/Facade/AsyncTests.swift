@@ -99,7 +99,7 @@ import Lockbox
 
     /// Of text that begins with a property's type.
     private static func accessors(_ text: Substring) -> Substring {
-        text.firstMatch(of: /^: [\w?]+ \{\s+get ([\w()\s]+)/)?.1 ?? text.prefix(0)
+        text.firstMatch(of: /^: [\w?\[\]]+ \{\s+get ([\w()\s]+)/)?.1 ?? text.prefix(0)
     }
 
     // MARK: Where they run

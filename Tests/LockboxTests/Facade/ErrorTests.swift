@@ -63,6 +63,14 @@ import Lockbox
         ),
         (.wrongPasscode, .wrongPasscode, -25293, "The passcode is wrong. Nothing was changed."),
         (
+            .slotNotFound(slot: "tpm"), .slotNotFound, -25300,
+            "The store has no slot tpm. List its slots to see what opens it."
+        ),
+        (
+            .slotRefused(reason: "a store has at most 32 slots"), .slotRefused, -50,
+            "The slot cannot be changed: a store has at most 32 slots. Nothing was changed."
+        ),
+        (
             .invalidPasscode(reason: "it is empty"), .invalidPasscode, -50,
             "The passcode cannot be used: it is empty."
         ),
@@ -95,11 +103,15 @@ import Lockbox
         ),
         (
             .unsupportedVersion(record: "/s/x", version: 2), .unsupportedVersion, -67704,
-            "/s/x has the format number 2, which this version of Lockbox does not know. Update the program; nothing was changed."
+            "/s/x has the format number 2, which this version of Lockbox does not know. Update the program, or use the pre-release that made it; nothing was changed."
         ),
         (
             .rolledBack(record: "/s/keybag", reason: "generation 3 after 5"), .rolledBack, -67808,
-            "/s/keybag is older than what was seen before: generation 3 after 5. Restore the latest copy of the store; nothing was changed."
+            "/s/keybag does not match what was seen before: generation 3 after 5. Somebody may have put back an old copy. If it was you, accept the restored store; nothing was changed."
+        ),
+        (
+            .requirementNotMet(record: "/s/keybag", reason: "it has no passcode"), .requirementNotMet, -67808,
+            "/s/keybag is refused: it has no passcode. Somebody may have replaced it; nothing was changed."
         ),
         (
             .notABackup(path: "/tmp/x"), .notABackup, -25257,

@@ -60,6 +60,11 @@ import LockboxMigration
             "Iterator": try [lockboxes[0].changes().makeAsyncIterator()],
             "RecordNotice": [RecordNotice.records(["n"])],
             "InternetPassword": [InternetPassword(server: "s", account: "a")],
+            "PasscodeUnlock": [PasscodeUnlock(.value(secret))], "KeyUnlock": [KeyUnlock(.bytes(deviceKey))],
+            "RecoveryCode": [RecoveryCode()], "RecoveryCodeUnlock": [RecoveryCodeUnlock(.value(secret))],
+            "SlotEnrollment": [SlotEnrollment(parameters: [], secret: Array(secret.utf8))],
+            "StoreRequirements": [StoreRequirements.none], "UnlockSlot": try backend.slots,
+            "Protection": StoreRequirements.Protection.allCases, "SlotKind": SlotKind.allCases,
             "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }

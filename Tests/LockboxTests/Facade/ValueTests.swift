@@ -97,7 +97,12 @@ import LockboxTesting
         #expect(try texts(LockState.self) == ["noPasscode", "beforeFirstUnlock", "unlocked", "locked"])
         #expect(try texts(UnlockScope.self) == ["process", "user"])
         #expect(try texts(PasscodeStrength.self) == ["interactive", "moderate", "sensitive"])
-        #expect(try texts(StoreFinding.Kind.self) == ["damaged", "foreign", "leftOver", "unsafePermissions"])
+        #expect(
+            try texts(StoreFinding.Kind.self)
+                == ["damaged", "foreign", "leftOver", "rolledBack", "refused", "unsafePermissions"]
+        )
+        #expect(try texts(StoreRequirements.Protection.self) == ["none", "anySlot", "passcode"])
+        for kind in SlotKind.allCases { #expect(try coded(kind) == kind) }
         #expect(try coded(ValueFormat(rawValue: 200)) == ValueFormat(rawValue: 200))
         #expect(try coded(LockboxError.Code.corrupt) == .corrupt)
     }

@@ -30,6 +30,9 @@ final class DirectoryLock: Sendable {
 
     deinit { release() }
 
+    /// Whether others wait for this lock, and not for that of a file in its place.
+    var isInPlace: Bool { file.isInPlace }
+
     /// Releases the lock.
     func release() {
         let state = state.withLock { state in

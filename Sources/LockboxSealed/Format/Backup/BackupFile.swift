@@ -31,7 +31,10 @@ struct BackupReader: ~Copyable {
             var box = try next()
             let content = try faults { try BackupRecord.open(&box, index: index, header: header, key: key) }
             switch content {
-            case .item(let item): try body(item)
+            case .item(let item):
+                // These are the store's own, and no export contains them.
+                if ItemKey.isReserved(prefix: item.key.prefix) { throw malformed("it has an item with a reserved prefix") }
+                try body(item)
             case .end(let count):
                 guard count == index, try read(1).isEmpty else {
                     throw malformed("it does not end where it should")
@@ -49,8 +52,14 @@ struct BackupReader: ~Copyable {
         return header
     }
 
-    func key(_ header: [UInt8], _ passphrase: PasscodeSource) throws -> SecretKey {
+    func key(_ header: [UInt8], _ passphrase: PasscodeSource, maximum: PasscodeCost) throws -> SecretKey {
         let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
+        if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
+            throw LockboxError.invalidPasscode(
+                reason: "the backup asks for \(block.cost.operations) passes over \(block.cost.memory) bytes, and at "
+                    + "most \(maximum.operations) over \(maximum.memory) are allowed"
+            )
+        }
         return try passphrase.withBytes { try block.key($0) }
     }
 

@@ -66,8 +66,8 @@ extension KeyStore {
     {
         guard try keyring(creating: false) != nil else { throw noRecoveryCode }
         let opened = try current()
-        try checkIsUnlocked(opened)
         try checkCanBeAdded(method.kind, to: opened.keybag)
+        try checkIsUnlocked(opened)
         let new = try makeSlot(method, label: label, opensAll: opensAll, opened.keybag.storeID)
         let hasNewDeviceKey = try rewrite { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
@@ -152,6 +152,7 @@ extension KeyStore {
         var next = try KeybagRewrite(after: opened)
         try change(&next.contents.slots)
         try next.contents.checkSlots()
+        try checkRequirements(next.contents)
         next.slotKeys = slotKeys
         try next.contents.beginEpoch()
         return next

@@ -101,12 +101,12 @@ extension KeyStore {
     private func forget(_ levels: [UnlockLevel]) throws -> OpenedKeybag? {
         forgetUserKeys()
         // Another process may have set a passcode meanwhile.
-        if opened.withLock({ $0?.keybag.slots.isEmpty }) ?? true { try load() }
-        guard let opened = opened.withLock({ $0 }), !opened.keybag.slots.isEmpty else {
-            return opened.withLock { $0 }
+        if opened?.keybag.slots.isEmpty ?? true { try load() }
+        guard let opened = opened, !opened.keybag.slots.isEmpty else {
+            return opened
         }
         let kept = try faults(of: Self.keybagRecord) { try opened.without(levels) }
-        self.opened.withLock { $0 = kept }
+        self.opened = kept
         return kept
     }
 }

@@ -17,7 +17,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let userUnlock: UserUnlock
     let requirements: StoreRequirements
     private let seen: SeenGeneration
-    let opened = Protected<OpenedKeybag?>(nil)
+    private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's turn, before the keybag's turn.
@@ -39,11 +39,17 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         self.seen = seen ?? SeenGeneration(kernel: kernel)
     }
 
+    /// The keybag that was read last. Nil in a forked child, which has to read it again, and to unlock the store itself.
+    var opened: OpenedKeybag? {
+        get { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
+        set { known.withLock { $0 = newValue } }
+    }
+
     // MARK: The keys
 
     /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
-        if let opened = opened.withLock({ $0 }) { return try withUserUnlock(opened).keyring }
+        if let opened = opened { return try withUserUnlock(opened).keyring }
         if let opened = try loadIfMade(.checked) { return try withUserUnlock(opened).keyring }
         return creating ? try create(.checked).keyring : nil
     }
@@ -71,14 +77,14 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
         let revision = try keybagRevision()
-        if let opened = opened.withLock({ $0 }), opened.keyring.revision == revision { return opened }
+        if let opened = opened, opened.keyring.revision == revision { return opened }
         guard let opened = try load() else { throw keybagIsMissing }
         return opened
     }
 
     var isLockedIntoMemory: Bool {
         let keyrings =
-            [opened.withLock { $0?.keyring }]
+            [opened?.keyring]
             + (userRecords.withLock { $0 }?.outcomes.map { $0.opened?.keyring } ?? [])
         return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
     }
@@ -102,7 +108,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         try changes.withLock {
             while true {
                 guard let (keybag, revision) = try readKeybag() else { return nil }
-                let before = opened.withLock { $0 }
+                let before = opened
                 if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
                 let opened = try faults(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
@@ -117,7 +123,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                     remember(opened)
                 }
                 try checkItems(belongTo: opened.keyring)
-                self.opened.withLock { $0 = opened }
+                self.opened = opened
                 return opened
             }
         }
@@ -214,6 +220,15 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
         let new = SeenGeneration.Seen(generation: keybag.generation, epoch: keybag.epoch)
         seen.write(new, opened.keyring, at: keybagLocation)
+    }
+
+    /// Before a keybag is written that this program would refuse.
+    func checkRequirements(_ contents: KeybagContents) throws {
+        switch requirements.protection {
+        case .passcode where !contents.hasPasscode: throw notMet("this program requires a passcode")
+        case .anySlot where contents.slots.isEmpty: throw notMet("this program requires a slot")
+        default: return
+        }
     }
 
     private func checkRequirements(_ keybag: Keybag) throws {

@@ -1,0 +1,235 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Somebody has the device key and may write, but has none of the secrets that unlock the store.
+@Suite struct RequirementTests: PasscodeFixture {
+    let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    private func backend(_ requirements: StoreRequirements) -> EncryptedFileBackend {
+        EncryptedFileBackend(directory: store.directory, requires: requirements)
+    }
+
+    /// Puts a store that the device key alone opens in the place of this one.
+    private func plantStore() throws {
+        try FileManager.default.removeItem(atPath: store.directory)
+        try store.lockbox().archiveObject("of the attacker", forKey: "ak")
+    }
+
+    @Test func aStoreWithoutAPasscodeIsRefused() throws {
+        _ = try prepare()
+        let identity = try #require(try store.backend().identity)
+        try backend(.init(protection: .passcode, identity: identity)).unlock(.value("1234"))
+        try plantStore()
+        for requirements in [
+            StoreRequirements(protection: .passcode), .init(protection: .anySlot), .init(identity: identity),
+        ] {
+            let before = try store.snapshot()
+            let planted = backend(requirements)
+            let lockbox = try lockbox(planted)
+            expectError(.requirementNotMet) { try lockbox.unarchiveObject(String.self, forKey: "ak") }
+            expectError(.requirementNotMet) { try lockbox.archiveObject("secret", forKey: "new") }
+            expectError(.requirementNotMet) { try planted.unlock(.value("1234")) }
+            expectError(.requirementNotMet) { try planted.lockState }
+            #expect(try planted.verify().findings.map(\.kind) == [.refused])
+            #expect(try store.snapshot() == before)
+        }
+        #expect(throws: LockboxError.passcodeNotSet, "a passcode is given, and there is none") {
+            try store.backend().unlock(.value("1234"))
+        }
+    }
+
+    @Test func aStoreThatHasGoneIsNotMadeAnew() throws {
+        let required = backend(.init(protection: .passcode))
+        expectError(.requirementNotMet) { try lockbox(required).archiveObject("secret", forKey: "k") }
+        #expect(!FileManager.default.fileExists(atPath: store.keybag))
+        #expect(try lockbox(required).unarchiveObject(String.self, forKey: "k") == nil)
+        try required.setPasscode(.value("1234"), strength: .interactive)
+        try lockbox(required).archiveObject("secret", forKey: "k")
+        try FileManager.default.removeItem(atPath: store.directory)
+        let identified = backend(.init(identity: String(repeating: "0", count: 32)))
+        expectError(.requirementNotMet) { try lockbox(identified).archiveObject("secret", forKey: "k") }
+    }
+
+    @Test func aPasscodeCanBeSetWhereItIsRequired() throws {
+        try store.lockbox().archiveObject("v", forKey: "k", accessibility: .always)
+        let required = backend(.init(protection: .passcode))
+        expectError(.requirementNotMet) { try required.lockState }
+        try required.setPasscode(.value("1234"), strength: .interactive)
+        #expect(try lockbox(required).unarchiveObject(forKey: "k") == "v")
+        let key = [UInt8](repeating: 3, count: 32)
+        let code = RecoveryCode()
+        try required.addRecoveryCode(code, confirmation: .value(code.text))
+        try required.addSlot(.key(.bytes(key)), label: "")
+        expectError(.requirementNotMet, "before anything is changed") { try required.removePasscode() }
+        let free = store.backend()
+        try free.unlock(.value("1234"))
+        try free.removePasscode()
+        expectError(.requirementNotMet, "a key does not count") {
+            try backend(.init(protection: .passcode)).lockState
+        }
+        try backend(.init(protection: .anySlot)).unlock(with: .key(.bytes(key)))
+    }
+
+    /// Seals an item with the keys that the device key alone opens.
+    private func forge(_ key: String, _ value: String) throws {
+        let keyring = try store.openedKeybag().keyring()
+        let item = try StoredItem(
+            key: ItemKey(prefix: TestStore.prefix, key: key),
+            value: ArchivedValue(data: JSONEncoder().encode([value]).dropFirst().dropLast(), format: .json),
+            accessibility: .always,
+            modified: Date()
+        )
+        try overwrite(
+            store.path(key),
+            ItemEnvelope.seal(item, id: keyring.itemID(item.key), keyring: keyring)
+        )
+    }
+
+    @Test func aForgedItemOfAnUnprotectedClassIsRefused() throws {
+        let own = try prepare()
+        try forge("ak", "forged")
+        #expect(try lockbox(own).unarchiveObject(forKey: "ak") == "forged", "the control")
+        let required = backend(.init(protection: .passcode, minimumClass: .afterFirstUnlock))
+        try required.unlock(.value("1234"))
+        let lockbox = try lockbox(required)
+        let path = try store.path("ak")
+        let forged = try readBytes(path)
+        expectError(.requirementNotMet) { try lockbox.unarchiveObject(String.self, forKey: "ak") }
+        expectError(.requirementNotMet, "a write would keep the class") {
+            try lockbox.archiveObject("next", forKey: "ak")
+        }
+        expectError(.requirementNotMet) { try lockbox.update("ak", as: String.self) { $0 = "next" } }
+        expectError(.requirementNotMet) {
+            try lockbox.archiveObject("v", forKey: "n", accessibility: .always)
+        }
+        expectError(.requirementNotMet) { try lockbox.attributes(forKey: "ak") }
+        #expect(try readBytes(path) == forged)
+        var refused: [LockboxError.Code] = []
+        var listed: Set<String> = []
+        try required.forEachItem(prefix: TestStore.prefix, now: nil, unreadable: { refused.append($0.error.code) }) {
+            key,
+            _ in listed.insert(key.key)
+        }
+        #expect(listed == ["ck", "aku", "cku", "akpu"])
+        #expect(
+            refused == [.requirementNotMet, .requirementNotMet, .requirementNotMet],
+            "with the two of this class"
+        )
+        #expect(try lockbox.unarchiveObject(forKey: "ck") == "old")
+        try lockbox.removeObject(forKey: "ak")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "ak") == nil)
+    }
+
+    // MARK: The keybag
+
+    /// Who has the device key can open the outer box, and write another one.
+    private func rewrite(_ change: (inout [UInt8]) -> Void) throws {
+        var record = try readBytes(store.keybag)
+        let deviceKey = try #require(try store.deviceKeys().first)
+        var plaintext = try #require(
+            record.withUnsafeMutableBytes { KeybagHeader.openBox($0, deviceKey).map(Array.init) }
+        )
+        change(&plaintext)
+        let start = KeybagHeader.length + SealedBox.prefixLength
+        record.replaceSubrange(start..<(start + plaintext.count), with: plaintext)
+        record.withUnsafeMutableBytes { KeybagHeader.seal($0, deviceKey) }
+        try overwrite(store.keybag, record)
+    }
+
+    @Test func everyChangedByteOfTheKeybagIsNoticedAtTheUnlock() throws {
+        _ = try prepare()
+        let intact = try readBytes(store.keybag)
+        try rewrite { _ in }
+        try store.backend().unlock(.value("1234"))
+        let length = intact.count - KeybagHeader.length - SealedBox.overhead
+        for offset in 0..<length {
+            try overwrite(store.keybag, intact)
+            try rewrite { $0[offset] ^= 1 }
+            let error = lockboxError { try store.backend().unlock(.value("1234")) }
+            let expected: Set<LockboxError.Code> = [
+                .authenticationFailed, .corrupt, .wrongPasscode, .passcodeNotSet, .slotNotFound,
+            ]
+            #expect(
+                error.map { expected.contains($0.code) } ?? false,
+                "byte \(offset): \(String(describing: error))"
+            )
+        }
+    }
+
+    /// The attacker knows the public key of the passcode's slot, and makes every other key.
+    @Test func anUnlockKeyOfTheAttackerIsRefused() throws {
+        let own = try prepare()
+        let deviceKey = try #require(try store.deviceKeys().first)
+        let keybag = try store.openedKeybag()
+        var contents = try #require(try KeybagContents(after: own.keys.current()))
+        let slot = try #require(keybag.slots.first)
+        let guesses = try [UnlockLevel.unlocked: SecretKey.random(), .afterFirstUnlock: .random()]
+        contents.slots = [.init(slot: slot, authentication: guesses)]
+        try contents.beginEpoch()
+        contents.generation = 100
+        try overwrite(store.keybag, contents.encoded(deviceKey: deviceKey))
+        expectError(.authenticationFailed) { try store.backend().unlock(.value("1234")) }
+        expectError(.interactionNotAllowed) {
+            try lockbox(store.backend()).archiveObject("secret", forKey: "n")
+        }
+    }
+
+    /// The open process reads the forged keybag, and wraps nothing anew.
+    @Test func aPlantedSlotNeverGetsTheNextKey() throws {
+        let own = try prepare()
+        let deviceKey = try #require(try store.deviceKeys().first)
+        var contents = try #require(try KeybagContents(after: own.keys.current()))
+        let planted = try own.keys.makeSlot(
+            .key(.bytes([UInt8](repeating: 1, count: 32))),
+            label: "",
+            opensAll: true,
+            contents.storeID
+        )
+        contents.slots.append(planted.slot)
+        contents.generation += 5
+        // Sealed with an unlock key that only the attacker knows.
+        try contents.beginEpoch()
+        var forged = try contents.encoded(deviceKey: deviceKey)
+        let intact = try readBytes(store.keybag)
+        // The passcode's grants are the old ones: the attacker cannot make others.
+        forged = try withOldGrants(forged, intact, deviceKey)
+        try overwrite(store.keybag, forged)
+        for call in [
+            { try own.rotateKeys() }, { try own.changePasscode(to: .value("x"), strength: .interactive) },
+        ] {
+            expectError(.authenticationFailed) { _ = try call() }
+        }
+        #expect(try readBytes(store.keybag) == forged)
+    }
+
+    private func withOldGrants(_ forged: [UInt8], _ intact: [UInt8], _ deviceKey: SecretKey) throws -> [UInt8]
+    {
+        func plaintext(_ record: [UInt8]) throws -> [UInt8] {
+            var record = record
+            return try #require(
+                record.withUnsafeMutableBytes { KeybagHeader.openBox($0, deviceKey).map(Array.init) }
+            )
+        }
+        let old = try plaintext(intact)
+        var new = try plaintext(forged)
+        let id = Data(withUnsafeBytes(of: try store.openedKeybag().slots[0].id, Array.init))
+        let (from, to) = (try #require(Data(old).range(of: id)), try #require(Data(new).range(of: id)))
+        let length = try store.openedKeybag().slots[0].length
+        new.replaceSubrange(
+            to.lowerBound..<(to.lowerBound + length),
+            with: old[from.lowerBound..<(from.lowerBound + length)]
+        )
+        var record = forged
+        let start = KeybagHeader.length + SealedBox.prefixLength
+        record.replaceSubrange(start..<(start + new.count), with: new)
+        record.withUnsafeMutableBytes { KeybagHeader.seal($0, deviceKey) }
+        return record
+    }
+}

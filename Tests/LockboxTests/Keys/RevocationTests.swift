@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Old keys, in a copy of the store, and what has been written since.
+@Suite struct RevocationTests: PasscodeFixture {
+    let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    /// Puts the items that are there now into a copy of the store as it was, and counts those that open.
+    private func openable(in old: TestStore, _ method: (any UnlockMethod)? = nil) throws -> Int {
+        let copy = try TestStore(copying: old)
+        try FileManager.default.removeItem(atPath: "\(copy.directory)/items")
+        try FileManager.default.copyItem(
+            atPath: "\(store.directory)/items",
+            toPath: "\(copy.directory)/items"
+        )
+        let backend = copy.backend()
+        if let method { try backend.unlock(with: method) }
+        var count = 0
+        for key in Accessibility.allCases.map(\.rawValue) + ["later"] {
+            if (try? lockbox(backend).unarchiveObject(String.self, forKey: key)) != nil { count += 1 }
+        }
+        return count
+    }
+
+    @Test(arguments: ["set", "change", "remove", "rotate", "add", "remove slot"])
+    func oldKeysOpenNothingAfterwards(_ change: String) throws {
+        let backend: EncryptedFileBackend
+        let code = RecoveryCode()
+        if change == "set" {
+            backend = store.backend()
+            try lockbox(backend).archiveObject("old", forKey: "ak")
+        } else {
+            backend = try prepare()
+        }
+        if change == "remove slot" { try backend.addRecoveryCode(code, confirmation: .value(code.text)) }
+        let old = try TestStore(copying: store)
+        let method: (any UnlockMethod)? =
+            change == "set"
+            ? nil : change == "remove slot" ? .recoveryCode(.value(code.text)) : .passcode(.value("1234"))
+        #expect(try openable(in: old, method) > 0, "the control")
+        let report =
+            switch change {
+            case "set": try backend.setPasscode(.value("1234"), strength: .interactive)
+            case "change": try backend.changePasscode(to: .value("5678"), strength: .interactive)
+            case "remove": try backend.removePasscode()
+            case "rotate": try backend.rotateKeys()
+            case "add": try backend.addRecoveryCode(code, confirmation: .value(code.text))
+            default: try backend.removeSlot(#require(try backend.slots.last).id)
+            }
+        #expect(report.isComplete && report.hasNewDeviceKey)
+        try lockbox(backend).archiveObject("new", forKey: "later")
+        #expect(try openable(in: old, method) == 0)
+        #expect(try openable(in: old) == 0)
+    }
+
+    /// What is left for later opens with old keys until then, and what is written since does not.
+    @Test func itemsThatAreLeftForLater() throws {
+        let backend = try prepare()
+        let old = try TestStore(copying: store)
+        let report = try backend.changePasscode(to: .value("5678"), strength: .interactive, resealing: false)
+        #expect(report.isPostponed && report.resealed == 0)
+        try lockbox(backend).archiveObject("new", forKey: "later")
+        #expect(try openable(in: old, .passcode(.value("1234"))) == Accessibility.allCases.count)
+        #expect(try backend.rotateKeys().resealed == Accessibility.allCases.count + 1)
+        #expect(try openable(in: old, .passcode(.value("1234"))) == 0)
+    }
+
+    // MARK: The device key
+
+    @Test func aDeviceKeyThatIsKeptElsewhereIsReplaced() throws {
+        let (old, new) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+        func backend(_ source: DeviceKeySource) -> EncryptedFileBackend {
+            EncryptedFileBackend(directory: store.directory, deviceKey: source)
+        }
+        let own = backend(.bytes(old))
+        try lockbox(own).archiveObject("v", forKey: "k")
+        let other = backend(.anyOf([.bytes(new), .bytes(old)]))
+        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "v")
+        #expect(try !own.rotateKeys().hasNewDeviceKey, "only its owner can replace it")
+        #expect(try own.rotateKeys(newDeviceKey: .bytes(new)).hasNewDeviceKey)
+        #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
+        #expect(try lockbox(own).unarchiveObject(forKey: "k") == "v")
+        try lockbox(own).archiveObject("w", forKey: "k")
+        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "w", "it has both")
+        #expect(try lockbox(backend(.bytes(new))).unarchiveObject(forKey: "k") == "w")
+        expectError(.deviceKeyMismatch) {
+            try lockbox(backend(.bytes(old))).unarchiveObject(String.self, forKey: "k")
+        }
+    }
+
+    @Test func aDeviceKeyMovesOutOfTheStoreAndBack() throws {
+        let key = [UInt8](repeating: 2, count: 32)
+        let own = store.backend()
+        try lockbox(own).archiveObject("v", forKey: "k")
+        try own.rotateKeys(newDeviceKey: .bytes(key))
+        #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
+        expectError(.missing) { try lockbox(store.backend()).unarchiveObject(String.self, forKey: "k") }
+        let outside = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(key))
+        #expect(try lockbox(outside).unarchiveObject(forKey: "k") == "v")
+        try outside.rotateKeys(newDeviceKey: .stored)
+        #expect(try lockbox(store.backend()).unarchiveObject(forKey: "k") == "v")
+        #expect(try store.deviceKeys().count == 1)
+    }
+
+    /// Ends after each of its steps: the store opens, and the next change cleans up.
+    @Test func anInterruptedChangeOfTheDeviceKey() throws {
+        let own = store.backend()
+        try lockbox(own).archiveObject("v", forKey: "k")
+        var number = 0
+        var isOver = false
+        while !isOver {
+            number += 1
+            let cell = RevocationTests(try TestStore(copying: store))
+            let (last, calls) = (number, Protected(0))
+            let backend = cell.store.backend(
+                SystemCalls { $0 == .rename && calls.next() >= last ? .failure(EIO) : nil }
+            )
+            isOver = lockboxError { try backend.rotateKeys() } == nil
+            #expect(try cell.store.lockbox().unarchiveObject(forKey: "k") == "v", "rename \(number)")
+            try cell.store.backend().rotateKeys()
+            #expect(try cell.store.lockbox().unarchiveObject(forKey: "k") == "v", "rename \(number)")
+            #expect(try cell.store.deviceKeys().count == 1)
+        }
+        #expect(number > 4)
+    }
+
+    private init(_ store: TestStore) { self.store = store }
+
+    // MARK: Backups
+
+    @Test func aBackupMayNotCostWhatItsReaderDoesNotAllow() throws {
+        let backend = store.backend()
+        try lockbox(backend).archiveObject("v", forKey: "k")
+        let path = Path.parent(of: store.directory) + "/backup"
+        try backend.exportBackup(to: path, passphrase: .value("p"), strength: .moderate)
+        let other = try TestStore().backend()
+        expectError(.invalidPasscode) {
+            try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .interactive)
+        }
+        #expect(
+            try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .moderate).imported
+                == 1
+        )
+    }
+}

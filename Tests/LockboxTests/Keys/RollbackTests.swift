@@ -1,0 +1,170 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// An old state of the store is put back.
+@Suite struct RollbackTests: PasscodeFixture {
+    let store: TestStore
+    /// What other tests remember does not push out what these do.
+    private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
+
+    init() throws { store = try TestStore() }
+
+    /// As a process that has just started, with a memory in the kernel, or without one.
+    private func backend(remembering: Bool = true) -> EncryptedFileBackend {
+        let kernel = KernelKeyring { remembering ? nil : EPERM }
+        return EncryptedFileBackend(
+            storage: FileStorage(directory: store.directory),
+            deviceKey: .stored,
+            kernel: KernelKeyring(),
+            seen: SeenGeneration(kernel: kernel, name: name)
+        )
+    }
+
+    private func forget() { _ = try? KernelKeyring().remove(name) }
+
+    private func putBack(_ files: [UInt8]...) throws {
+        try overwrite(store.keybag, files[0])
+        try overwrite(store.deviceKey, files[1])
+    }
+
+    private func expectRolledBack(_ backend: EncryptedFileBackend) throws {
+        let lockbox = try lockbox(backend)
+        let before = try store.snapshot()
+        expectError(.rolledBack) { try lockbox.unarchiveObject(String.self, forKey: "dk") }
+        expectError(.rolledBack) { try lockbox.archiveObject("new", forKey: "dk", accessibility: .always) }
+        expectError(.rolledBack) { try lockbox.allKeys() }
+        expectError(.rolledBack) { try backend.unlock(.value("1234")) }
+        #expect(try backend.verify().findings.map(\.kind) == [.rolledBack])
+        #expect(try store.snapshot() == before)
+    }
+
+    /// Every kind of change makes the keybag before it an old one.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), arguments: 0..<5)
+    func anOldKeybagIsRefusedByOtherProcesses(_ change: Int) throws {
+        defer { forget() }
+        _ = try prepare()
+        let own = backend()
+        try own.unlock(.value("1234"))
+        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        let code = RecoveryCode()
+        switch change {
+        case 0: try own.changePasscode(to: .value("new"), strength: .interactive)
+        case 1: try own.removePasscode()
+        case 2: try own.rotateKeys()
+        case 3: try own.addRecoveryCode(code, confirmation: .value(code.text))
+        default: try own.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
+        }
+        try putBack(old[0], old[1])
+        try expectRolledBack(backend())
+    }
+
+    /// A process notices it without the kernel, if it had the store open before.
+    @Test func anOldKeybagIsRefusedByAProcessThatHasSeenANewerOne() throws {
+        _ = try prepare()
+        let own = backend(remembering: false)
+        try own.unlock(.value("1234"))
+        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        try own.rotateKeys()
+        try putBack(old[0], old[1])
+        // What needs the keybag looks at it.
+        expectError(.rolledBack) { try lockbox(own).archiveObject("new", forKey: "ak") }
+        expectError(.rolledBack) { try own.rotateKeys() }
+        #expect(try readBytes(store.keybag) == old[0])
+    }
+
+    /// Without any memory: the items are newer than the keybag. Nothing is written in their place.
+    @Test func itemsThatAreNewerThanTheKeybag() throws {
+        let own = backend(remembering: false)
+        try lockbox(own).archiveObject("old", forKey: "k")
+        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        try own.rotateKeys()
+        try putBack(old[0], old[1])
+        let other = try lockbox(backend(remembering: false))
+        expectError(.rolledBack) { try other.unarchiveObject(String.self, forKey: "k") }
+        expectError(.rolledBack) { try other.archiveObject("new", forKey: "k") }
+        expectError(.rolledBack) { try other.update("k", as: String.self) { $0 = "new" } }
+        let findings = try backend(remembering: false).verify().findings
+        #expect(findings.map(\.kind) == [.rolledBack])
+        try other.removeObject(forKey: "k")
+        #expect(try other.unarchiveObject(String.self, forKey: "k") == nil, "removed by name, it is gone")
+    }
+
+    @Test(
+        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        arguments: [true, false]
+    )
+    func aRestoredStoreIsAccepted(hasPasscode: Bool) throws {
+        defer { forget() }
+        let own = backend()
+        if hasPasscode { try own.setPasscode(.value("1234"), strength: .interactive) }
+        try lockbox(own).archiveObject("old", forKey: "k")
+        let copy = try TestStore(copying: store)
+        try own.rotateKeys()
+        try own.rotateKeys()
+        let generation = try store.openedKeybag().generation
+        try FileManager.default.removeItem(atPath: store.directory)
+        try FileManager.default.copyItem(atPath: copy.directory, toPath: store.directory)
+        let restored = backend()
+        expectError(.rolledBack) { try restored.lockState }
+        if hasPasscode {
+            expectError(.interactionNotAllowed) { try restored.acceptRestored() }
+            #expect(throws: LockboxError.wrongPasscode) {
+                try restored.acceptRestored(.passcode(.value("12345")))
+            }
+            expectError(.rolledBack) { try backend().lockState }
+        }
+        let report = try restored.acceptRestored(hasPasscode ? .passcode(.value("1234")) : nil)
+        #expect(report.resealed == 1 && report.isComplete)
+        #expect(try store.openedKeybag().generation > generation)
+        let other = backend()
+        if hasPasscode { try other.unlock(.value("1234")) }
+        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "old")
+    }
+
+    /// A copy at another place is another store, as far as this memory goes.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aCopyElsewhereIsNoRollback() throws {
+        _ = try prepare()
+        let copy = try TestStore(copying: store)
+        let own = store.backend()
+        try own.unlock(.value("1234"))
+        try own.rotateKeys()
+        try copy.backend().unlock(.value("1234"))
+    }
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func onlyTheStoresThatWereChangedLastAreRemembered() throws {
+        defer { forget() }
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        for number in 0..<100 {
+            seen.write(.init(generation: UInt64(number), epoch: 1), keyring, at: "/\(number)")
+        }
+        for number in 0..<100 {
+            let known = seen.read(keyring, at: "/\(number)")
+            #expect((known != nil) == (number >= 100 - SeenGeneration.maximumEntries), "\(number)")
+            if let known { #expect(known.generation == UInt64(number)) }
+        }
+        // Of another store, which has another key.
+        let other = try Keybag.create(deviceKey: .random()).keyring()
+        #expect(seen.read(other, at: "/99") == nil)
+    }
+
+    @Test func theHighestGenerationIsAnError() throws {
+        let deviceKey: [UInt8] = Array(repeating: 1, count: 32)
+        let own = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(deviceKey))
+        try lockbox(own).archiveObject("v", forKey: "k")
+        var contents = try #require(try KeybagContents(after: own.keys.current()))
+        contents.generation = .max
+        try overwrite(store.keybag, contents.encoded(deviceKey: own.keys.current().keybag.deviceKey))
+        let other = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(deviceKey))
+        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "v")
+        expectError(.corrupt) { try other.rotateKeys() }
+    }
+}

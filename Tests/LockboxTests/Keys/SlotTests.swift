@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Several ways to unlock one store.
+@Suite struct SlotTests: PasscodeFixture {
+    let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    private static let key = [UInt8](repeating: 7, count: 40)
+
+    /// A store with a passcode and a recovery code.
+    private func prepareWithRecovery() throws -> (EncryptedFileBackend, RecoveryCode) {
+        let backend = try prepare()
+        let code = RecoveryCode()
+        try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
+        return (backend, code)
+    }
+
+    private func readable(_ method: any UnlockMethod) throws -> Set<Accessibility> {
+        let backend = store.backend()
+        try backend.unlock(with: method)
+        return Set(
+            try Accessibility.allCases.filter { accessibility in
+                do {
+                    return try lockbox(backend).unarchiveObject(String.self, forKey: accessibility.rawValue)
+                        == "old"
+                } catch LockboxError.interactionNotAllowed { return false }
+            }
+        )
+    }
+
+    @Test func everySlotOpensWhatItIsMadeFor() throws {
+        let (backend, code) = try prepareWithRecovery()
+        try backend.addSlot(.key(.bytes(Self.key)), label: "the service")
+        let all = Set(Accessibility.allCases)
+        #expect(try readable(.passcode(.value("1234"))) == all)
+        #expect(try readable(.recoveryCode(.value(code.text.lowercased()))) == all)
+        #expect(
+            try readable(.key(.bytes(Self.key)))
+                == [.always, .alwaysThisDeviceOnly, .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly]
+        )
+        let service = store.backend()
+        try service.unlock(with: .key(.bytes(Self.key)))
+        #expect(try service.lockState == .locked)
+        expectError(.interactionNotAllowed, "it does not open everything") { try service.rotateKeys() }
+        let slots = try service.slots
+        #expect(slots.map(\.kind) == [.passcode, .recoveryCode, .key])
+        #expect(slots.map(\.label) == ["", "in the safe", "the service"])
+        #expect(slots.map(\.opensAll) == [true, true, false])
+        try backend.addSlot(.key(.bytes(Self.key + [1])), label: "", opensAll: true)
+        #expect(try readable(.key(.bytes(Self.key + [1]))) == all)
+    }
+
+    @Test func wrongSecretsAndMissingSlots() throws {
+        let (backend, code) = try prepareWithRecovery()
+        let locked = store.backend()
+        #expect(throws: LockboxError.wrongPasscode) {
+            try locked.unlock(with: .recoveryCode(.value(RecoveryCode().text)))
+        }
+        expectError(.invalidPasscode) { try locked.unlock(with: .recoveryCode(.value("1234"))) }
+        expectError(.slotNotFound) { try locked.unlock(with: .key(.bytes(Self.key))) }
+        expectError(.slotNotFound) { try backend.removeSlot("00") }
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        #expect(throws: LockboxError.wrongPasscode) { try locked.unlock(with: .key(.bytes(Self.key + [0]))) }
+        expectError(.invalidDeviceKey) { try locked.unlock(with: .key(.stored)) }
+        #expect(throws: LockboxError.wrongPasscode) {
+            try backend.addRecoveryCode(RecoveryCode(), confirmation: .value(code.text))
+        }
+        #expect(try backend.slots.count == 3)
+    }
+
+    /// Before anything else there is a recovery code, and it stays as long as something needs it.
+    @Test func nobodyIsLockedOut() throws {
+        let backend = try prepare()
+        expectError(.slotRefused) { try backend.addSlot(.key(.bytes(Self.key)), label: "") }
+        expectError(.slotRefused) { try store.backend().addSlot(.passcode(.value("x")), label: "") }
+        let code = RecoveryCode()
+        expectError(.slotRefused, "not typed back") {
+            try backend.addSlot(.recoveryCode(.value(code.text)), label: "")
+        }
+        try backend.addRecoveryCode(code, confirmation: .value(code.text))
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        let recovery = try #require(try backend.slots.first { $0.kind == .recoveryCode })
+        expectError(.slotRefused) { try backend.removeSlot(recovery.id) }
+        let other = RecoveryCode()
+        try backend.addRecoveryCode(other, confirmation: .value(other.text))
+        try backend.removeSlot(recovery.id)
+        #expect(throws: LockboxError.wrongPasscode) {
+            try store.backend().unlock(with: .recoveryCode(.value(code.text)))
+        }
+        try backend.removePasscode()
+        #expect(try store.backend().lockState == .beforeFirstUnlock, "there are other slots")
+        try store.backend().unlock(with: .recoveryCode(.value(other.text)))
+    }
+
+    @Test func aForgottenPasscodeIsReplaced() throws {
+        let (_, code) = try prepareWithRecovery()
+        let backend = store.backend()
+        try backend.unlock(with: .recoveryCode(.value(code.text)))
+        try backend.changePasscode(to: .value("new"), strength: .interactive)
+        #expect(throws: LockboxError.wrongPasscode) { try store.backend().unlock(.value("1234")) }
+        try store.backend().unlock(.value("new"))
+        #expect(try readable(.recoveryCode(.value(code.text))) == Set(Accessibility.allCases))
+    }
+
+    @Test func thePresentPasscodeIsAskedFor() throws {
+        let backend = try prepare()
+        #expect(throws: LockboxError.wrongPasscode) {
+            try backend.changePasscode(from: .value("12345"), to: .value("x"), strength: .interactive)
+        }
+        #expect(throws: LockboxError.wrongPasscode) { try backend.removePasscode(.value("12345")) }
+        try backend.changePasscode(from: .value("1234"), to: .value("x"), strength: .interactive)
+        try backend.removePasscode(.value("x"))
+        #expect(try backend.lockState == .noPasscode)
+    }
+
+    @Test func aStoreHasAtMost32Slots() throws {
+        let backend = store.backend()
+        for number in 0..<Keybag.maximumSlots {
+            let code = RecoveryCode()
+            try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "\(number)")
+        }
+        let code = RecoveryCode()
+        expectError(.slotRefused) { try backend.addRecoveryCode(code, confirmation: .value(code.text)) }
+        #expect(try store.backend().slots.count == Keybag.maximumSlots)
+        #expect(try Data(readBytes(store.keybag)).count < KeybagHeader.maximumRecordLength)
+        let long = String(repeating: "x", count: 257)
+        expectError(.slotRefused) {
+            try backend.addRecoveryCode(code, confirmation: .value(code.text), label: long)
+        }
+    }
+
+    /// By any process, and whoever has unlocked the store with another slot goes on.
+    @Test func whoHasAnotherSlotGoesOn() throws {
+        let (backend, code) = try prepareWithRecovery()
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        let service = store.backend()
+        try service.unlock(with: .key(.bytes(Self.key)))
+        let person = store.backend()
+        try person.unlock(with: .recoveryCode(.value(code.text)))
+        try backend.changePasscode(to: .value("new"), strength: .interactive)
+        try lockbox(service).archiveObject("newer", forKey: "ck", accessibility: .afterFirstUnlock)
+        #expect(try lockbox(person).unarchiveObject(forKey: "ck") == "newer")
+        try backend.rotateKeys()
+        #expect(try lockbox(service).unarchiveObject(forKey: "ck") == "newer")
+        try lockbox(person).archiveObject("newest", forKey: "ak")
+        #expect(try lockbox(backend).unarchiveObject(forKey: "ak") == "newest")
+    }
+}
