@@ -16,6 +16,10 @@ let package = Package(
         .library(name: "Lockbox", targets: ["Lockbox"]),
         .library(name: "LockboxUserDefaults", targets: ["LockboxUserDefaults"]),
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
+        .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
+    ],
+    traits: [
+        .trait(name: "TPM", description: "LockboxTPM, which needs tpm2-tss"),
     ],
     targets: [
         .systemLibrary(
@@ -24,6 +28,11 @@ let package = Package(
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]
         ),
         .systemLibrary(name: "CLinux"),
+        .systemLibrary(
+            name: "CTSS2",
+            pkgConfig: "tss2-esys tss2-tctildr tss2-mu tss2-rc",
+            providers: [.apt(["libtss2-dev"])]
+        ),
         .target(name: "LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
         .target(name: "LockboxFiles", dependencies: ["LockboxCore", "CLinux"], swiftSettings: settings),
@@ -41,6 +50,14 @@ let package = Package(
         .target(
             name: "Lockbox",
             dependencies: ["LockboxCore", "LockboxSealed", "LockboxMigration"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxTPM",
+            dependencies: [
+                "LockboxCore", "LockboxSealed", "LockboxSodium",
+                .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
+            ],
             swiftSettings: settings
         ),
         .target(name: "LockboxUserDefaults", dependencies: ["LockboxMigration"], swiftSettings: settings),
@@ -61,6 +78,14 @@ let package = Package(
                 "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium", "CLinux",
             ],
             resources: [.copy("Vectors")],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxTPMTests",
+            dependencies: [
+                "LockboxTPM", "LockboxSealed", "LockboxSodium",
+                .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
+            ],
             swiftSettings: settings
         ),
     ],

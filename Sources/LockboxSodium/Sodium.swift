@@ -32,6 +32,9 @@ package enum Sodium {
         bytes.withUnsafeMutableBytes { if !$0.isEmpty { wipe($0) } }
     }
 
+    /// Overwrites the stack below the caller, where C libraries have left copies of secrets.
+    package static func wipeStack() { sodium_stackzero(16384) }
+
     /// Compares in a time that depends only on the length.
     package static func isEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
         a.count == b.count && (a.isEmpty || sodium_memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
@@ -41,7 +44,20 @@ package enum Sodium {
         bytes.isEmpty || sodium_is_zero(bytes.baseAddress!, bytes.count) == 1
     }
 
-    // MARK: BLAKE2b
+    // MARK: Hashes
+
+    /// Returns the SHA-256 hash.
+    package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        _ = ready
+        return [UInt8](unsafeUninitializedCapacity: crypto_hash_sha256_bytes()) { output, count in
+            crypto_hash_sha256(
+                output.baseAddress!,
+                bytes.bindMemory(to: UInt8.self).baseAddress,
+                UInt64(bytes.count)
+            )
+            count = output.count
+        }
+    }
 
     /// Returns the BLAKE2b-256 hash.
     package static func hash(of bytes: [UInt8]) -> [UInt8] {

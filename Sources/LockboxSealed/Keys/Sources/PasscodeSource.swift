@@ -100,7 +100,7 @@ public struct PasscodeSource: Sendable {
     }
 
     /// Calls `body` with the passcode, and wipes it afterwards.
-    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
         var bytes = try source()
         defer { Sodium.wipe(&bytes) }
         if bytes.last == UInt8(ascii: "\n") {

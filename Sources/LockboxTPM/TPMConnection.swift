@@ -1,0 +1,112 @@
+#if TPM
+    import CTSS2
+    import LockboxCore
+    import LockboxPlatform
+    import LockboxSodium
+
+    /// A TPM that is open for one call.
+    struct TPMConnection {
+        let endpoint: String
+        let context: OpaquePointer
+
+        /// One at a time: a TPM without resource manager has room for three objects.
+        private static let turn = Lock()
+
+        /// tpm2-tss prints every wrong PIN on standard error otherwise. It reads the variable at its first message.
+        private static let silence: Void = { setenv("TSS2_LOG", "all+NONE", 0) }()
+
+        /// Opens a TPM, and closes it after `body`.
+        static func with<Result>(_ tcti: String, _ body: (TPMConnection) throws -> Result) throws -> Result {
+            try turn.withLock {
+                _ = silence
+                var transport: OpaquePointer?
+                let code = Tss2_TctiLdr_Initialize(tcti, &transport)
+                guard code == 0, transport != nil else { throw TPMError.cannotOpen(tcti, code) }
+                defer { Tss2_TctiLdr_Finalize(&transport) }
+                var context: OpaquePointer?
+                try TPMError.check(Esys_Initialize(&context, transport, nil), "Esys_Initialize", tcti)
+                defer {
+                    Esys_Finalize(&context)
+                    // What the library has decrypted is in its frames.
+                    Sodium.wipeStack()
+                }
+                return try body(TPMConnection(endpoint: tcti, context: context!))
+            }
+        }
+
+        func check(_ code: TSS2_RC, _ operation: String) throws {
+            if TPMError.Code(code) == .lockout { throw lockedOut() }
+            try TPMError.check(code, operation, endpoint)
+        }
+
+        func flush(_ handle: ESYS_TR) { _ = Esys_FlushContext(context, handle) }
+
+        // MARK: Wrong PINs
+
+        /// What the TPM says of itself, by the numbers of its specification.
+        private func property(_ property: UInt32) throws -> UInt32? {
+            var data: UnsafeMutablePointer<TPMS_CAPABILITY_DATA>?
+            let code = Esys_GetCapability(
+                context,
+                TPMConnection.none,
+                TPMConnection.none,
+                TPMConnection.none,
+                TPM2_CAP(TPM2_CAP_TPM_PROPERTIES),
+                property,
+                1,
+                nil,
+                &data
+            )
+            try check(code, "Esys_GetCapability")
+            defer { Esys_Free(data) }
+            guard let list = data?.pointee.data.tpmProperties, list.count == 1,
+                list.tpmProperty.0.property == property
+            else { return nil }
+            return list.tpmProperty.0.value
+        }
+
+        /// The wrong attempts that the TPM has counted, how many it takes, and the seconds after which it forgets one.
+        func attempts() throws -> (failed: UInt32, most: UInt32, seconds: UInt32)? {
+            guard let failed = try property(0x20e), let most = try property(0x20f),
+                let seconds = try property(0x210)
+            else { return nil }
+            return (failed, most, seconds)
+        }
+
+        private func lockedOut() -> LockboxError {
+            var reason = "the TPM refuses every PIN, also the right one, after too many wrong ones"
+            if let attempts = try? attempts() {
+                reason += " (\(attempts.failed)); it forgets one after \(attempts.seconds) seconds"
+            }
+            reason += ". Wait, or use the recovery code and then reset the TPM's lockout"
+            return .accessDenied(endpoint: endpoint, reason: reason)
+        }
+
+        func resetLockout() throws {
+            // A wrong lockout authorization would lock the lockout authorization itself.
+            let permanent = try property(0x200) ?? 0
+            guard permanent & 4 == 0 else {
+                throw LockboxError.accessDenied(
+                    endpoint: endpoint,
+                    reason:
+                        "the TPM's lockout authorization is set. Whoever has it can reset the lockout with "
+                        + "tpm2_dictionarylockout --clear-lockout"
+                )
+            }
+            let code = Esys_DictionaryAttackLockReset(
+                context,
+                ESYS_TR(ESYS_TR_RH_LOCKOUT),
+                TPMConnection.password,
+                TPMConnection.none,
+                TPMConnection.none
+            )
+            try check(code, "Esys_DictionaryAttackLockReset")
+        }
+
+        // MARK: Constants
+
+        static let none = ESYS_TR(ESYS_TR_NONE)
+        static let password = ESYS_TR(ESYS_TR_PASSWORD)
+        static let owner = ESYS_TR(ESYS_TR_RH_OWNER)
+    }
+#endif

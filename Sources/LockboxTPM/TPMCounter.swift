@@ -1,0 +1,205 @@
+#if TPM
+    import CTSS2
+    import LockboxCore
+
+    /// A counter in the non-volatile memory of a TPM. It can only go up: with it, a store notices that an older copy of
+    /// itself was put back.
+    ///
+    /// A counter that is removed and defined again goes on above every value that any counter of the TPM has had, even after
+    /// the TPM was cleared. So a lower value never comes back.
+    ///
+    /// Everyone who may use the TPM can read and increment the counter; its owner can remove it. Nothing of it is secret, and
+    /// nothing on the way to the TPM is encrypted or authenticated: it is no protection from somebody who changes what
+    /// is on the bus.
+    ///
+    /// Each increment writes to the TPM's flash memory, which bears some hundred thousand: increment once per change of
+    /// the keybag, not once per change of an item.
+    ///
+    /// > Important: Tested with the software TPM swtpm, and not with a chip yet.
+    public struct TPMCounter: Sendable {
+        /// An index among those that the TCG leaves to the owner of a machine.
+        public static let defaultIndex: UInt32 = 0x0181_10cb
+
+        private let index: UInt32
+        private let tcti: String
+
+        /// Creates a value that stands for a counter. Does not use the TPM.
+        ///
+        /// - Parameters:
+        ///   - index: The index in the TPM's non-volatile memory, 0x01800000 to 0x01bfffff. Programs that use the same
+        ///     index use the same counter.
+        ///   - tcti: How to reach the TPM; see ``TPMUnlock/init(pin:strength:tcti:)``.
+        public init(index: UInt32 = TPMCounter.defaultIndex, tcti: String = TPMUnlock.defaultTCTI) {
+            self.index = index
+            self.tcti = tcti
+        }
+
+        /// Reads the counter.
+        ///
+        /// - Returns: The value. nil if the TPM has no such counter, or it was never incremented. If there was one
+        ///   before, the TPM was cleared, it is another one, or somebody has removed the counter: never take nil for the
+        ///   first use.
+        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)``, ``LockboxError/accessDenied(endpoint:reason:)``;
+        ///   ``LockboxError/corrupt(record:reason:)`` if something else is at the index.
+        public func read() throws -> UInt64? {
+            try TPMConnection.with(tcti) { tpm in
+                try tpm.withCounter(index) { try tpm.value(of: $0) } ?? nil
+            }
+        }
+
+        /// Increments the counter by one.
+        ///
+        /// - Returns: The new value. If two processes increment at the same time, both may get the higher value.
+        /// - Throws: ``LockboxError/missing(record:)`` if there is no such counter; the errors of ``read()``.
+        public func increment() throws -> UInt64 {
+            try TPMConnection.with(tcti) { tpm in
+                let value = try tpm.withCounter(index) { counter in
+                    try tpm.increment(counter)
+                    return try tpm.value(of: counter)
+                }
+                guard let value = value ?? nil else { throw LockboxError.missing(record: name) }
+                return value
+            }
+        }
+
+        /// Makes the counter and increments it once, so that it has a value.
+        ///
+        /// The TPM's owner authorization must be empty, as it is on most machines.
+        ///
+        /// - Returns: The first value. It need not be 1.
+        /// - Throws: ``LockboxError/conflict(record:)`` if there is one that has a value;
+        ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
+        public func define() throws -> UInt64 {
+            try TPMConnection.with(tcti) { tpm in
+                if try tpm.withCounter(index, { try tpm.value(of: $0) }) ?? nil != nil {
+                    throw LockboxError.conflict(record: name)
+                }
+                // A process may have ended between the two.
+                if try tpm.withCounter(index, { _ in true }) == nil { try tpm.define(index) }
+                let value = try tpm.withCounter(index) { counter in
+                    try tpm.increment(counter)
+                    return try tpm.value(of: counter)
+                }
+                guard let value = value ?? nil else { throw LockboxError.missing(record: name) }
+                return value
+            }
+        }
+
+        /// Removes the counter. Does nothing if there is none.
+        ///
+        /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
+        public func undefine() throws {
+            try TPMConnection.with(tcti) { tpm in
+                _ = try tpm.withCounter(index) { try tpm.undefine($0) }
+            }
+        }
+
+        private var name: String { TPMConnection.name(ofCounter: index) }
+    }
+
+    extension TPMConnection {
+        fileprivate static func name(ofCounter index: UInt32) -> String {
+            "TPM counter 0x\(String(index, radix: 16))"
+        }
+
+        /// Calls `body` with a counter. Returns nil if there is none.
+        fileprivate func withCounter<Result>(_ index: UInt32, _ body: (ESYS_TR) throws -> Result) throws
+            -> Result?
+        {
+            let none = TPMConnection.none
+            var handle = none
+            let code = Esys_TR_FromTPMPublic(context, index, none, none, none, &handle)
+            if TPMError.Code(code) == .handle { return nil }
+            try check(code, "Esys_TR_FromTPMPublic")
+            // Has no effect if `body` has removed it.
+            defer { Esys_TR_Close(context, &handle) }
+            var area: UnsafeMutablePointer<TPM2B_NV_PUBLIC>?
+            try check(Esys_NV_ReadPublic(context, handle, none, none, none, &area, nil), "Esys_NV_ReadPublic")
+            defer { Esys_Free(area) }
+            guard let found = area?.pointee.nvPublic, found.dataSize == 8,
+                found.attributes & TPMA_NV_TPM2_NT_MASK == TPMConnection.isCounter
+            else {
+                throw LockboxError.corrupt(
+                    record: TPMConnection.name(ofCounter: index),
+                    reason: "something else is at this index"
+                )
+            }
+            return try body(handle)
+        }
+
+        private static let isCounter = TPMA_NV(TPM2_NT_COUNTER) << 4
+
+        /// Returns nil if it was never incremented.
+        fileprivate func value(of counter: ESYS_TR) throws -> UInt64? {
+            let none = TPMConnection.none
+            var data: UnsafeMutablePointer<TPM2B_MAX_NV_BUFFER>?
+            let code = Esys_NV_Read(
+                context,
+                counter,
+                counter,
+                TPMConnection.password,
+                none,
+                none,
+                8,
+                0,
+                &data
+            )
+            if TPMError.Code(code) == .neverWritten { return nil }
+            try check(code, "Esys_NV_Read")
+            defer { Esys_Free(data) }
+            guard let data, data.pointee.size == 8 else {
+                throw LockboxError.notReachable(
+                    endpoint: endpoint,
+                    reason: "the TPM's answer has a wrong length"
+                )
+            }
+            return withUnsafeBytes(of: &data.pointee.buffer) {
+                UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self))
+            }
+        }
+
+        fileprivate func increment(_ counter: ESYS_TR) throws {
+            let none = TPMConnection.none
+            let code = Esys_NV_Increment(context, counter, counter, TPMConnection.password, none, none)
+            try check(code, "Esys_NV_Increment")
+        }
+
+        fileprivate func define(_ index: UInt32) throws {
+            let none = TPMConnection.none
+            var (authorization, area) = (TPM2B_AUTH(), TPM2B_NV_PUBLIC())
+            area.nvPublic.nvIndex = index
+            area.nvPublic.nameAlg = TPMI_ALG_HASH(TPM2_ALG_SHA256)
+            area.nvPublic.attributes =
+                TPMConnection.isCounter | TPMA_NV_AUTHREAD | TPMA_NV_AUTHWRITE | TPMA_NV_OWNERREAD
+                | TPMA_NV_OWNERWRITE | TPMA_NV_NO_DA
+            area.nvPublic.dataSize = 8
+            var handle = none
+            let code = Esys_NV_DefineSpace(
+                context,
+                TPMConnection.owner,
+                TPMConnection.password,
+                none,
+                none,
+                &authorization,
+                &area,
+                &handle
+            )
+            // Another process may have been faster.
+            if TPMError.Code(code) != .defined { try check(code, "Esys_NV_DefineSpace") }
+            if handle != none { Esys_TR_Close(context, &handle) }
+        }
+
+        fileprivate func undefine(_ counter: ESYS_TR) throws {
+            let none = TPMConnection.none
+            let code = Esys_NV_UndefineSpace(
+                context,
+                TPMConnection.owner,
+                counter,
+                TPMConnection.password,
+                none,
+                none
+            )
+            try check(code, "Esys_NV_UndefineSpace")
+        }
+    }
+#endif

@@ -1,0 +1,167 @@
+#if TPM
+    import LockboxCore
+    import LockboxPlatform
+    public import LockboxSealed
+    import LockboxSodium
+
+    /// Unlocks a store with a secret that a Trusted Platform Module (TPM 2.0) keeps, with or without a PIN.
+    ///
+    /// The secret is 32 random bytes, sealed under the storage root key of the TPM. Only the same TPM opens it, and with a
+    /// PIN only after it has checked a key that Argon2id derives from the PIN. The TPM counts wrong PINs, for all
+    /// programs of the machine together, and refuses even the right one after too many: 32 is usual.
+    ///
+    /// Without a PIN, everyone who may use the TPM of this machine opens the slot. That protects a copy of the store, and a
+    /// disk without its machine.
+    ///
+    /// All that is secret is encrypted between this process and the TPM. No platform configuration registers (PCRs) are
+    /// used, so an update of the firmware or the kernel does not matter. A cleared TPM has forgotten the secret: add a
+    /// recovery code to the store before you add this method.
+    ///
+    /// The process needs access to `/dev/tpmrm0`, which the group `tss` has on most systems. The product needs the package
+    /// trait `TPM` and the library tpm2-tss.
+    ///
+    /// Calls block until the TPM has answered, which takes a chip up to some seconds. A process uses the TPM for one call at
+    /// a time.
+    ///
+    /// > Important: Tested with the software TPM swtpm, and not with a chip yet.
+    public struct TPMUnlock: UnlockMethod {
+        /// The resource manager of the Linux kernel.
+        public static let defaultTCTI = "device:/dev/tpmrm0"
+
+        private let pin: PasscodeSource?
+        private let strength: PasscodeStrength
+        private let tcti: String
+
+        /// Creates a method. Does not use the TPM.
+        ///
+        /// - Parameters:
+        ///   - pin: The PIN, 1 to 1,024 bytes. It is read at every call. If it is `nil`, ``enroll(salt:)`` makes a slot
+        ///     without a PIN, and a slot with one cannot be opened. A slot without a PIN ignores it.
+        ///   - strength: The cost of Argon2id for a new slot.
+        ///   - tcti: How to reach the TPM, as tpm2-tss writes it: `device:/dev/tpmrm0`, `tabrmd:`,
+        ///     `swtpm:host=127.0.0.1,port=2321`. It can name a library to load, so never take it from others.
+        public init(
+            pin: PasscodeSource?,
+            strength: PasscodeStrength = .interactive,
+            tcti: String = TPMUnlock.defaultTCTI
+        ) {
+            self.pin = pin
+            self.strength = strength
+            self.tcti = tcti
+        }
+
+        /// Always ``SlotKind/tpm``.
+        public var kind: SlotKind { .tpm }
+
+        /// Makes a secret and seals it.
+        ///
+        /// - Parameter salt: 32 random bytes of the new slot. Argon2id uses the first 16.
+        /// - Returns: The secret, 32 bytes, and the parameters, some 260 bytes.
+        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if there is no TPM, or it fails;
+        ///   ``LockboxError/accessDenied(endpoint:reason:)`` if this user may not use it, or its owner has a password and no
+        ///   key at 0x81000001; ``LockboxError/invalidPasscode(reason:)`` and any error of the PIN's source;
+        ///   ``LockboxError/notEnoughMemory(bytes:)``.
+        public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+            let cost = pin.map { _ in strength.cost }
+            let authorization = try authorization(cost, salt: salt)
+            return try TPMConnection.with(tcti) { tpm in
+                var secret = Sodium.randomBytes(SecretKey.length)
+                do {
+                    let slot = try tpm.withPrimary { primary in
+                        try tpm.withSession(saltedFor: primary) { session in
+                            let sealed = try tpm.seal(secret, authorization, under: primary, session)
+                            return TPMSlot(
+                                cost: cost,
+                                primary: try tpm.verifiedName(of: primary),
+                                sealed: sealed
+                            )
+                        }
+                    }
+                    return SlotEnrollment(parameters: try slot.bytes(), secret: secret)
+                } catch {
+                    Sodium.wipe(&secret)
+                    throw error
+                }
+            }
+        }
+
+        /// Has the TPM open the secret of a slot.
+        ///
+        /// - Parameters:
+        ///   - parameters: What ``enroll(salt:)`` returned.
+        ///   - salt: The slot's salt.
+        /// - Returns: The secret, 32 bytes.
+        /// - Throws: ``LockboxError/wrongPasscode`` if the PIN is wrong, which the TPM has counted;
+        ///   ``LockboxError/accessDenied(endpoint:reason:)`` if it has counted too many and refuses any PIN for now, or if
+        ///   this user may not use it; ``LockboxError/notReachable(endpoint:reason:)`` if there is no TPM, it fails, it was
+        ///   cleared, or it is another one; ``LockboxError/invalidPasscode(reason:)`` if the slot needs a PIN and there is
+        ///   none; ``LockboxError/corrupt(record:reason:)`` and ``LockboxError/unsupportedVersion(record:version:)`` for
+        ///   parameters that are not of this method.
+        public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+            let slot = try TPMSlot(parameters)
+            if slot.cost != nil, pin == nil {
+                throw LockboxError.invalidPasscode(
+                    reason: "the slot needs the PIN of the TPM, and none was given"
+                )
+            }
+            let authorization = try authorization(slot.cost, salt: salt)
+            return try TPMConnection.with(tcti) { tpm in
+                try tpm.withPrimary(named: slot.primary) { primary in
+                    try tpm.withSession(saltedFor: primary) { session in
+                        try tpm.unseal(slot.sealed, authorization, under: primary, session)
+                    }
+                }
+            }
+        }
+
+        /// Makes the TPM forget the wrong PINs that it has counted. Call it after a recovery: until then, the TPM refuses
+        /// the right PIN too.
+        ///
+        /// It can only be done if the TPM's lockout authorization is empty, as it is on most machines. So a thief of the
+        /// machine can do it too.
+        ///
+        /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the lockout authorization is set, which is not
+        ///   tried then; the errors of ``enroll(salt:)`` about the TPM.
+        public func resetLockout() throws {
+            try TPMConnection.with(tcti) { try $0.resetLockout() }
+        }
+
+        /// Returns what the TPM checks: 32 bytes from the PIN, or nil without one.
+        private func authorization(_ cost: Argon2id.Cost?, salt: [UInt8]) throws -> SecretKey? {
+            guard salt.count == 32 else {
+                throw LockboxError.corrupt(record: TPMSlot.record, reason: "its salt has \(salt.count) bytes")
+            }
+            guard let cost, let pin else { return nil }
+            let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
+            return try pin.withBytes { pin in
+                try SecretKey {
+                    try Argon2id.derive(
+                        pin,
+                        salt: salt,
+                        operations: cost.operations,
+                        memory: cost.memory,
+                        into: $0
+                    )
+                }
+            }
+        }
+    }
+
+    extension TPMUnlock: CustomStringConvertible, CustomReflectable {
+        /// A fixed text. Does not show the PIN.
+        public var description: String { "TPMUnlock" }
+
+        /// Keeps `dump(_:)` from showing the PIN.
+        public var customMirror: Mirror { Mirror(self, children: []) }
+    }
+
+    extension PasscodeStrength {
+        fileprivate var cost: Argon2id.Cost {
+            switch self {
+            case .interactive: Argon2id.interactive
+            case .moderate: Argon2id.moderate
+            case .sensitive: Argon2id.sensitive
+            }
+        }
+    }
+#endif
