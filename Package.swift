@@ -17,9 +17,11 @@ let package = Package(
         .library(name: "LockboxUserDefaults", targets: ["LockboxUserDefaults"]),
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
         .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
+        .library(name: "LockboxFIDO2", targets: ["LockboxFIDO2"]),
     ],
     traits: [
         .trait(name: "TPM", description: "LockboxTPM, which needs tpm2-tss"),
+        .trait(name: "FIDO2", description: "LockboxFIDO2, which needs libfido2"),
     ],
     targets: [
         .systemLibrary(
@@ -32,6 +34,11 @@ let package = Package(
             name: "CTSS2",
             pkgConfig: "tss2-esys tss2-tctildr tss2-mu tss2-rc",
             providers: [.apt(["libtss2-dev"])]
+        ),
+        .systemLibrary(
+            name: "CFIDO2",
+            pkgConfig: "libfido2",
+            providers: [.apt(["libfido2-dev"]), .brew(["libfido2"])]
         ),
         .target(name: "LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
@@ -60,6 +67,14 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(
+            name: "LockboxFIDO2",
+            dependencies: [
+                "LockboxCore", "LockboxSealed", "LockboxSodium",
+                .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
+            ],
+            swiftSettings: settings
+        ),
         .target(name: "LockboxUserDefaults", dependencies: ["LockboxMigration"], swiftSettings: settings),
         .target(
             name: "LockboxTesting",
@@ -85,6 +100,21 @@ let package = Package(
             dependencies: [
                 "LockboxTPM", "LockboxSealed", "LockboxSodium",
                 .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
+            ],
+            swiftSettings: settings
+        ),
+        .systemLibrary(
+            name: "CCrypto",
+            path: "Tests/CCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl"])]
+        ),
+        .testTarget(
+            name: "LockboxFIDO2Tests",
+            dependencies: [
+                "LockboxFIDO2", "LockboxSealed", "LockboxSodium",
+                .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
+                .target(name: "CCrypto", condition: .when(traits: ["FIDO2"])),
             ],
             swiftSettings: settings
         ),
