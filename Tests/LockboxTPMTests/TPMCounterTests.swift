@@ -6,109 +6,110 @@
 
     @testable import LockboxTPM
 
-    @Suite(.serialized, .enabled(if: SoftwareTPM.program != nil, "swtpm is not installed"))
-    struct TPMCounterTests {
-        private let tpm: SoftwareTPM
-        private var counter: TPMCounter { TPMCounter(tcti: tpm.tcti) }
+    extension TPMTests {
+        struct TPMCounterTests {
+            private let tpm: SoftwareTPM
+            private var counter: TPMCounter { TPMCounter(tcti: tpm.tcti) }
 
-        init() throws { tpm = try SoftwareTPM() }
+            init() throws { tpm = try SoftwareTPM() }
 
-        @Test func countsUpwards() throws {
-            let first = try counter.define()
-            #expect(try counter.read() == first)
-            #expect(try counter.increment() == first + 1)
-            #expect(try counter.increment() == first + 2)
-            try tpm.restart()
-            #expect(try counter.read() == first + 2)
-        }
-
-        @Test func anAbsentCounterIsNoFirstUse() throws {
-            #expect(try counter.read() == nil)
-            #expect {
-                try counter.increment()
-            } throws: {
-                ($0 as? LockboxError)?.code == .missing
+            @Test func countsUpwards() throws {
+                let first = try counter.define()
+                #expect(try counter.read() == first)
+                #expect(try counter.increment() == first + 1)
+                #expect(try counter.increment() == first + 2)
+                try tpm.restart()
+                #expect(try counter.read() == first + 2)
             }
-            try counter.undefine()
-        }
 
-        @Test func aCounterWithoutValueIsFinished() throws {
-            try tpm.defineIndex(type: 1, size: 8)
-            #expect(try counter.read() == nil)
-            let first = try counter.define()
-            #expect(try counter.read() == first)
-        }
-
-        @Test func aCounterIsDefinedOnce() throws {
-            let first = try counter.define()
-            #expect {
-                try counter.define()
-            } throws: {
-                ($0 as? LockboxError)?.code == .conflict
-            }
-            #expect(try counter.read() == first)
-        }
-
-        @Test func aRemovedCounterGoesOnAboveItsOldValue() throws {
-            _ = try counter.define()
-            for _ in 0..<5 { _ = try counter.increment() }
-            let last = try #require(try counter.read())
-            try counter.undefine()
-            #expect(try counter.read() == nil)
-            #expect(try counter.define() > last)
-            try tpm.clear()
-            #expect(try counter.read() == nil)
-            #expect(try counter.define() > last)
-        }
-
-        @Test func twoCountersAreTwo() throws {
-            let other = TPMCounter(index: 0x0180_0001, tcti: tpm.tcti)
-            let first = try counter.define()
-            _ = try other.define()
-            _ = try other.increment()
-            #expect(try counter.read() == first)
-        }
-
-        @Test func incrementsOfTwoThreadsAllCount() throws {
-            let first = try counter.define()
-            DispatchQueue.concurrentPerform(iterations: 8) { [counter] _ in
-                for _ in 0..<5 { _ = try? counter.increment() }
-            }
-            #expect(try counter.read() == first + 40)
-        }
-
-        @Test(arguments: [(0, 8), (1, 9)] as [(UInt32, UInt16)])
-        func somethingElseAtTheIndex(type: UInt32, size: UInt16) throws {
-            // No TPM lets a counter be longer.
-            guard (try? tpm.defineIndex(type: type, size: size)) != nil else { return }
-            #expect {
-                try counter.read()
-            } throws: {
-                ($0 as? LockboxError)?.code == .corrupt
-            }
-        }
-
-        @Test func anOwnerWithPassword() throws {
-            let first = try counter.define()
-            try tpm.setPassword(of: .owner)
-            #expect(try counter.increment() == first + 1)
-            for call in [
-                { try counter.undefine() },
-                { _ = try TPMCounter(index: 0x0180_0001, tcti: tpm.tcti).define() },
-            ] {
+            @Test func anAbsentCounterIsNoFirstUse() throws {
+                #expect(try counter.read() == nil)
                 #expect {
-                    try call()
+                    try counter.increment()
                 } throws: {
-                    ($0 as? LockboxError)?.code == .accessDenied
+                    ($0 as? LockboxError)?.code == .missing
+                }
+                try counter.undefine()
+            }
+
+            @Test func aCounterWithoutValueIsFinished() throws {
+                try tpm.defineIndex(type: 1, size: 8)
+                #expect(try counter.read() == nil)
+                let first = try counter.define()
+                #expect(try counter.read() == first)
+            }
+
+            @Test func aCounterIsDefinedOnce() throws {
+                let first = try counter.define()
+                #expect {
+                    try counter.define()
+                } throws: {
+                    ($0 as? LockboxError)?.code == .conflict
+                }
+                #expect(try counter.read() == first)
+            }
+
+            @Test func aRemovedCounterGoesOnAboveItsOldValue() throws {
+                _ = try counter.define()
+                for _ in 0..<5 { _ = try counter.increment() }
+                let last = try #require(try counter.read())
+                try counter.undefine()
+                #expect(try counter.read() == nil)
+                #expect(try counter.define() > last)
+                try tpm.clear()
+                #expect(try counter.read() == nil)
+                #expect(try counter.define() > last)
+            }
+
+            @Test func twoCountersAreTwo() throws {
+                let other = TPMCounter(index: 0x0180_0001, tcti: tpm.tcti)
+                let first = try counter.define()
+                _ = try other.define()
+                _ = try other.increment()
+                #expect(try counter.read() == first)
+            }
+
+            @Test func incrementsOfTwoThreadsAllCount() throws {
+                let first = try counter.define()
+                DispatchQueue.concurrentPerform(iterations: 8) { [counter] _ in
+                    for _ in 0..<5 { _ = try? counter.increment() }
+                }
+                #expect(try counter.read() == first + 40)
+            }
+
+            @Test(arguments: [(0, 8), (1, 9)] as [(UInt32, UInt16)])
+            func somethingElseAtTheIndex(type: UInt32, size: UInt16) throws {
+                // No TPM lets a counter be longer.
+                guard (try? tpm.defineIndex(type: type, size: size)) != nil else { return }
+                #expect {
+                    try counter.read()
+                } throws: {
+                    ($0 as? LockboxError)?.code == .corrupt
                 }
             }
-        }
 
-        @Test func noDevice() {
-            #expect {
-                try TPMCounter(tcti: "device:/dev/no-such-tpm").read()
-            } throws: {
-                ($0 as? LockboxError)?.code == .notReachable
+            @Test func anOwnerWithPassword() throws {
+                let first = try counter.define()
+                try tpm.setPassword(of: .owner)
+                #expect(try counter.increment() == first + 1)
+                for call in [
+                    { try counter.undefine() },
+                    { _ = try TPMCounter(index: 0x0180_0001, tcti: tpm.tcti).define() },
+                ] {
+                    #expect {
+                        try call()
+                    } throws: {
+                        ($0 as? LockboxError)?.code == .accessDenied
+                    }
+                }
+            }
+
+            @Test func noDevice() {
+                #expect {
+                    try TPMCounter(tcti: "device:/dev/no-such-tpm").read()
+                } throws: {
+                    ($0 as? LockboxError)?.code == .notReachable
+                }
             }
         }
     }

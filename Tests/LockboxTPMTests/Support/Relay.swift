@@ -64,7 +64,10 @@
     final class TCPSocket: Sendable {
         private let descriptor: CInt
 
-        private init(_ descriptor: CInt) { self.descriptor = descriptor }
+        private init(_ descriptor: CInt) {
+            self.descriptor = descriptor
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        }
 
         deinit { close(descriptor) }
 

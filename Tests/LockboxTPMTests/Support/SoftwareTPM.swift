@@ -1,8 +1,14 @@
 #if TPM
     import CTSS2
     import Foundation
+    import Testing
 
     @testable import LockboxTPM
+
+    /// All tests that use a software TPM, one after the other: a swtpm that is started inherits every connection that is open,
+    /// as tpm2-tss does not have them closed, and the swtpm at its other end then serves nobody else.
+    @Suite(.serialized, .enabled(if: SoftwareTPM.program != nil, "swtpm is not installed"))
+    enum TPMTests {}
 
     /// A software TPM, swtpm, with a state of its own. It is stopped and removed with the object.
     final class SoftwareTPM: @unchecked Sendable {  // used by one test, which waits for its threads
