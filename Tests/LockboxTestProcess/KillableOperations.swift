@@ -9,7 +9,7 @@ import Lockbox
 
 /// What Tests/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what must hold
 /// whenever it was killed.
-let killableOperations = killableWrites + storeOperations + killableMigrations
+let killableOperations = killableWrites + storeOperations + killableSlots + killableMigrations
 
 private let storeOperations: [KillableOperation] = [
     KillableOperation(
@@ -117,7 +117,7 @@ func fixtures(_ classes: some Sequence<Accessibility> = Accessibility.allCases) 
 }
 
 /// Fewer, as each is some 90 system calls.
-private func rotatable() throws -> [StoredItem] {
+func rotatable() throws -> [StoredItem] {
     try fixtures().filter { $0.key.prefix == prefixes[0] || ["large", "dk"].contains($0.key.key) }
 }
 
@@ -232,11 +232,12 @@ private func unopenable(_ backend: EncryptedFileBackend) throws -> [ItemKey] {
     try backend.requireExactly(rotatable())
     let epochs = try Set(rotatable().map { try backend.itemSeal($0.key)?.epoch })
     if try folder.keybag().isRotating || epochs.count > 1 { return .between }
-    return epochs == [1] ? .old : .new
+    // The passcode has begun the second epoch.
+    return epochs == [2] ? .old : .new
 }
 
 extension Folder {
-    fileprivate func keybag() throws -> Keybag {
+    func keybag() throws -> Keybag {
         func bytes(_ name: String) throws -> Data {
             try Data(contentsOf: URL(fileURLWithPath: "\(store)/\(name)"))
         }
