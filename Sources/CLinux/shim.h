@@ -29,6 +29,7 @@ static inline const char *trusted_environment(const char *name) { return secure_
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -61,6 +62,22 @@ static inline void file_set_waiting(int file, int is_waiting) {
 static inline int file_is_waited_for(int file) {
     struct flock mark = waiting_mark(F_WRLCK);
     return fcntl(file, LOCKBOX_OFD_GETLK, &mark) == 0 && mark.l_type != F_UNLCK;
+}
+
+#define LOCKBOX_WIPEONFORK 18  // MADV_WIPEONFORK, which some headers show to GNU programs only
+
+// Has the kernel give zeros to a forked child in the place of these bytes and the rest of their pages.
+static inline int wipe_on_fork(const void *start, size_t length) {
+    uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)start / size * size;
+    uintptr_t end = ((uintptr_t)start + length + size - 1) / size * size;
+    return madvise((void *)first, end - first, LOCKBOX_WIPEONFORK) == 0;
+}
+
+// A page of zeros that is one in a forked child, too, whatever was written to it. NULL if the kernel cannot do that.
+static inline long *page_wiped_on_fork(void) {
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | 0x20 /* MAP_ANONYMOUS */, -1, 0);
+    return page != MAP_FAILED && wipe_on_fork(page, size) ? page : NULL;
 }
 
 static inline long kernel_keyring_result(long result) { return result < 0 ? -errno : result; }
@@ -151,6 +168,8 @@ static inline struct folder_event folder_event_at(const void *buffer, size_t off
 #include <unistd.h>
 
 static inline const char *trusted_environment(const char *name) { return issetugid() ? NULL : getenv(name); }
+static inline int wipe_on_fork(const void *start, size_t length) { return 0; }
+static inline long *page_wiped_on_fork(void) { return NULL; }
 static inline void file_set_waiting(int file, int is_waiting) {}
 static inline int file_is_waited_for(int file) { return 0; }
 static inline int has_access_control_list(int file) { return 0; }

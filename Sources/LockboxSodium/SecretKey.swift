@@ -1,3 +1,4 @@
+import CLinux
 import Clibsodium
 import LockboxCore
 import LockboxPlatform
@@ -33,7 +34,7 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
             sodium_free(memory)
             throw error
         }
-        _ = ForkGuard.wipeOnFork(memory, count)
+        _ = wipe_on_fork(memory, count)
         generation = ForkGuard.generation
         isLockedIntoMemory = sodium_mlock(memory, count) == 0
         sodium_mprotect_readonly(memory)

@@ -108,6 +108,9 @@ case "die-in" where arguments.count >= 4:
 case "memory" where arguments.count == 3:
     exit(try scanMemory(directory: arguments[1], folder: arguments[2]))
 
+case "fork" where arguments.count == 3:
+    exit(try forkWithOpenStore(arguments[1], passcode: arguments[2]))
+
 case "migrate" where arguments.count == 2:
     waitForEndOfInput()
     exit(try migrate(arguments[1]))

@@ -134,7 +134,11 @@ import LockboxMigration
 
     @Test func everyPublicTypeIsPrinted() throws {
         let declaration = /\bpublic (?:final )?(?:struct|class|enum|actor) (\w+)/
-        let names = try SourceText.files(under: "Sources").values.flatMap { text in
+        // Those behind traits are printed in tests of their own.
+        let sources = try SourceText.files(under: "Sources").filter { path, _ in
+            !["LockboxTPM/", "LockboxFIDO2/", "LockboxEtcd/"].contains { path.contains($0) }
+        }
+        let names = sources.values.flatMap { text in
             text.matches(of: declaration).map { String($0.1) }
         }
         #expect(names.count > 30)

@@ -66,6 +66,18 @@ import Lockbox
         #expect(status == 0)
     }
 
+    /// The kernel wipes them there, and the child reads the store anew.
+    @Test(.enabled(if: isUnsanitized, "a sanitizer's threads do not survive a fork"))
+    func aForkedChildDoesNotHaveItsParentsKeys() throws {
+        let backend = store.backend()
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: backend)
+        try lockbox.archiveObject("value", forKey: "locked")
+        try lockbox.archiveObject("value", forKey: "open", accessibility: .always)
+        #expect(try TestProcess("fork", store.directory, "1234").wait() == 0)
+        #expect(try lockbox.unarchiveObject(forKey: "child") == "of the child")
+    }
+
     /// In a process of its own, which may lock nothing into RAM.
     @Test(.enabled(if: isUnsanitized, "under a sanitizer mlock does nothing, and succeeds"))
     func itIsSaidWhereKeysMayBeSwappedOut() async {
