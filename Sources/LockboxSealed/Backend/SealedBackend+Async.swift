@@ -88,6 +88,9 @@ extension SealedBackend {
     /// Returns the random ID of the store, or `nil` if there is no store yet.
     public func identity() async throws -> String? { try await offPool { try self.identity } }
 
+    /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
+    public func status() async throws -> StoreStatus? { try await offPool { try self.status() } }
+
     /// Adds a recovery code, and reseals every item.
     @discardableResult
     public func addRecoveryCode(

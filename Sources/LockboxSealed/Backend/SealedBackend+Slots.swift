@@ -51,6 +51,11 @@ extension SealedBackend {
         get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.identity }
     }
 
+    /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
+    ///
+    /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    public func status() throws -> StoreStatus? { try keys.status() }
+
     /// Adds a recovery code: a slot for the day when the passcode is forgotten or the hardware is lost. It opens all
     /// classes.
     ///

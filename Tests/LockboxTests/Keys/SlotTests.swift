@@ -99,6 +99,32 @@ import Lockbox
         try store.backend().unlock(with: .recoveryCode(.value(other.text)))
     }
 
+    @Test func theStatusOfAStore() throws {
+        #expect(try store.backend().status() == nil)
+        let (backend, _) = try prepareWithRecovery()
+        let status = try #require(try backend.status())
+        #expect(try status.identity == backend.identity)
+        #expect(try status.slots == backend.slots)
+        #expect(status.unlockScope == .process && status.unlockedUntil == nil)
+        #expect(status.olderEpochs == [])
+        try backend.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
+        let later = try #require(try store.backend().status())
+        #expect(later.epoch == status.epoch + 1 && later.olderEpochs == [status.epoch])
+        #expect(later.generation > status.generation)
+        #expect(later.unlockScope == nil)
+    }
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func theStatusSaysWhenAnUnlockEnds() throws {
+        _ = try prepare()
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try store.backend().unlock(.value("1234"), scope: .user, timeout: .seconds(1000))
+        let until = try #require(try store.backend().status()?.unlockedUntil)
+        #expect((900...1001).contains(until.timeIntervalSinceNow))
+        try store.backend().unlock(.value("1234"), scope: .user)
+        #expect(try store.backend().status()?.unlockedUntil == nil)
+    }
+
     @Test func aForgottenPasscodeIsReplaced() throws {
         let (_, code) = try prepareWithRecovery()
         let backend = store.backend()

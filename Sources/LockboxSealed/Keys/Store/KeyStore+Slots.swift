@@ -8,6 +8,23 @@ extension KeyStore {
         get throws { try keyring(creating: false) == nil ? [] : own().keybag.slots }
     }
 
+    /// Nil if there is no store.
+    func status() throws -> StoreStatus? {
+        guard try keyring(creating: false) != nil else { return nil }
+        let keybag = try own().keybag
+        let scope = try unlockScope
+        let record = try userUnlock.records(of: keybag).first { $0.level == .unlocked && $0.deadline > 0 }
+        return StoreStatus(
+            identity: keybag.identity,
+            generation: keybag.generation,
+            epoch: keybag.epoch,
+            olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
+            slots: keybag.slots.map(UnlockSlot.init),
+            unlockScope: scope,
+            unlockedUntil: scope == .user ? record.map { Date(timeIntervalSince1970: Double($0.deadline)) } : nil
+        )
+    }
+
     /// Asks the method for the secret of a slot. Runs Argon2id, if it is a passcode.
     ///
     /// - Throws: ``LockboxError/wrongPasscode`` if it is no slot's secret.
