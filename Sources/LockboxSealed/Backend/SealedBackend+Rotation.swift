@@ -69,9 +69,11 @@ extension SealedBackend {
         if !resealing { return report }
         let keyring = try keys.currentKeyring()
         try reseal(keyring, &report, progress)
-        report.unreadable.merge(try itemsWithOldKeys(keyring)) { first, _ in first }
+        let left = try itemsWithOldKeys(keyring)
         // Otherwise another process has begun another epoch.
-        guard try keys.currentKeyring().epoch == keyring.epoch, report.isComplete else { return report }
+        guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
+        report.unreadable.merge(left) { first, _ in first }
+        guard report.isComplete else { return report }
         // A commit that made an item use the new keys may not be durable yet.
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             try storage.synchronize(namespace)

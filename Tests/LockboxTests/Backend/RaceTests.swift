@@ -64,7 +64,8 @@ import Lockbox
                 SystemCalls { call in
                     renames.withLock {
                         $0 += call == .rename ? 1 : 0
-                        return $0 >= 1 && call != .rename || $0 > 1 ? .failure(EIO) : nil
+                        // The device key, and the keybag twice.
+                        return $0 >= 3 && call != .rename || $0 > 3 ? .failure(EIO) : nil
                     }
                 }
             )

@@ -185,7 +185,7 @@ import Lockbox
         let security = try SourceText.file("SECURITY.md").lowercased()
         for limit in [
             "same user", "device key beside", "older version", "whole store", "memory", "weak passcode",
-            "old keybag",
+            "old copies",
         ] {
             #expect(security.contains(limit), "SECURITY.md says nothing of: \(limit)")
         }

@@ -85,7 +85,10 @@ import Lockbox
                 case .removeAll: try lockbox.removeAllObjects()
                 case .removeExpired:
                     try backend.removeExpired(prefix: TestStore.prefix, now: .distantFuture)
-                case .setPasscode: try backend.setPasscode(.value("1"), strength: .interactive)
+                case .setPasscode:
+                    // What happens after the passcode has been set is in the report.
+                    let report = try backend.setPasscode(.value("1"), strength: .interactive)
+                    if let error = report.unreadable.values.first { throw error }
                 }
             }
             isHit = hits.withLock { $0 } > 0
