@@ -2,6 +2,9 @@ public import LockboxPlatform
 
 /// Default implementations, built on the five required methods.
 extension LockboxBackend {
+    /// Returns ``ArchivedValue/maximumSize``.
+    public var maximumValueSize: Int { ArchivedValue.maximumSize }
+
     /// See ``LockboxBackend/write(_:to:policy:)``. Calls ``LockboxBackend/update(_:now:_:)``.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         try update(key, now: changes.modified) { try changes.item(after: $0, key, policy) }

@@ -29,6 +29,11 @@ public import LockboxPlatform
 /// `LockboxTesting` contains a conformance suite that tests a backend against these requirements in a few
 /// lines.
 public protocol LockboxBackend: Sendable {
+    /// The size of the largest value that this backend stores with any attributes, at most
+    /// ``ArchivedValue/maximumSize``, which the default implementation returns. For a larger one, a write throws
+    /// ``LockboxError/valueTooLarge(size:limit:)`` or, if its attributes are short, may store it.
+    var maximumValueSize: Int { get }
+
     // MARK: Required
 
     /// Returns the value and the attributes of an item, both from the same write, or `nil` if the item is

@@ -71,17 +71,22 @@ extension SealedBackend {
         var part: Part = ([], [:], 0)
         var length = 0
         for record in records where part.count == 0 || length < maximumLength {
-            part.count += 1
-            guard let change = try decide(record, keyring) else { continue }
-            part.expected[record.name] = change.expected
-            guard let item = change.item else {
-                part.changes.append(.remove(record.name))
+            guard let change = try decide(record, keyring) else {
+                part.count += 1
                 continue
             }
-            let bytes = try seal(item, record, keyring)
-            length += bytes.count
-            part.changes.append(.put(record.name, bytes))
-            part.expected[KeyStore<Storage>.keybagRecord] = keyring.revision
+            if let item = change.item {
+                let bytes = try seal(item, record, keyring)
+                length += bytes.count
+                // The storage's limit is a strict one. This record is decided again, for the next commit.
+                if length > storage.limits.maximumCommitLength, part.count > 0 { break }
+                part.changes.append(.put(record.name, bytes))
+                part.expected[KeyStore<Storage>.keybagRecord] = keyring.revision
+            } else {
+                part.changes.append(.remove(record.name))
+            }
+            part.expected[record.name] = change.expected
+            part.count += 1
         }
         return part
     }

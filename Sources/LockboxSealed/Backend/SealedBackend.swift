@@ -193,8 +193,17 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         )
     }
 
+    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if the storage cannot hold the record.
     func seal(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
         try check(item.attributes.accessibility, item.key, record)
+        let bytes = try sealed(item, record, keyring)
+        if bytes.count > storage.limits.maximumLength {
+            throw LockboxError.valueTooLarge(size: item.value.data.count, limit: maximumValueSize)
+        }
+        return bytes
+    }
+
+    private func sealed(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
         do { return try ItemEnvelope.seal(item, id: record.id, keyring: keyring) } catch .locked(
             let accessibility
         ) {
@@ -268,6 +277,11 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     /// Returns the name of an item's record, existing or not. Creates the store if there is none.
     func record(of key: ItemKey) throws -> RecordName {
         itemRecord(of: key, try keys.currentKeyring(creating: true)).name
+    }
+
+    /// See ``LockboxBackend/maximumValueSize``. As much as the storage's records can hold beside the longest attributes.
+    public var maximumValueSize: Int {
+        ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumLength)
     }
 
     // MARK: One namespace

@@ -25,6 +25,12 @@ public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
 
+    /// Whether a store may keep its device key in this storage, with ``DeviceKeySource/stored``.
+    ///
+    /// The default implementation returns `true`. A storage that others operate should return `false`: with the device key
+    /// beside the records, they could read names and, without a passcode, values.
+    var keepsDeviceKey: Bool { get }
+
     /// Reads a record.
     ///
     /// - Parameters:
@@ -148,6 +154,9 @@ extension RecordStorage {
         }
         return found
     }
+
+    /// Returns `true`.
+    public var keepsDeviceKey: Bool { true }
 
     /// Returns `nil`: commits do not take turns.
     public func takeTurn(in namespace: String?) -> (any CommitTurn)? { nil }

@@ -6,6 +6,9 @@ public struct StorageLimits: Sendable, Hashable {
     /// The maximum number of changes in a commit.
     public let maximumChanges: Int
 
+    /// The maximum length of all records of a commit together, in bytes. At least ``maximumLength``.
+    public let maximumCommitLength: Int
+
     /// Whether all changes of a commit take effect at the same instant, and several records are read as of the
     /// same instant. If false, this holds only for each record separately.
     public let isTransactional: Bool
@@ -15,10 +18,17 @@ public struct StorageLimits: Sendable, Hashable {
     /// - Parameters:
     ///   - maximumLength: The maximum length of a record, in bytes.
     ///   - maximumChanges: The maximum number of changes in a commit, at least two.
+    ///   - maximumCommitLength: The maximum length of all records of a commit together, in bytes.
     ///   - isTransactional: Whether commits and reads of several records take effect at one instant.
-    public init(maximumLength: Int, maximumChanges: Int, isTransactional: Bool) {
+    public init(
+        maximumLength: Int,
+        maximumChanges: Int,
+        maximumCommitLength: Int = .max,
+        isTransactional: Bool
+    ) {
         self.maximumLength = maximumLength
         self.maximumChanges = maximumChanges
+        self.maximumCommitLength = maximumCommitLength
         self.isTransactional = isTransactional
     }
 }

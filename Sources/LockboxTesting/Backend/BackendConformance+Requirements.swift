@@ -4,7 +4,8 @@ import LockboxPlatform
 extension BackendConformance {
     /// All requirements.
     public static let all: [BackendConformance] = [
-        absentIsNil, roundTrip, sizes, wholeItem, replaceKeepsCreated, addOnly, updateOnly, failedWrite,
+        absentIsNil, roundTrip, sizes, tooLarge, wholeItem, replaceKeepsCreated, addOnly, updateOnly,
+        failedWrite,
         expiry,
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
@@ -59,7 +60,9 @@ extension BackendConformance {
     private static let sizes = BackendConformance("values of every size up to the limit are stored") {
         backend in
         let key = try backend.key("key")
-        for size in [0, 1, 255, 256, 257, 4096, 65_537, ArchivedValue.maximumSize] {
+        let limit = backend.backend.maximumValueSize
+        try backend.expect((65_537...ArchivedValue.maximumSize).contains(limit), "a limit of \(limit) bytes")
+        for size in [0, 1, 255, 256, 257, 4096, 65_537, limit] {
             let value = try ArchivedValue(
                 data: Data(repeating: UInt8(size & 0xFF), count: size),
                 format: .data
@@ -74,6 +77,20 @@ extension BackendConformance {
                 "another size than \(size)"
             )
         }
+    }
+
+    private static let tooLarge = BackendConformance("a value that is too large for the backend is refused") {
+        backend in
+        let key = try backend.key("key")
+        try backend.write(backend.item(key, "old"))
+        let size = ArchivedValue.maximumSize
+        let limit = backend.backend.maximumValueSize
+        if limit == size { return }
+        let large = try ArchivedValue(data: Data(count: size), format: .data)
+        try backend.expectError(.valueTooLarge(size: size, limit: limit)) {
+            try backend.write(StoredItem(key: key, value: large, modified: Subject.now))
+        }
+        try backend.expect(backend.text(key) == "old", "the old value has changed")
     }
 
     private static let wholeItem = BackendConformance("an item is read with value and attributes") {

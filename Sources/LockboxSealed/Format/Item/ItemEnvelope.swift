@@ -12,6 +12,12 @@ enum ItemEnvelope {
 
     static let maximumLength = maximumMetadataEnd + SealedBox.overhead + ItemValue.maximumLength
 
+    /// The size of a value that fits into a record of this length, whatever its attributes.
+    static func maximumValueSize(inRecordOf length: Int) -> Int {
+        if length >= maximumLength { return ArchivedValue.maximumSize }
+        return ItemValue.maximumSize(in: max(0, length - maximumMetadataEnd - SealedBox.overhead))
+    }
+
     // MARK: Sealing
 
     /// - Throws: ``RecordError/unknownKey`` if the keyring has no key for the class, ``RecordError/locked(_:)``

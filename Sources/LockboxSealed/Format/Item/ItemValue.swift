@@ -11,6 +11,16 @@ enum ItemValue {
     /// The expiry of an item that never expires.
     static let never = Double.infinity
 
+    /// The size of the largest value whose plaintext has at most `length` bytes.
+    static func maximumSize(in length: Int) -> Int {
+        var (fits, exceeds) = (0, ArchivedValue.maximumSize + 1)
+        while exceeds - fits > 1 {
+            let middle = (fits + exceeds) / 2
+            if Padding.bucket(headerLength + middle) <= length { fits = middle } else { exceeds = middle }
+        }
+        return fits
+    }
+
     static func length(_ value: ArchivedValue) -> Int { Padding.bucket(headerLength + value.data.count) }
 
     static func write(_ value: ArchivedValue, expires: Date?, to writer: inout ByteWriter) {

@@ -23,7 +23,8 @@ public struct DeviceKeySource: Sendable {
     private init(sources: [Source]) { self.sources = sources }
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
-    /// stored next to the data, it protects no better than file permissions do.
+    /// stored next to the data, it protects no better than file permissions do. Storages that others operate refuse
+    /// it; see ``RecordStorage/keepsDeviceKey``.
     public static let stored = DeviceKeySource(source: .stored)
 
     /// Uses bytes supplied by the app.

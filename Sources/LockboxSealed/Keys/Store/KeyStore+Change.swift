@@ -15,8 +15,14 @@ extension KeyStore {
         let method = PasscodeUnlock(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
         return try rewrite(.unchecked) { opened in
-            if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
-            return try change(opened, slotKeys: new.keys) { $0.append(new.slot) }
+            // Its own may be there from a first attempt, which another process has overtaken.
+            if let slot = opened.keybag.passcodeSlot, slot.id != new.keys.slot {
+                throw LockboxError.passcodeAlreadySet
+            }
+            return try change(opened, slotKeys: new.keys) { slots in
+                slots.removeAll { $0.slot.id == new.keys.slot }
+                slots.append(new.slot)
+            }
         }
     }
 
@@ -71,8 +77,9 @@ extension KeyStore {
         let new = try makeSlot(method, label: label, opensAll: opensAll, opened.keybag.storeID)
         let hasNewDeviceKey = try rewrite { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
-            return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) {
-                $0.append(new.slot)
+            return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { slots in
+                slots.removeAll { $0.slot.id == new.keys.slot }
+                slots.append(new.slot)
             }
         }
         return (new.keys.slot, hasNewDeviceKey)
@@ -225,10 +232,15 @@ extension KeyStore {
     ) throws -> Bool {
         let record = Self.keybagRecord
         var expected = expected
-        for contents in stages {
-            let change = RecordChange.put(record, try contents.encoded(deviceKey: device))
-            switch try storage.commit([change], expecting: [record: expected], turn: turn) {
-            case .committed: expected = try keybagRevision()
+        for (stage, contents) in stages.enumerated() {
+            let bytes = try contents.encoded(deviceKey: device)
+            switch try storage.commit([.put(record, bytes)], expecting: [record: expected], turn: turn) {
+            case .committed where stage == stages.count - 1: return true
+            case .committed:
+                // Where commits take no turns, another process may have replaced it already.
+                let found = try storage.read([record], maximum: KeybagHeader.maximumRecordLength)[record]
+                guard let found, found.bytes == bytes else { return false }
+                expected = found.revision
             case .conflict: return false
             case .unknown(let error): throw error
             }
@@ -269,6 +281,7 @@ extension KeyStore {
             if let key = try source.given() {
                 return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source)
             }
+            try device.checkIsKept()
             let key = try SecretKey.random()
             try device.store(isStored ? [key, present] : [key], turn)
             return NextDeviceKey(key: key, stored: [key], source: source)

@@ -49,6 +49,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         switch source {
         case .given(let name, let read): found.keys.append(try DeviceKeySource.key(name, read))
         case .stored:
+            try checkIsKept()
             guard let (keys, revision) = try readRecord() else {
                 throw LockboxError.missing(record: location(of: source))
             }
@@ -73,6 +74,17 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         return result
     }
 
+    /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a device key does not belong in this storage.
+    func checkIsKept() throws {
+        if storage.keepsDeviceKey { return }
+        throw LockboxError.invalidDeviceKey(
+            source: storage.location(of: record),
+            reason:
+                "this storage keeps no device key, which would be beside what it protects; give one from elsewhere, "
+                + "such as a file or a credential"
+        )
+    }
+
     // MARK: Writing
 
     /// Returns the key of a new store. Creates it if it belongs in the store and is missing.
@@ -80,6 +92,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         if case .given(let name, let read) = sources.withLock({ $0[0] }) {
             return try DeviceKeySource.key(name, read)
         }
+        try checkIsKept()
         if let (keys, _) = try readRecord() { return keys[0] }
         var bytes = DeviceKeyRecord.encoded([try .random()])
         defer { Sodium.wipe(&bytes) }

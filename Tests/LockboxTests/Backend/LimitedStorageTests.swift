@@ -1,0 +1,103 @@
+import Foundation
+import LockboxTesting
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+
+/// On a storage as a cluster is one: with limits, without locks, and without a place for the device key.
+@Suite struct LimitedStorageTests {
+    private let memory = InMemoryStorage()
+    private let deviceKey = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
+
+    private func backend(afterCommit: @escaping @Sendable () -> Void = {}) -> SealedBackend<LimitedStorage> {
+        SealedBackend(
+            storage: LimitedStorage(wrapped: memory, afterCommit: afterCommit),
+            deviceKey: deviceKey
+        )
+    }
+
+    private func lockbox() throws -> Lockbox { try Lockbox(keyPrefix: "p", backend: backend()) }
+
+    @Test(arguments: BackendConformance.all)
+    func conforms(_ requirement: BackendConformance) throws {
+        try requirement.check {
+            SealedBackend(storage: LimitedStorage(wrapped: InMemoryStorage()), deviceKey: deviceKey)
+        }
+    }
+
+    @Test func aBatchIsDividedIntoCommitsThatAreAllowed() throws {
+        let lockbox = try lockbox()
+        let sizes =
+            [60_000, 60_000, 60_000, 100_000, 10, 10, 100_000, 100_000] + Array(repeating: 100, count: 25)
+        for round in 0..<2 {
+            try lockbox.batch { batch in
+                for (number, size) in sizes.enumerated() {
+                    try batch.archiveObject(Data(repeating: UInt8(round), count: size), forKey: "\(number)")
+                }
+            }
+        }
+        for (number, size) in sizes.enumerated() {
+            #expect(try lockbox.unarchiveObject(forKey: "\(number)") == Data(repeating: 1, count: size))
+        }
+        _ = try backend().rotateKeys()
+        #expect(try lockbox.allKeys().count == sizes.count)
+    }
+
+    @Test func theLargestValueFitsWithTheLongestAttributes() throws {
+        let limit = backend().maximumValueSize
+        #expect(limit > 50_000)
+        let lockbox = try lockbox()
+        let long = String(repeating: "x", count: ItemAttributes.maximumTextLength)
+        let key = String(repeating: "k", count: 4096)
+        let value = Data(repeating: 1, count: limit)
+        try lockbox.archiveObject(value, forKey: key, label: .set(long), comment: .set(long))
+        #expect(try lockbox.unarchiveObject(forKey: key) == value)
+        let tooLarge = Data(repeating: 1, count: LimitedStorage.maximumLength)
+        expectError(.valueTooLarge) { try lockbox.archiveObject(tooLarge, forKey: key) }
+        #expect(try lockbox.unarchiveObject(forKey: key) == value)
+    }
+
+    @Test func theDeviceKeyIsRefused() throws {
+        let stored = try Lockbox(
+            keyPrefix: "p",
+            backend: SealedBackend(storage: LimitedStorage(wrapped: memory))
+        )
+        expectError(.invalidDeviceKey) { try stored.archiveObject("value", forKey: "key") }
+        #expect(
+            try memory.read([RecordName(name: "device-key"), RecordName(name: "keybag")], maximum: 9999)
+                .isEmpty
+        )
+        try lockbox().archiveObject("value", forKey: "key")
+        expectError(.invalidDeviceKey) { try stored.unarchiveObject(String.self, forKey: "key") }
+        expectError(.invalidDeviceKey) { try backend().rotateKeys(newDeviceKey: .stored) }
+        #expect(try memory.read([RecordName(name: "device-key")], maximum: 9999).isEmpty)
+        #expect(try lockbox().unarchiveObject(forKey: "key") == "value")
+    }
+
+    /// Nothing keeps another instance from replacing the keybag between two stages of a rotation.
+    @Test(arguments: 1...2)
+    func anotherRotationInBetweenLosesNoKeys(_ stage: Int) throws {
+        try lockbox().archiveObject("old", forKey: "old")
+        let (commits, backend, lockbox) = (Protected(0), backend(), try lockbox())
+        let rotating = self.backend {
+            guard
+                commits.withLock({ commits in
+                    commits += 1
+                    return commits == stage
+                })
+            else { return }
+            do {
+                _ = try backend.rotateKeys()
+                try lockbox.archiveObject("new", forKey: "new")
+            } catch { Issue.record(error) }
+        }
+        _ = try rotating.rotateKeys()
+        #expect(commits.withLock { $0 } >= stage)
+        for instance in [try self.lockbox(), lockbox, try Lockbox(keyPrefix: "p", backend: rotating)] {
+            #expect(try instance.unarchiveObject(forKey: "old") == "old")
+            #expect(try instance.unarchiveObject(forKey: "new") == "new")
+        }
+    }
+}
