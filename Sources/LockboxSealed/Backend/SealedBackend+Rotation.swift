@@ -120,6 +120,9 @@ extension SealedBackend {
     private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {
         do {
             report.resealed += try reseal(items[...])
+        } catch LockboxError.storageFailure("fsync", let path, let code) {
+            // The items are sealed with the new keys, but may not be so after a power cut. Another fsync may not say so.
+            throw LockboxError.storageFailure(operation: "fsync", path: path, errno: code)
         } catch is LockboxError {
             for item in items {
                 do { report.resealed += try reseal([item][...]) } catch let error as LockboxError {

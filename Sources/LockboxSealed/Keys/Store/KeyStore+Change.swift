@@ -214,7 +214,7 @@ extension KeyStore {
         let isNewEpoch = next.contents.epoch != opened.keybag.epoch
         let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
         userUnlock.announce(records, for: keys)
-        guard try write(next.stages(after: opened.keybag), opened.keyring.revision, device.key, turn) else {
+        guard try write(next.stages(after: opened.keybag), opened.keyring.revision, device, turn) else {
             return nil
         }
         try endDeviceKey(device, turn)
@@ -227,14 +227,15 @@ extension KeyStore {
     private func write(
         _ stages: [KeybagContents],
         _ expected: RecordRevision,
-        _ device: SecretKey,
+        _ device: NextDeviceKey,
         _ turn: (any CommitTurn)?
     ) throws -> Bool {
         let record = Self.keybagRecord
         var expected = expected
         for (stage, contents) in stages.enumerated() {
-            let bytes = try contents.encoded(deviceKey: device)
-            switch try storage.commit([.put(record, bytes)], expecting: [record: expected], turn: turn) {
+            let bytes = try contents.encoded(deviceKey: device.key)
+            let changes = [.put(record, bytes)] + (storage.limits.isTransactional ? device.changes : [])
+            switch try storage.commit(changes, expecting: [record: expected], turn: turn) {
             case .committed where stage == stages.count - 1: return true
             case .committed:
                 // Where commits take no turns, another process may have replaced it already.
@@ -256,40 +257,41 @@ extension KeyStore {
         let stored: [SecretKey]?
         /// Where the key is to be read from now on, if not where it was.
         let source: DeviceKeySource?
+        /// Of the store's record, for a commit that changes it together with the keybag.
+        let changes: [RecordChange]
     }
 
-    /// Puts the next device key beside the present one, if the store keeps it.
+    /// Puts the next device key beside the present one, if the store keeps it, and if the storage cannot change it
+    /// together with the keybag.
     private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ turn: (any CommitTurn)?) throws
         -> NextDeviceKey
     {
         let present = keybag.deviceKey
         let stored = try device.read().stored
         let isStored = stored.contains { $0.isEqual(to: present) }
+        func replaced(by key: SecretKey, _ source: DeviceKeySource? = nil) throws -> NextDeviceKey {
+            if !storage.limits.isTransactional { try device.store(isStored ? [key, present] : [key], turn) }
+            return NextDeviceKey(key: key, stored: [key], source: source, changes: [device.change(to: [key])])
+        }
         switch change {
-        case .renew where isStored:
-            let key = try SecretKey.random()
-            try device.store([key, present], turn)
-            return NextDeviceKey(key: key, stored: [key], source: nil)
+        case .renew where isStored: return try replaced(by: .random())
         case .keep, .renew:
             // A change that was interrupted may have left a second key.
-            return NextDeviceKey(
-                key: present,
-                stored: isStored && stored.count > 1 ? [present] : nil,
-                source: nil
-            )
+            let kept = isStored && stored.count > 1 ? [present] : nil
+            return NextDeviceKey(key: present, stored: kept, source: nil, changes: [])
         case .replace(let source):
             if let key = try source.given() {
-                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source)
+                let changes = isStored ? [device.change(to: [])] : []
+                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source, changes: changes)
             }
             try device.checkIsKept()
-            let key = try SecretKey.random()
-            try device.store(isStored ? [key, present] : [key], turn)
-            return NextDeviceKey(key: key, stored: [key], source: source)
+            return try replaced(by: .random(), source)
         }
     }
 
     private func endDeviceKey(_ next: NextDeviceKey, _ turn: (any CommitTurn)?) throws {
         if let source = next.source { device.prefer(source) }
+        if storage.limits.isTransactional { return }
         if let stored = next.stored { try device.store(stored, turn) }
     }
 }

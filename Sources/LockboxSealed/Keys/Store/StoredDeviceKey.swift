@@ -113,6 +113,10 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         if case .unknown(let error) = try storage.commit([change], expecting: [:], turn: turn) { throw error }
     }
 
+    func change(to keys: [SecretKey]) -> RecordChange {
+        keys.isEmpty ? .remove(record) : .put(record, DeviceKeyRecord.encoded(keys))
+    }
+
     /// From now on the key of another source is tried first.
     func prefer(_ source: DeviceKeySource) { sources.withLock { $0 = source.sources + $0 } }
 }
