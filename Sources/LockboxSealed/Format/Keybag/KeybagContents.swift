@@ -33,14 +33,18 @@ struct KeybagContents {
     init?(after opened: OpenedKeybag) throws {
         let contents = try opened.keybag.open(opened.unlockKeys)
         guard contents.unlockKeys.count == UnlockLevel.allCases.count else { return nil }
-        let (generation, overflow) = opened.keybag.generation.addingReportingOverflow(1)
-        if overflow { throw RecordError.malformed("its generation is the highest there is") }
-        self.generation = generation
+        generation = try Self.generation(after: opened.keybag.generation)
         storeID = opened.keybag.storeID
         epoch = opened.keybag.epoch
         slots = zip(opened.keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
         keys = contents.keys
         unlockKeys = contents.unlockKeys
+    }
+
+    /// A new epoch needs two generations. Whoever has the device key can write one so high that there are none.
+    static func generation(after last: UInt64) throws -> UInt64 {
+        if last > .max - 2 { throw RecordError.malformed("its generation is the highest there is") }
+        return last + 1
     }
 
     var hasPasscode: Bool { slots.contains { $0.slot.kind == .passcode } }

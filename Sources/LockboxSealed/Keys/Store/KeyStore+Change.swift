@@ -140,7 +140,7 @@ extension KeyStore {
         return try rewrite(.unchecked) { opened in
             var next = try KeybagRewrite(after: opened)
             if let highest = highestSeen(opened, nil), highest.generation >= next.contents.generation {
-                next.contents.generation = highest.generation + 1
+                next.contents.generation = try KeybagContents.generation(after: highest.generation)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
             }
             try next.contents.beginEpoch()

@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Somebody who has the device key can write any generation into a keybag.
+@Suite struct GenerationTests {
+    /// A change of the slots writes two keybags.
+    @Test(arguments: [UInt64.max - 2, .max - 1, .max])
+    func aChangeNeedsTwoMore(generation: UInt64) throws {
+        let store = try TestStore()
+        try store.lockbox().archiveObject("value", forKey: "key")
+        var contents = try #require(try KeybagContents(after: store.backend().keys.current()))
+        contents.generation = generation
+        try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
+        let before = try store.snapshot()
+
+        let isPossible = generation == .max - 2
+        let error = lockboxError { try store.backend().setPasscode(.value("1234"), strength: .interactive) }
+        #expect(error?.code == (isPossible ? nil : .corrupt))
+        #expect(try (store.snapshot() == before) == !isPossible)
+    }
+
+    /// The same if such a keybag was seen before the present one.
+    @Test(
+        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        arguments: [UInt64.max - 2, .max - 1, .max]
+    )
+    func acceptingARestoredStoreNeedsTwoMore(generation: UInt64) throws {
+        let store = try TestStore()
+        let backend = store.backend()
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let location = backend.storage.location(of: RecordName(name: "keybag"))
+        SeenGeneration(kernel: KernelKeyring()).write(
+            .init(generation: generation, epoch: 2),
+            try backend.keys.currentKeyring(),
+            at: location
+        )
+        let before = try store.snapshot()
+
+        let isPossible = generation == .max - 2
+        expectError(.rolledBack) { try store.backend().slots }
+        let error = lockboxError { try store.backend().acceptRestored(.passcode(.value("1234"))) }
+        #expect(error?.code == (isPossible ? nil : .corrupt))
+        #expect(try (store.snapshot() == before) == !isPossible)
+    }
+}
