@@ -1,6 +1,7 @@
 #include "floor.h"
 
 #include "bytes.h"
+#include "keybag.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,52 +15,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KEY = 32, NONCE = 24, COMMIT = 32, TAG = 16, BOX = NONCE + COMMIT + TAG, HEADER = 32 };
-enum { KEYBAG_HEADER = 136, ENTRY = 8 + BOX + KEY, META_MAX = BOX + 16640, VALUE_HEADER = 16 };
-enum { ROLE_METADATA = 8, ROLE_NAMES = 9 };
+enum { HEADER = 32, META_MAX = BOX + 16640, VALUE_HEADER = 16 };
 
 struct floor_store {
     char directory[4096], scope_prefix[256], scope_name[8 + 1 + NAME + 1];
     int root, tmp, items, scope;
-    uint8_t id[16], keys[10][KEY];
-    uint32_t epoch;
+    struct keys keys;
     uint8_t keybag_hash[32];
 };
 
-// MARK: sealing
-
-static void hash(uint8_t *out, size_t n, const uint8_t *in, size_t length, const uint8_t key[KEY], const char *use) {
-    uint8_t personal[16] = {0};
-    memcpy(personal, use, strlen(use));
-    crypto_generichash_blake2b_salt_personal(out, n, in, length, key, KEY, NULL, personal);
-}
-
-static void derive(uint8_t out[64], const uint8_t *context, size_t length, const uint8_t *nonce, const uint8_t key[KEY], const char *use) {
-    uint8_t input[64 + NONCE];
-    memcpy(input, context, length);
-    memcpy(input + length, nonce, NONCE);
-    hash(out, 64, input, length + NONCE, key, use);
-}
-
-static void seal(uint8_t *record, size_t start, size_t end, const uint8_t *context, size_t length, const uint8_t key[KEY], const char *use) {
-    uint8_t *box = record + start, derived[64];
-    randombytes_buf(box, NONCE);
-    derive(derived, context, length, box, key, use);
-    memcpy(box + NONCE, derived + KEY, COMMIT);
-    uint8_t *text = box + NONCE + COMMIT;
-    crypto_aead_xchacha20poly1305_ietf_encrypt(text, NULL, text, end - start - BOX, record, start, NULL, box, derived);
-    sodium_memzero(derived, sizeof derived);
-}
-
-static uint8_t *open_box(uint8_t *box, size_t size, const uint8_t *ad, size_t ad_length, const uint8_t *context, size_t length, const uint8_t key[KEY], const char *use) {
-    uint8_t derived[64], *text = box + NONCE + COMMIT;
-    if (size < BOX) return NULL;
-    derive(derived, context, length, box, key, use);
-    int bad = sodium_memcmp(derived + KEY, box + NONCE, COMMIT) != 0
-        || crypto_aead_xchacha20poly1305_ietf_decrypt(text, NULL, NULL, text, size - NONCE - COMMIT, ad, ad_length, box, derived) != 0;
-    sodium_memzero(derived, sizeof derived);
-    return bad ? NULL : text;
-}
+// MARK: names
 
 static void item_context(uint8_t context[53], const uint8_t *header, const uint8_t id[32]) {
     memcpy(context, header + 16, 16);
@@ -68,8 +33,6 @@ static void item_context(uint8_t context[53], const uint8_t *header, const uint8
     memcpy(context + 21, id, 32);
 }
 
-// MARK: names
-
 static void item_id(floor_store *s, const char *prefix, const char *key, uint8_t id[32]) {
     uint8_t input[8192 + 8];
     size_t p = strlen(prefix), k = strlen(key);
@@ -77,7 +40,7 @@ static void item_id(floor_store *s, const char *prefix, const char *key, uint8_t
     memcpy(input + 4, prefix, p);
     put32(input + 4 + p, k);
     memcpy(input + 8 + p, key, k);
-    hash(id, 32, input, 8 + p + k, s->keys[ROLE_NAMES], "lockbox.name.v1");
+    hash(id, 32, input, 8 + p + k, s->keys.key[ROLE_NAMES], KEY, "lockbox.name.v1");
 }
 
 static int open_scope(floor_store *s, const char *prefix) {
@@ -86,9 +49,9 @@ static int open_scope(floor_store *s, const char *prefix) {
     size_t p = strlen(prefix);
     put32(input, p);
     memcpy(input + 4, prefix, p);
-    hash(id, 32, input, 4 + p, s->keys[ROLE_NAMES], "lockbox.scope.v1");
+    hash(id, 32, input, 4 + p, s->keys.key[ROLE_NAMES], KEY, "lockbox.scope.v1");
     uint8_t tag[32] = {0};
-    memcpy(tag, s->id, 16);
+    memcpy(tag, s->keys.id, 16);
     base32(tag, s->scope_name);
     s->scope_name[8] = '-';
     base32(id, s->scope_name + 9);
@@ -117,7 +80,7 @@ static long read_file(int directory, const char *name, uint8_t *out, size_t room
 
 // Of all bytes of the keybag: only they cannot repeat.
 static int keybag_hash(floor_store *s, uint8_t hash[32]) {
-    uint8_t bag[4096];
+    uint8_t bag[KEYBAG_MAX];
     long n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
     return n < 0 ? -1 : crypto_generichash(hash, 32, bag, n, NULL, 0);
 }
@@ -130,42 +93,24 @@ static int mark(int lock, int odd) {
     return pwrite(lock, &count, sizeof count, 0) == sizeof count ? 0 : -1;
 }
 
-floor_store *floor_open(const char *directory) {
+floor_store *floor_open(const char *directory) { return floor_unlock(directory, NULL); }
+
+floor_store *floor_unlock(const char *directory, const floor_secret *secret) {
     if (sodium_init() < 0) return NULL;
     floor_store *s = calloc(1, sizeof *s);
-    uint8_t device[40], bag[65536], ad[96], mac[32];
+    uint8_t device[DEVICE_KEY_MAX], bag[KEYBAG_MAX];
     snprintf(s->directory, sizeof s->directory, "%s", directory);
-    s->scope = -1;
+    s->scope = s->tmp = s->items = -1;
     s->root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->root < 0) goto fail;
     s->tmp = openat(s->root, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->items = openat(s->root, "items", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (read_file(s->root, "device-key", device, sizeof device, NULL) != 40 || memcmp(device, "LBXD\1\1\0\0", 8)) goto fail;
-    long n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
-    if (n < KEYBAG_HEADER + 32 || memcmp(bag, "LBXK\1\1\0\0", 8)) goto fail;
-    uint32_t entries = get32(bag + 132);
-    if ((size_t)n != KEYBAG_HEADER + (size_t)entries * ENTRY + 32) goto fail;
-
-    uint8_t covered[65536];
-    memcpy(covered, bag, 32);
-    memcpy(covered + 32, bag + 64, n - 32 - 64);
-    hash(mac, 32, covered, n - 64, device + 8, "lockbox.bag.v1");
-    if (sodium_memcmp(mac, bag + n - 32, 32)) goto fail;
-
-    memcpy(s->id, bag + 16, 16);
-    s->epoch = get32(bag + 128);
-    memcpy(ad, bag, 8);
-    memcpy(ad + 8, s->id, 16);
-    memcpy(ad + 24, bag + 64, 64);
-    for (uint32_t i = 0; i < entries; i++) {
-        uint8_t *entry = bag + KEYBAG_HEADER + i * ENTRY;
-        memcpy(ad + 88, entry, 8);
-        uint8_t *key = open_box(entry + 8, BOX + KEY, ad, 96, s->id, 16, device + 8, "lockbox.wrap.v1");
-        if (!key || entry[0] < 1 || entry[0] > 9) goto fail;
-        if (get32(entry + 4) == s->epoch || entry[0] == ROLE_NAMES) memcpy(s->keys[entry[0]], key, KEY);
-    }
-    if (keybag_hash(s, s->keybag_hash)) goto fail;
+    long length = read_file(s->root, "device-key", device, sizeof device, NULL), n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
+    if (length < 0 || n < 0) goto fail;
+    crypto_generichash(s->keybag_hash, 32, bag, n, NULL, 0);
+    if (keybag_open(&s->keys, bag, n, device, length, secret) || !s->keys.is_open[ROLE_NAMES]) goto fail;
     sodium_memzero(device, sizeof device);
+    sodium_memzero(bag, n);
     return s;
 fail:
     fprintf(stderr, "floor: cannot open %s\n", directory);
@@ -185,8 +130,8 @@ void floor_close(floor_store *s) {
 static int header_ok(floor_store *s, const uint8_t *record, size_t n, size_t *meta) {
     if (n < HEADER || memcmp(record, "LBXI\1\1", 6) || record[6] < 1 || record[6] > 7 || record[7]) return 0;
     *meta = get32(record + 12);
-    return get32(record + 8) == s->epoch && *meta >= BOX + 256 && *meta <= META_MAX && n >= HEADER + *meta
-        && !memcmp(record + 16, s->id, 16);
+    return get32(record + 8) == s->keys.epoch && *meta >= BOX + 256 && *meta <= META_MAX && n >= HEADER + *meta
+        && !memcmp(record + 16, s->keys.id, 16);
 }
 
 long floor_read(floor_store *s, const char *prefix, const char *key, uint8_t *out, size_t room, int *format) {
@@ -202,10 +147,10 @@ long floor_read(floor_store *s, const char *prefix, const char *key, uint8_t *ou
         record = malloc(whole);
         n = read_file(s->scope, name, record, whole, NULL);
     }
-    if (header_ok(s, record, n, &meta)) {
+    if (header_ok(s, record, n, &meta) && s->keys.is_open[record[6]]) {
         item_context(context, record, id);
         size_t start = HEADER + meta;
-        uint8_t *text = open_box(record + start, n - start, record, start, context, 53, s->keys[record[6]], "lockbox.value.v1");
+        uint8_t *text = open_box(record + start, n - start, record, start, context, 53, s->keys.key[record[6]], "lockbox.value.v1");
         if (text) {
             uint32_t length = get32(text + 4);
             if (bucket(VALUE_HEADER + length) + BOX == n - start && length <= room) {
@@ -226,7 +171,7 @@ static uint8_t *open_metadata(floor_store *s, uint8_t *record, size_t n, const u
     size_t meta;
     if (!header_ok(s, record, n, &meta)) return NULL;
     item_context(context, record, id);
-    return open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys[ROLE_METADATA], "lockbox.meta.v1");
+    return open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys.key[ROLE_METADATA], "lockbox.meta.v1");
 }
 
 enum { TEMPORARY = 8 + 1 + NAME + 32 };
@@ -238,9 +183,9 @@ static int create(floor_store *s, const uint8_t id[32], const char *prefix, cons
     uint8_t small[4096], context[53], *record = n <= sizeof small ? small : malloc(n);
     memset(record, 0, n);
     memcpy(record, "LBXI\1\1\1", 7);  // class 1: whenUnlocked
-    put32(record + 8, s->epoch);
+    put32(record + 8, s->keys.epoch);
     put32(record + 12, meta);
-    memcpy(record + 16, s->id, 16);
+    memcpy(record + 16, s->keys.id, 16);
     item_context(context, record, id);
 
     uint8_t *m = record + HEADER + NONCE + COMMIT;
@@ -254,14 +199,14 @@ static int create(floor_store *s, const uint8_t id[32], const char *prefix, cons
     put16(m + 32, k);
     memcpy(m + 38, prefix, p);
     memcpy(m + 38 + p, key, k);
-    seal(record, HEADER, HEADER + meta, context, 53, s->keys[ROLE_METADATA], "lockbox.meta.v1");
+    seal(record, HEADER, HEADER + meta, context, 53, s->keys.key[ROLE_METADATA], "lockbox.meta.v1");
 
     uint8_t *v = record + HEADER + meta + NONCE + COMMIT;
     v[0] = format;
     put32(v + 4, length);
     putf(v + 8, 1.0 / 0.0);
     memcpy(v + VALUE_HEADER, value, length);
-    seal(record, HEADER + meta, n, context, 53, s->keys[1], "lockbox.value.v1");
+    seal(record, HEADER + meta, n, context, 53, s->keys.key[1], "lockbox.value.v1");
 
     uint64_t random;
     randombytes_buf(&random, sizeof random);
@@ -291,7 +236,7 @@ static int store(floor_store *s, const char *name, const uint8_t id[32], const c
 }
 
 int floor_write_batch(floor_store *s, const char *prefix, const char *const *keys, size_t count, const uint8_t *value, size_t length, int format, size_t at_once) {
-    if (open_scope(s, prefix)) return -1;
+    if (!s->keys.is_open[1] || open_scope(s, prefix)) return -1;
     for (size_t start = 0; start < count; start += at_once) {
         size_t n = count - start < at_once ? count - start : at_once;
         char names[n][NAME + 1], temporaries[n][TEMPORARY];
@@ -317,7 +262,7 @@ int floor_write(floor_store *s, const char *prefix, const char *key, const uint8
     struct stat a, b;
     uint8_t now[32];
     double created = -1;
-    if (open_scope(s, prefix)) return -1;
+    if (!s->keys.is_open[1] || open_scope(s, prefix)) return -1;
     item_id(s, prefix, key, id);
     base32(id, name);
     if (stat(s->directory, &a) || fstat(s->root, &b) || a.st_ino != b.st_ino) return -1;
@@ -337,7 +282,7 @@ int floor_write(floor_store *s, const char *prefix, const char *key, const uint8
 static int write_bare(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format, int sync) {
     uint8_t id[32];
     char name[NAME + 1];
-    if (open_scope(s, prefix)) return -1;
+    if (!s->keys.is_open[1] || open_scope(s, prefix)) return -1;
     item_id(s, prefix, key, id);
     base32(id, name);
     return store(s, name, id, prefix, key, -1, value, length, format, sync, -1);

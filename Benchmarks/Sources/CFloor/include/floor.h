@@ -8,8 +8,21 @@
 
 typedef struct floor_store floor_store;
 
-// Opens an existing store without a passcode. NULL if it cannot be read; errno or a line on stderr says why.
+// What opens a slot of the keybag. A passcode is in Unicode normalization form C: no normalization here.
+enum floor_kind { FLOOR_PASSCODE = 1, FLOOR_RECOVERY_CODE = 2, FLOOR_KEY = 3 };
+
+typedef struct floor_secret {
+    enum floor_kind kind;
+    const uint8_t *bytes;
+    size_t length;
+} floor_secret;
+
+// Opens an existing store. If it has slots, only the classes that need none are open. NULL if it cannot be read; a line on stderr
+// says so.
 floor_store *floor_open(const char *directory);
+
+// Opens a store with the secret of one of its slots. NULL also if there is no such slot.
+floor_store *floor_unlock(const char *directory, const floor_secret *secret);
 void floor_close(floor_store *store);
 
 // The value's bytes go to `out`; returns their number, -1 if there is no such item, -2 if it does not authenticate.
