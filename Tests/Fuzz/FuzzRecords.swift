@@ -7,9 +7,8 @@
 import Foundation
 
 private let deviceKey = try! SecretKey { $0.copyBytes(from: 0..<32) }
-private let keybag = try! Keybag.create(deviceKey: deviceKey)
-private let wrapping = WrappingKeys(device: deviceKey, passcode: nil)
-private let keyring = try! Keyring(keybag: keybag, keys: keybag.unwrap(with: wrapping))
+private let keybag = try! open(KeybagContents().encoded(deviceKey: deviceKey))
+private let keyring = try! Keyring(keybag: keybag, keys: keybag.open(keybag.unlockKeys(with: nil)).keys)
 private let id = RecordID { $0.copyBytes(from: 32..<64) }
 
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -17,12 +16,16 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))
     guard let kind = bytes.first else { return 0 }
     let input = Array(bytes.dropFirst())
-    switch kind % 5 {
+    switch kind % 9 {
     case 0: record(input)
     case 1: metadata(input)
     case 2: value(input)
     case 3: keybag(input)
-    default: names(input)
+    case 4: names(input)
+    case 5: slot(input)
+    case 6: vaults(input)
+    case 7: sharedUnlock(input)
+    default: recoveryCode(input)
     }
     return 0
 }
@@ -78,19 +81,104 @@ private func value(_ input: [UInt8]) {
     }
 }
 
-/// A keybag, given the right device check and MAC.
+/// A keybag's plaintext, sealed with the device key. Its vaults are under other keys, so nothing unlocks it.
 private func keybag(_ input: [UInt8]) {
-    var record = input
-    Keybag.authenticate(&record, deviceKey: deviceKey)
-    record.withUnsafeBytes { record in
-        guard let keybag = try? Keybag(record, deviceKey: deviceKey) else { return }
-        precondition(keybag.encoded(deviceKey: deviceKey) == Array(record))
-        _ = try? keybag.unwrap(with: wrapping)
+    var record = [UInt8](repeating: 0, count: KeybagHeader.length + SealedBox.prefixLength) + input
+    record += [UInt8](repeating: 0, count: AEAD.tagLength)
+    record.withUnsafeMutableBytes { record in
+        var writer = ByteWriter(record)
+        KeybagHeader(generation: 1, storeID: keybag.storeID).write(to: &writer)
+        KeybagHeader.seal(record, deviceKey)
     }
-    input.withUnsafeBytes { record in
-        precondition((try? Keybag(record, deviceKey: deviceKey)) == nil)
-        _ = try? DeviceKeyRecord.decode(record)
+    if let keybag = try? open(record) {
+        precondition(keybag.slots.count <= Keybag.maximumSlots && keybag.keyIDs.count <= Keybag.maximumKeys)
+        for level in UnlockLevel.allCases { precondition((try? keybag.open([level: deviceKey])) == nil) }
+        let unlockKeys = try? keybag.unlockKeys(with: nil)
+        precondition(unlockKeys?.isEmpty == !keybag.slots.isEmpty)
     }
+    precondition((try? open(input)) == nil)
+    input.withUnsafeBytes { _ = try? DeviceKeyRecord.decode($0) }
+}
+
+private func open(_ record: [UInt8]) throws -> Keybag {
+    var record = record
+    return try record.withUnsafeMutableBytes { try Keybag($0, deviceKeys: [deviceKey]) }
+}
+
+/// What parses is written again as the same bytes.
+private func slot(_ input: [UInt8]) {
+    input.withUnsafeBytes { bytes in
+        var cost = ByteReader(bytes)
+        _ = try? PasscodeCost(&cost)
+        var reader = ByteReader(bytes)
+        guard let slot = try? KeybagSlot(&reader) else { return }
+        var output = [UInt8](repeating: 0, count: slot.length)
+        output.withUnsafeMutableBytes {
+            var writer = ByteWriter($0)
+            slot.write(to: &writer)
+        }
+        precondition(output == Array(bytes[..<reader.offset]))
+    }
+}
+
+/// A keybag with any keys, five bytes of the input for each: all of them are in its vaults, and come out again.
+private func vaults(_ input: [UInt8]) {
+    var contents = try! KeybagContents()
+    var ids = Set(contents.keys.map(\.id))
+    for start in stride(from: 0, to: input.count - 4, by: 5) where ids.count < Keybag.maximumKeys {
+        let epoch = input[start + 1..<start + 5].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        guard let role = KeyRole(number: input[start]), ids.insert(.init(role, epoch)).inserted else {
+            continue
+        }
+        contents.keys.append((.init(role, epoch), try! .random()))
+    }
+    let keybag = try! open(contents.encoded(deviceKey: deviceKey))
+    let opened = try! keybag.open(contents.unlockKeys).keys
+    precondition(opened.count == contents.keys.count)
+    for (id, key) in contents.keys {
+        precondition(opened.first { $0.id == id }?.key.isEqual(to: key) == true)
+    }
+    _ = try? contents.beginEpoch()
+}
+
+/// A record of the kernel, as it is and sealed with the device key.
+private func sharedUnlock(_ input: [UInt8]) {
+    let header = 16
+    var record = Array(input.prefix(SharedUnlock.length))
+    record += [UInt8](repeating: 0, count: SharedUnlock.length - record.count)
+    precondition(sharedUnlock(in: record) == nil)
+    precondition(sharedUnlock(in: input) == nil)
+    let data = record[..<header] + withUnsafeBytes(of: UInt32(7).littleEndian, Array.init)
+    record.withUnsafeMutableBytes { record in
+        Array(data).withUnsafeBytes { data in
+            withUnsafeBytes(of: keybag.storeID) {
+                let box = UnsafeMutableRawBufferPointer(rebasing: record[header...])
+                SealedBox.seal(
+                    box,
+                    authenticating: data,
+                    context: $0,
+                    key: deviceKey,
+                    personal: .sharedUnlock
+                )
+            }
+        }
+    }
+    guard let unlock = sharedUnlock(in: record) else { return }
+    precondition(unlock.level == .unlocked && (unlock.deadline == 0 || unlock.deadline > 1))
+}
+
+private func sharedUnlock(in record: [UInt8]) -> SharedUnlock? {
+    var record = record
+    return record.withUnsafeMutableBytes {
+        try! SharedUnlock($0, .unlocked, 7, keybag.storeID, deviceKey, now: 1)
+    }
+}
+
+/// What somebody types.
+private func recoveryCode(_ input: [UInt8]) {
+    guard let code = try? RecoveryCode(typed: input) else { return }
+    precondition(try! RecoveryCode(code.text) == code)
+    precondition(code.text.utf8.count == 34 && code.bytes.count == 26)
 }
 
 private func names(_ input: [UInt8]) {
