@@ -18,6 +18,7 @@
 //     LockboxTestProcess load …                        for Tests/Rotation/run: see RotationLoad.swift
 //     LockboxTestProcess limits …                      for Tests/Limits/run: see Limits.swift
 //     LockboxTestProcess history …                     for Tests/History/run: see History.swift
+//     LockboxTestProcess attacks                       for Tests/Attacks/run: see Attacks.swift
 
 import Foundation
 
@@ -138,6 +139,9 @@ case "limits":
 
 case "history":
     try history(Array(arguments.dropFirst()))
+
+case "attacks" where arguments.count == 1:
+    try attacks()
 
 case "vectors" where arguments.count == 2:
     try printVectors(arguments[1])
