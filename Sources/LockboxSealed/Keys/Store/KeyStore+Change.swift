@@ -133,6 +133,8 @@ extension KeyStore {
     /// Makes an older keybag than the one seen last the newest again.
     func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool {
         guard let opened = try loadIfMade(.unchecked) else { throw keybagIsMissing }
+        // The copy may be from before there was a passcode.
+        if opened.keybag.slots.isEmpty, let method { throw noSlot(method.kind) }
         if !opened.keybag.slots.isEmpty {
             guard let method else { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
             try load(slotKeys: slotKeys(method, of: opened.keybag), .unchecked)
@@ -187,9 +189,19 @@ extension KeyStore {
                 // Keys that came from the kernel continue to come from there.
                 if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
                 guard let device = try replace(opened, by: next, turn) else { continue }
+                if own.unlockKeys[.unlocked] != nil { try keepOpen(next.contents) }
                 return !device.isEqual(to: opened.keybag.deviceKey)
             }
         }
+    }
+
+    /// Keeps the store unlocked for this process if it has removed the slot that it was unlocked with.
+    private func keepOpen(_ contents: KeybagContents) throws {
+        guard let own = opened.withLock({ $0 }), own.unlockKeys[.unlocked] == nil,
+            let key = contents.unlockKeys[.unlocked]
+        else { return }
+        let kept = try faults(of: Self.keybagRecord) { try own.adding(.unlocked, key) }
+        opened.withLock { $0 = kept }
     }
 
     /// Replaces a keybag with another, in steps that each leave a store that opens:

@@ -138,7 +138,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         let slotKeys = [given, before?.slotKeys].compactMap { $0 }.first { keys in
             keybag.slots.contains { $0.id == keys.slot }
         }
-        let contents = try keybag.open(keybag.unlockKeys(with: slotKeys))
+        let contents = try openContents(keybag, slotKeys, before)
         let locked = Set(keybag.keyIDs).subtracting(contents.keys.map(\.id))
         let kept = before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? []
         return try OpenedKeybag(
@@ -148,6 +148,18 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             slotKeys: slotKeys,
             revision: revision
         )
+    }
+
+    /// If no slot key fits, tries the unlock keys from before: this process itself may have removed the slot that opened
+    /// them.
+    private func openContents(_ keybag: Keybag, _ slotKeys: SlotKeys?, _ before: OpenedKeybag?) throws
+        -> Keybag.Contents
+    {
+        let unlockKeys = try keybag.unlockKeys(with: slotKeys)
+        if unlockKeys.isEmpty, let key = before?.unlockKeys[.unlocked] {
+            do { return try keybag.open([.unlocked: key]) } catch RecordError.notAuthentic {}
+        }
+        return try keybag.open(unlockKeys)
     }
 
     /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
