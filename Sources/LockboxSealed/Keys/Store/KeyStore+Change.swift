@@ -197,11 +197,11 @@ extension KeyStore {
 
     /// Keeps the store unlocked for this process if it has removed the slot that it was unlocked with.
     private func keepOpen(_ contents: KeybagContents) throws {
-        guard let own = opened.withLock({ $0 }), own.unlockKeys[.unlocked] == nil,
+        guard let own = opened, own.unlockKeys[.unlocked] == nil,
             let key = contents.unlockKeys[.unlocked]
         else { return }
         let kept = try faults(of: Self.keybagRecord) { try own.adding(.unlocked, key) }
-        opened.withLock { $0 = kept }
+        opened = kept
     }
 
     /// Replaces a keybag with another, in steps that each leave a store that opens:
