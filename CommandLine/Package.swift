@@ -14,6 +14,7 @@ let package = Package(
         .executableTarget(
             name: "LockboxCommand",
             dependencies: [
+                "CProcess",
                 .product(name: "Lockbox", package: "Lockbox"),
                 // It needs full Foundation, which is three quarters of a program on Linux.
                 .product(
@@ -25,6 +26,7 @@ let package = Package(
             ],
             swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
         ),
+        .systemLibrary(name: "CProcess"),
         .executableTarget(name: "DefaultsProcess", path: "Tests/DefaultsProcess"),
         .testTarget(
             name: "LockboxCommandTests",

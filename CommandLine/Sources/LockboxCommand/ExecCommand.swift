@@ -112,6 +112,7 @@ struct ExecCommand: ParsableCommand {
     }
 
     private func replaceProcess(_ search: ProgramSearch) throws -> Never {
+        ProcessMemory.restoreCoreLimit()
         let code = search.replaceProcess(RawArguments.last(command.count))
         Output.note("lockbox: \(command[0].onOneLine) cannot be run: \(String(cString: strerror(code))).")
         throw ExitCode(code == ENOENT ? 127 : 126)

@@ -40,6 +40,7 @@ import ArgumentParser
     )
 
     static func main() {
+        ProcessMemory.protect()
         do {
             try StandardDescriptors.occupy()
             let arguments = try arguments()

@@ -94,7 +94,7 @@ struct SetCommand: ParsableCommand {
             "Value: ",
             otherwise: "There is no terminal to read the value from."
         )
-        return Data(typed.utf8)
+        return Data(typed.bytes)
     }
 
     /// If the command before a pipe fails, it writes nothing. That must not replace an existing value.

@@ -33,22 +33,24 @@ import Testing
         .appendingPathComponent("../../../../Sources/Lockbox/Documentation.docc/lockbox.svg")
         .standardized.path
 
-    private static let session: [(line: String, answers: [Execution.Answer])] = [
-        ("lockbox set token", [.init("Value: ", "8f14e45fceea167a\n")]),
-        (
-            "lockbox set database-url --label 'Web shop' --expires 30d",
-            [.init("Value: ", "postgres://shop:correct-horse@db.example.com/shop\n")]
-        ),
-        ("lockbox list --long", []),
-        ("lockbox exec --only token -- ./deploy", []),
-        (
-            "lockbox passcode set",
-            [.init("passcode: ", "battery staple\n"), .init("Repeat it: ", "battery staple\n")]
-        ),
-        ("lockbox get token", [.init("Passcode of the store: ", "battery staple\n")]),
-        ("lockbox unlock --timeout 8h", [.init("Passcode of the store: ", "battery staple\n")]),
-        ("lockbox get token", []),
-    ]
+    private static var session: [(line: String, answers: [Execution.Answer])] {
+        [
+            ("lockbox set token", [.init("Value: ", "8f14e45fceea167a\n")]),
+            (
+                "lockbox set database-url --label 'Web shop' --expires 30d",
+                [.init("Value: ", "postgres://shop:correct-horse@db.example.com/shop\n")]
+            ),
+            ("lockbox list --long", []),
+            ("lockbox exec --only token -- ./deploy", []),
+            (
+                "lockbox passcode set",
+                [.init("passcode: ", "battery staple\n"), .init("Repeat it: ", "battery staple\n")]
+            ),
+            ("lockbox get token", [.init("Passcode of the store: ", "battery staple\n")]),
+            ("lockbox unlock --timeout 8h", [.init("Passcode of the store: ", "battery staple\n")]),
+            ("lockbox get token", []),
+        ]
+    }
 
     /// Runs a line as a shell at a terminal does.
     private func show(_ line: String, _ answers: [Execution.Answer], in picture: inout TerminalPicture) throws

@@ -28,7 +28,7 @@ enum Output {
     static func status(_ text: String) { writeAll(Data(text.utf8), to: STDERR_FILENO) }
 
     @discardableResult
-    private static func writeAll(_ data: Data, to descriptor: CInt) -> Bool {
+    static func writeAll(_ data: Data, to descriptor: CInt) -> Bool {
         data.withUnsafeBytes { bytes in
             var rest = bytes[...]
             while !rest.isEmpty {

@@ -11,7 +11,7 @@ enum SecretInput {
 
     /// The store's passcode, typed at the terminal.
     static func typed() throws -> PasscodeSource {
-        .value(try Terminal.secret("Passcode of the store: ", otherwise: missing.message))
+        try Terminal.secret("Passcode of the store: ", otherwise: missing.message).source
     }
 
     static let missing = Failure(
@@ -24,19 +24,18 @@ enum SecretInput {
         if let file { return .file(file) }
         let otherwise = "A new \(name) is needed, but there is no terminal to read it from: use \(option)."
         let typed = try Terminal.secret("New \(name): ", otherwise: otherwise)
-        guard try typed == Terminal.secret("Repeat it: ", otherwise: otherwise) else {
+        guard try typed.isEqual(to: Terminal.secret("Repeat it: ", otherwise: otherwise)) else {
             throw Failure(.locked, "The two entries differ. Nothing was changed.")
         }
-        return .value(typed)
+        return typed.source
     }
 
     /// An existing secret.
     static func existing(_ name: String, file: String?, option: String) throws -> PasscodeSource {
         if let file { return .file(file) }
         let otherwise = "The \(name) is needed, but there is no terminal to read it from: use \(option)."
-        return .value(
-            try Terminal.secret("\(name.prefix(1).uppercased())\(name.dropFirst()): ", otherwise: otherwise)
-        )
+        let question = "\(name.prefix(1).uppercased())\(name.dropFirst()): "
+        return try Terminal.secret(question, otherwise: otherwise).source
     }
 
     /// Whether any source of `PasscodeSource.standard` is available.

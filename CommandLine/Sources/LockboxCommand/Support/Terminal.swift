@@ -1,3 +1,5 @@
+import CProcess
+
 /// The user's terminal, if there is one.
 enum Terminal {
     static func isThere(_ descriptor: CInt) -> Bool { isatty(descriptor) == 1 }
@@ -24,18 +26,39 @@ enum Terminal {
     /// Reads a line without echo.
     ///
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func secret(_ question: String, otherwise: String) throws -> String {
+    static func secret(_ question: String, otherwise: String) throws -> TypedSecret {
         try ask(question, isShown: false, otherwise: otherwise)
     }
 
     /// Asks for confirmation. Returns true if there is no terminal.
     static func confirms(_ question: String) throws -> Bool {
         guard canAsk else { return true }
-        let answer = try ask("\(question) [y/N] ", isShown: true, otherwise: "")
-        return ["y", "yes"].contains(answer.lowercased())
+        return try ["y", "yes"].contains(answer("\(question) [y/N] ", otherwise: ""))
     }
 
-    private static func ask(_ question: String, isShown: Bool, otherwise: String) throws -> String {
+    /// Asks for a confirmation that nobody gives by mistake.
+    ///
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
+    static func confirmsInFull(_ question: String, otherwise: String) throws -> Bool {
+        try answer("\(question) Type yes: ", otherwise: otherwise) == "yes"
+    }
+
+    /// Writes to the user's terminal, and to nothing that may be in its place.
+    ///
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no terminal.
+    static func show(_ text: String, _ otherwise: String) throws {
+        let terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC)
+        guard terminal >= 0 else { throw Failure(.locked, otherwise) }
+        defer { close(terminal) }
+        guard Output.writeAll(Data(text.utf8), to: terminal) else { throw Failure(.locked, otherwise) }
+    }
+
+    private static func answer(_ question: String, otherwise: String) throws -> String {
+        let typed = try ask(question, isShown: true, otherwise: otherwise)
+        return String(decoding: typed.bytes, as: UTF8.self).lowercased()
+    }
+
+    private static func ask(_ question: String, isShown: Bool, otherwise: String) throws -> TypedSecret {
         guard canAsk else { throw Failure(.locked, otherwise) }
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard terminal >= 0 else { throw Failure(.locked, otherwise) }
@@ -49,36 +72,35 @@ enum Terminal {
         if !isShown, hasMoreLines(terminal) {
             throw Failure(.usage, "More than one line was entered. Nothing was changed.")
         }
-        return try text(line)
+        try check(line)
+        return line
     }
 
     /// - Throws: A ``Failure`` if the line is too long for a terminal or not UTF-8.
-    private static func text(_ line: [UInt8]) throws -> String {
+    private static func check(_ line: TypedSecret) throws {
         if line.count >= longestLine {
             throw Failure(
                 .usage,
                 "The input is too long: a terminal accepts 4094 bytes in a line. Use a file or standard input."
             )
         }
-        guard let text = String(validating: line, as: UTF8.self) else {
-            throw Failure(.usage, "The input is not UTF-8. Nothing was changed.")
-        }
-        return text
+        if !line.isText { throw Failure(.usage, "The input is not UTF-8. Nothing was changed.") }
     }
 
     /// Linux's terminals silently drop everything beyond this number of bytes (termios(3), canonical mode).
     private static let longestLine = 4095
 
     /// Reads byte by byte, to leave the input after the line. Returns nil at the end of input.
-    private static func readLine(_ terminal: CInt) -> [UInt8]? {
-        var bytes: [UInt8] = []
+    private static func readLine(_ terminal: CInt) -> TypedSecret? {
+        let line = TypedSecret()
         var byte: UInt8 = 0
+        defer { wipe_memory(&byte, 1) }
         while true {
             let count = read(terminal, &byte, 1)
             if count < 0, errno == EINTR { continue }
-            if count <= 0 { return bytes.isEmpty ? nil : bytes }
-            if byte == UInt8(ascii: "\n") { return bytes }
-            bytes.append(byte)
+            if count <= 0 { return line.count == 0 ? nil : line }
+            if byte == UInt8(ascii: "\n") { return line }
+            line.append(byte)
         }
     }
 
@@ -93,6 +115,7 @@ enum Terminal {
         }
         var request = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
         var buffer = [UInt8](repeating: 0, count: 256)
+        defer { wipe_memory(&buffer, buffer.count) }
         while poll(&request, 1, 100) > 0 {
             let count = read(terminal, &buffer, buffer.count)
             if count <= 0 { return false }

@@ -17,14 +17,22 @@ struct Outcome {
 struct Execution {
     /// Something that is typed once the terminal shows `question`.
     struct Answer {
+        /// The process that asks, which waits for the answer, and what its terminal shows.
+        struct Asked {
+            let process: pid_t
+            let screen: String
+        }
+
         let question: String
-        let typed: Data
+        let typed: (Asked) -> Data
 
         init(_ question: String, _ typed: String) { self.init(question, bytes: Data(typed.utf8)) }
 
-        init(_ question: String, bytes: Data) {
+        init(_ question: String, bytes: Data) { self.init(question) { _ in bytes } }
+
+        init(_ question: String, _ typed: @escaping (Asked) -> Data) {
             self.question = question
-            typed = bytes
+            self.typed = typed
         }
     }
 
@@ -39,6 +47,8 @@ struct Execution {
     /// Descriptors of this process that the child gets, under these numbers.
     var inherited: [CInt: CInt] = [:]
     var size = (columns: UInt16(80), rows: UInt16(24))
+    /// Is called again and again while the process runs.
+    var watch: (pid_t) -> Void = { _ in }
     /// Is told of the terminal's settings when the process has ended.
     var inspect: (termios) -> Void = { _ in }
 
@@ -96,6 +106,7 @@ struct Execution {
         guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO) }
 
         var exchange = Exchange(child: child, input: [UInt8](input), answers: answers)
+        exchange.watch = watch
         exchange.talk(
             input: pipes[0]?.writing,
             output: pipes[1]?.reading,
@@ -176,6 +187,7 @@ private struct Exchange {
     var answers: [Execution.Answer]
     var output: [UInt8] = []
     var error: [UInt8] = []
+    var watch: (pid_t) -> Void = { _ in }
     private var screen: [UInt8] = []
     /// How much of the screen was there when the last answer was typed.
     private var answered = 0
@@ -208,6 +220,7 @@ private struct Exchange {
                 }
             }
             if isRunning { isRunning = !hasEnded }
+            if isRunning { watch(child) }
             if ContinuousClock.now > deadline {
                 Issue.record("still running after a minute; on the screen: \(screenText)")
                 kill(child, SIGKILL)
@@ -250,6 +263,7 @@ private struct Exchange {
         guard let next = answers.first, new.contains(next.question) else { return }
         answered = screen.count
         answers.removeFirst()
-        _ = next.typed.withUnsafeBytes { write(terminal, $0.baseAddress, $0.count) }
+        let typed = next.typed(.init(process: child, screen: screenText))
+        _ = typed.withUnsafeBytes { write(terminal, $0.baseAddress, $0.count) }
     }
 }

@@ -4,7 +4,7 @@ import LockboxSodium
 
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
-/// Only ``closure(_:)`` can wait for user input. With any other source, the call throws
+/// Only ``closure(_:)`` and ``bytes(_:)`` can wait for user input. With any other source, the call throws
 /// ``LockboxError/invalidPasscode(reason:)`` if the passcode is not available within ``timeout``, if the source
 /// is a terminal, or if the variable is not set.
 ///
@@ -34,6 +34,14 @@ public struct PasscodeSource: Sendable {
     /// - Parameter passcode: Called every time the passcode is needed. Errors that it throws are rethrown.
     public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> PasscodeSource {
         PasscodeSource { Array(try passcode().utf8) }
+    }
+
+    /// Uses the bytes that a closure returns, for programs that keep what was typed in memory that they wipe.
+    ///
+    /// - Parameter passcode: Called every time the passcode is needed. It returns an array of its own each time, which is
+    ///   wiped after use; of an array that is kept elsewhere, that copy would stay. Errors that it throws are rethrown.
+    public static func bytes(_ passcode: @escaping @Sendable () throws -> [UInt8]) -> PasscodeSource {
+        PasscodeSource { try passcode() }
     }
 
     /// Reads the passcode from a file. Symbolic links are followed, because Kubernetes mounts secrets through
