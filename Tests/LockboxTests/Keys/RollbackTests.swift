@@ -107,7 +107,7 @@ import Lockbox
         let copy = try TestStore(copying: store)
         try own.rotateKeys()
         try own.rotateKeys()
-        let generation = try store.openedKeybag().generation
+        let newest = try store.openedKeybag()
         try FileManager.default.removeItem(atPath: store.directory)
         try FileManager.default.copyItem(atPath: copy.directory, toPath: store.directory)
         let restored = backend()
@@ -121,7 +121,9 @@ import Lockbox
         }
         let report = try restored.acceptRestored(hasPasscode ? .passcode(.value("1234")) : nil)
         #expect(report.resealed == 1 && report.isComplete)
-        #expect(try store.openedKeybag().generation > generation)
+        let accepted = try store.openedKeybag()
+        #expect(accepted.generation > newest.generation)
+        #expect(accepted.epoch > newest.epoch, "no epoch comes twice")
         let other = backend()
         if hasPasscode { try other.unlock(.value("1234")) }
         #expect(try lockbox(other).unarchiveObject(forKey: "k") == "old")

@@ -1,0 +1,345 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Single rules of the keybag, its slots, and what the kernel holds of them.
+@Suite(.timeLimit(.minutes(10))) struct KeyDetailTests: PasscodeFixture {
+    let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    /// A method whose secret is given, and that counts how often it is asked for a new one.
+    private struct GivenSecret: UnlockMethod {
+        let kind = SlotKind.key
+        var bytes = [UInt8](repeating: 7, count: 32)
+        var asked = Protected(0)
+
+        func enroll(salt: [UInt8]) -> SlotEnrollment {
+            asked.withLock { $0 += 1 }
+            return SlotEnrollment(parameters: [], secret: bytes)
+        }
+
+        func secret(_ parameters: [UInt8], salt: [UInt8]) -> [UInt8] { bytes }
+    }
+
+    /// An open store that a recovery code opens, because it costs no Argon2id.
+    private func prepareWithCode() throws -> (EncryptedFileBackend, RecoveryCode) {
+        let backend = store.backend()
+        let code = RecoveryCode()
+        try backend.addRecoveryCode(code, confirmation: .value(code.text))
+        try lockbox(backend).archiveObject("v", forKey: "k")
+        return (backend, code)
+    }
+
+    private func method(_ code: RecoveryCode) -> RecoveryCodeUnlock { .recoveryCode(.value(code.text)) }
+
+    // MARK: Epochs
+
+    /// Whoever had the unlock keys, from the kernel or from memory, can open nothing with them any more.
+    @Test(arguments: ["set", "add", "remove", "rotate"])
+    func everyChangeMakesNewUnlockKeys(_ change: String) throws {
+        let (backend, code) = try prepareWithCode()
+        let opened = try backend.keys.current()
+        let old = opened.unlockKeys
+        #expect(try opened.keybag.open(old).keys.count == opened.keybag.keyIDs.count, "the control")
+        switch change {
+        case "set": try backend.setPasscode(.value("1234"), strength: .interactive)
+        case "add": try backend.addSlot(GivenSecret(), label: "")
+        case "remove":
+            try backend.addRecoveryCode(code, confirmation: .value(code.text))
+            try backend.removeSlot(#require(try backend.slots.first).id)
+        default: try backend.rotateKeys()
+        }
+        let keybag = try store.openedKeybag()
+        #expect(old.count == UnlockLevel.allCases.count)
+        for (level, key) in old {
+            #expect(throws: RecordError.notAuthentic, "\(level)") { try keybag.open([level: key]) }
+        }
+    }
+
+    /// A power cut after the first of the two keybags leaves the present epoch, and after the second the next one.
+    @Test func theNextKeysAreThereBeforeTheyAreUsed() throws {
+        let (backend, _) = try prepareWithCode()
+        let opened = try backend.keys.current()
+        var next = try KeybagRewrite(after: opened)
+        try next.contents.beginEpoch()
+        let stages = next.stages(after: opened.keybag)
+        #expect(stages.map(\.epoch) == [opened.keybag.epoch, opened.keybag.epoch + 1])
+        #expect(stages.map(\.generation) == [opened.keybag.generation + 1, opened.keybag.generation + 2])
+        for stage in stages { #expect(stage.keys.map(\.id) == next.contents.keys.map(\.id)) }
+    }
+
+    @Test func aKeybagHasNoMoreKeysThanCanBeRead() throws {
+        var contents = try KeybagContents()
+        var epochs = 0
+        let error = lockboxError {
+            while epochs < Keybag.maximumKeys {
+                var next = contents
+                try next.beginEpoch()
+                (contents, epochs) = (next, epochs + 1)
+            }
+        }
+        #expect(error?.code == .slotRefused)
+        let deviceKey = try SecretKey.random()
+        #expect(
+            try Keybag.read(contents.encoded(deviceKey: deviceKey), [deviceKey]).epochs.count == epochs + 1
+        )
+    }
+
+    /// The items are resealed when the keybag has no more room.
+    @Test func manyChangesThatLeaveTheItemsForLater() throws {
+        let (backend, _) = try prepareWithCode()
+        for number in 0..<20 {
+            let code = RecoveryCode()
+            try backend.addRecoveryCode(code, confirmation: .value(code.text), resealing: false)
+            try backend.removeSlot(#require(try backend.slots.last).id, resealing: false)
+            #expect(try store.openedKeybag().epochs.count <= Keybag.maximumEpochs + 1, "round \(number)")
+        }
+        #expect(try lockbox(backend).unarchiveObject(forKey: "k") == "v")
+    }
+
+    // MARK: Slots
+
+    @Test func theSameSecretMakesOtherKeysInEachSlot() throws {
+        let (backend, _) = try prepareWithCode()
+        for _ in 0..<2 { try backend.addSlot(GivenSecret(), label: "") }
+        let slots = try backend.keys.slots
+        #expect(slots.count == 3)
+        #expect(Set(slots.map(\.id)).count == 3)
+        #expect(Set(slots.map(\.salt)).count == 3, "guesses cannot be prepared")
+        #expect(Set(slots.map { $0.grants[0].publicKey }).count == 3)
+    }
+
+    @Test(arguments: [0, 31, 65]) func aSecretOfAnotherLengthIsRefused(_ count: Int) throws {
+        let (backend, _) = try prepareWithCode()
+        let method = GivenSecret(bytes: [UInt8](repeating: 7, count: count))
+        expectError(.invalidPasscode) { try backend.addSlot(method, label: "") }
+        #expect(try backend.slots.count == 1)
+    }
+
+    @Test func nobodyIsAskedForASecretInVain() throws {
+        let backend = try prepare()
+        let method = GivenSecret()
+        expectError(.slotRefused, "there is no recovery code") { try backend.addSlot(method, label: "") }
+        let code = RecoveryCode()
+        try backend.addRecoveryCode(code, confirmation: .value(code.text))
+        try backend.lock()
+        expectError(.interactionNotAllowed) { try backend.addSlot(method, label: "") }
+        let passcode = PasscodeSource {
+            method.asked.withLock { $0 += 1 }
+            return Array("5678".utf8)
+        }
+        expectError(.interactionNotAllowed) { try backend.changePasscode(to: passcode) }
+        #expect(method.asked.withLock { $0 } == 0)
+        try backend.unlock(with: self.method(code))
+        try backend.addSlot(method, label: "")
+        #expect(method.asked.withLock { $0 } == 1, "the control")
+    }
+
+    /// The slot is removed at whichever call of the unlock: either it is wrong by then, or it has opened something.
+    @Test func anUnlockThatComesTooLateIsNone() throws {
+        let (_, code) = try prepareWithCode()
+        let spare = RecoveryCode()
+        let first = store.backend()
+        try first.unlock(with: method(code))
+        try first.addRecoveryCode(spare, confirmation: .value(spare.text))
+        var number = 0
+        while true {
+            number += 1
+            let copy = try TestStore(copying: store)
+            let other = copy.backend(lockTimeout: .seconds(5))
+            try other.unlock(with: method(spare))
+            let id = try #require(try other.slots.first).id
+            let removal = Interruption(at: number) {
+                #expect(throws: Never.self) { try other.removeSlot(id, resealing: false) }
+            }
+            let backend = copy.backend(removal.calls)
+            _ = try backend.lockState
+            removal.raise()
+            let error = lockboxError { try backend.unlock(with: method(code)) }
+            #expect(error == nil || error == .wrongPasscode, "call \(number)")
+            if error == nil { #expect(backend.keys.opened?.unlockKeys[.unlocked] != nil, "call \(number)") }
+            if !removal.hasHappened { break }
+        }
+        #expect(number > 3)
+    }
+
+    @Test(arguments: UnlockScope.allCases) func aPasscodeRemovedDuringAnUnlock(_ scope: UnlockScope) throws {
+        let backend = try prepare()
+        let id = try backend.keys.currentKeyring().storeID
+        defer { _ = try? UserUnlock(kernel: KernelKeyring()).remove(id) }
+        let passcode = PasscodeSource {
+            try backend.removePasscode()
+            return Array("1234".utf8)
+        }
+        #expect(throws: LockboxError.passcodeNotSet) { try store.backend().unlock(passcode, scope: scope) }
+        #expect(try !UserUnlock(kernel: KernelKeyring()).remove(id), "there is nothing in the kernel")
+    }
+
+    // MARK: Who has the device key only
+
+    @Test func aChangedGenerationIsNoticedAtTheUnlock() throws {
+        let (_, code) = try prepareWithCode()
+        let deviceKey = try #require(try store.deviceKeys().first)
+        for (change, isIntact) in [(0, true), (1, false)] as [(UInt8, Bool)] {
+            var record = try readBytes(store.keybag)
+            let plaintext = try #require(
+                record.withUnsafeMutableBytes { KeybagHeader.openBox($0, deviceKey).map(Array.init) }
+            )
+            let start = KeybagHeader.length + SealedBox.prefixLength
+            record.replaceSubrange(start..<(start + plaintext.count), with: plaintext)
+            record[8] += change
+            record.withUnsafeMutableBytes { KeybagHeader.seal($0, deviceKey) }
+            try overwrite(store.keybag, record)
+            let error = lockboxError { try store.backend().unlock(with: method(code)) }
+            #expect(error?.code == (isIntact ? nil : .authenticationFailed))
+        }
+    }
+
+    /// Made of a forged item of a lower class, it would pass for one that only the owner can have written.
+    @Test func theClassOfAForgedItemCannotBeRaised() throws {
+        try store.lockbox().archiveObject("forged", forKey: "k", accessibility: .always)
+        let required = EncryptedFileBackend(
+            directory: store.directory,
+            requires: .init(minimumClass: .afterFirstUnlock)
+        )
+        let before = try store.snapshot()
+        expectError(.requirementNotMet) {
+            try lockbox(required).setAccessibility(.whenUnlocked, forKey: "k")
+        }
+        #expect(try store.snapshot() == before)
+    }
+
+    @Test func theStoresOwnRecordsMayHaveAnyClass() throws {
+        let required = EncryptedFileBackend(
+            directory: store.directory,
+            requires: .init(minimumClass: .whenUnlocked)
+        )
+        try required.checkAccess(.always, now: Date())
+        expectError(.requirementNotMet, "the control") {
+            try lockbox(required).archiveObject("v", forKey: "k", accessibility: .always)
+        }
+    }
+
+    // MARK: The kernel
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aCopyOfTheKernelsKeyDoesNotOpen() throws {
+        let backend = try prepare()
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try #require(try backend.unlock(.value("1234"), scope: .user) == .user)
+        let id = try backend.keys.currentKeyring().storeID
+        let (kernel, place) = (KernelKeyring(), SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false))
+        let serial = try #require(kernel.serial(of: place.name(id)))
+        let record = try #require(kernel.read(serial, maximum: SharedUnlock.length) { [UInt8]($0) })
+        #expect(try store.backend().lockState == .unlocked, "the control")
+        try kernel.remove(place.name(id))
+        #expect(
+            kernel.add(place.name(id), length: record.count, seconds: 60) { $1.copyBytes(from: record) }
+        )
+        #expect(try store.backend().lockState == .locked)
+    }
+
+    /// Should the kernel still have it.
+    @Test func aRecordIsOverAtItsDeadline() throws {
+        let (id, device) = (StoreID(repeating: 3), try SecretKey.random())
+        let record = SharedUnlock(level: .unlocked, deadline: 100, key: try .random())
+        var bytes = [UInt8](repeating: 0, count: SharedUnlock.length)
+        bytes.withUnsafeMutableBytes { record.write(to: $0, 7, id, device) }
+        for (now, isOpen) in [(99, true), (100, false), (101, false)] as [(UInt64, Bool)] {
+            var copy = bytes
+            let opened = try copy.withUnsafeMutableBytes {
+                try SharedUnlock($0, .unlocked, 7, id, device, now: now)
+            }
+            #expect((opened != nil) == isOpen, "at \(now)")
+        }
+    }
+
+    /// Whoever got the keys from the kernel does not keep them in a way that another process's lock cannot end.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func whoChangesThePasscodeWithTheKernelsKeysIsLockedByOthers() throws {
+        try #require(try prepare().unlock(.value("1234"), scope: .user) == .user)
+        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        let own = store.backend()
+        try own.changePasscode(to: .value("5678"), strength: .interactive)
+        #expect(try own.unlockScope == .user)
+        try store.backend().lock()
+        #expect(try own.lockState == .locked)
+        expectError(.interactionNotAllowed) { try lockbox(own).unarchiveObject(String.self, forKey: "ak") }
+    }
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func aChangedEntryOfAGenerationIsNone() throws {
+        let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
+        let kernel = KernelKeyring()
+        defer { _ = try? kernel.remove(name) }
+        let seen = SeenGeneration(kernel: kernel, name: name)
+        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        let written = SeenGeneration.Seen(generation: 7, epoch: 3)
+        seen.write(written, keyring, at: "/store")
+        let entry = try #require(
+            kernel.serial(of: name).flatMap { kernel.read($0, maximum: 4096) { [UInt8]($0) } }
+        )
+        #expect(entry.count == 48)
+        func read(_ entry: [UInt8]) -> SeenGeneration.Seen? {
+            #expect(kernel.add(name, length: entry.count, seconds: 60) { $1.copyBytes(from: entry) })
+            return seen.read(keyring, at: "/store")
+        }
+        #expect(read(entry) == written, "the control")
+        for index in entry.indices {
+            var changed = entry
+            changed[index] ^= 1
+            #expect(read(changed) == nil, "byte \(index)")
+        }
+    }
+
+    // MARK: Files
+
+    @Test(arguments: [false, true]) func aBackupHasNoRecordOfTheStoresOwn(_ isReserved: Bool) throws {
+        let (block, key) = try PasscodeSource.value("p").withBytes {
+            try BackupPasscode.make($0, strength: .interactive)
+        }
+        let header = BackupRecord.header(block)
+        let item = try StoredItem(
+            key: ItemKey(storedPrefix: isReserved ? "\0migration\0x" : "x", key: "k"),
+            value: ArchivedValue(data: Data("v".utf8), format: .data),
+            modified: Date()
+        )
+        let path = Path.parent(of: store.directory) + "/backup"
+        try overwrite(
+            path,
+            header + BackupRecord.seal(.item(item), index: 0, header: header, key: key)
+                + BackupRecord.seal(.end(count: 1), index: 1, header: header, key: key)
+        )
+        let error = lockboxError { try store.backend().importBackup(from: path, passphrase: .value("p")) }
+        #expect(error?.code == (isReserved ? .corrupt : nil))
+        #expect(try store.backend().value(for: item.key, now: nil) == (isReserved ? nil : item.value))
+    }
+
+    /// A turn that was had before the lock file was replaced is of a file that nobody else asks for.
+    @Test func aTurnIsOfTheLockFileThatIsThereNow() throws {
+        let storage = store.backend(lockTimeout: .milliseconds(50)).storage
+        let record = RecordName(namespace: "a", name: "one")
+        // A store is known by its keybag.
+        for name in [RecordName(name: "keybag"), record] {
+            _ = try storage.commit([.put(name, [1])], expecting: [:], turn: nil)
+        }
+        let turn = try storage.takeTurn(in: "a")
+        defer { turn?.release() }
+        let lock = Path.parent(of: storage.location(of: record)) + "/lock"
+        unlink(lock)
+        try overwrite(lock, [])
+        try store.backend().storage.holdingTurn(in: "a") {
+            let error = lockboxError {
+                try storage.commit([.put(record, [2])], expecting: [:], turn: turn)
+            }
+            #expect(error?.isHeldLock == true)
+        }
+        #expect(try storage.read([record], maximum: 100)[record]?.bytes == [1])
+    }
+}
