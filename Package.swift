@@ -18,10 +18,12 @@ let package = Package(
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
         .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
         .library(name: "LockboxFIDO2", targets: ["LockboxFIDO2"]),
+        .library(name: "LockboxEtcd", targets: ["LockboxEtcd"]),
     ],
     traits: [
         .trait(name: "TPM", description: "LockboxTPM, which needs tpm2-tss"),
         .trait(name: "FIDO2", description: "LockboxFIDO2, which needs libfido2"),
+        .trait(name: "Etcd", description: "LockboxEtcd, which needs libcurl"),
     ],
     targets: [
         .systemLibrary(
@@ -39,6 +41,11 @@ let package = Package(
             name: "CFIDO2",
             pkgConfig: "libfido2",
             providers: [.apt(["libfido2-dev"]), .brew(["libfido2"])]
+        ),
+        .systemLibrary(
+            name: "CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]
         ),
         .target(name: "LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
@@ -81,6 +88,19 @@ let package = Package(
             dependencies: ["LockboxCore", "LockboxSealed"],
             swiftSettings: settings
         ),
+        .target(
+            name: "LockboxEtcd",
+            dependencies: [
+                "LockboxCore", "LockboxSealed",
+                .target(name: "CCurl", condition: .when(traits: ["Etcd"])),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxEtcdTests",
+            dependencies: ["LockboxEtcd", "LockboxSealed", "LockboxTesting"],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: ["Lockbox", "LockboxUserDefaults"],
@@ -90,7 +110,8 @@ let package = Package(
         .testTarget(
             name: "LockboxTests",
             dependencies: [
-                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium", "CLinux",
+                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium",
+                "CLinux",
             ],
             resources: [.copy("Vectors")],
             swiftSettings: settings

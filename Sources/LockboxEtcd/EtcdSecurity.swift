@@ -1,0 +1,113 @@
+#if Etcd
+    import CCurl
+    import LockboxPlatform
+
+    /// How a connection to etcd is protected.
+    ///
+    /// Items are sealed before they leave the process, whatever is chosen here. TLS also hides passwords and tokens of etcd's
+    /// users, the operations, and which records they are about, and makes sure that the server is the right one.
+    public struct EtcdSecurity: Sendable {
+        private let isEncrypted: Bool
+        private let verifiesServer: Bool
+        private let authority: String?
+        private let certificate: String?
+        private let key: String?
+
+        /// TLS 1.2 or newer. The server's certificate must be valid for the host's name or address.
+        ///
+        /// - Parameters:
+        ///   - authority: The path of a PEM file with the certificates of the authorities to trust, or `nil` for the
+        ///     system's.
+        ///   - certificate: The path of a PEM file with a client certificate. If etcd also has users, the common name of
+        ///     this certificate must be empty: the gateway refuses any other.
+        ///   - key: The path of a PEM file with the private key of the client certificate.
+        public static func tls(
+            authority: String? = nil,
+            certificate: String? = nil,
+            key: String? = nil
+        ) -> EtcdSecurity {
+            EtcdSecurity(true, true, authority, certificate, key)
+        }
+
+        /// TLS with any server, also with one that only claims to be etcd. Whoever is between this program and etcd can read
+        /// passwords and tokens, hide and replay records. For tests.
+        ///
+        /// - Parameters:
+        ///   - certificate: The path of a PEM file with a client certificate.
+        ///   - key: The path of a PEM file with its private key.
+        public static func insecureTLSWithoutServerVerification(
+            certificate: String? = nil,
+            key: String? = nil
+        ) -> EtcdSecurity {
+            EtcdSecurity(true, false, nil, certificate, key)
+        }
+
+        /// No encryption: for an etcd on the same machine, and for tests.
+        public static let insecurePlaintext = EtcdSecurity(false, false, nil, nil, nil)
+
+        private init(
+            _ isEncrypted: Bool,
+            _ verifiesServer: Bool,
+            _ authority: String?,
+            _ certificate: String?,
+            _ key: String?
+        ) {
+            self.isEncrypted = isEncrypted
+            self.verifiesServer = verifiesServer
+            self.authority = authority
+            self.certificate = certificate
+            self.key = key
+        }
+
+        var scheme: String { isEncrypted ? "https://" : "http://" }
+
+        func apply(to handle: UnsafeMutableRawPointer) {
+            curl_set_text(handle, CURLOPT_PROTOCOLS_STR, isEncrypted ? "https" : "http")
+            curl_set_number(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
+            // In every case: an option that libcurl does not know must not turn verification off.
+            curl_set_number(handle, CURLOPT_SSL_VERIFYPEER, isEncrypted && !verifiesServer ? 0 : 1)
+            curl_set_number(handle, CURLOPT_SSL_VERIFYHOST, isEncrypted && !verifiesServer ? 0 : 2)
+            if let authority {
+                curl_set_text(handle, CURLOPT_CAINFO, authority)
+                // Only these, not the system's as well.
+                curl_set_pointer(handle, CURLOPT_CAPATH, nil)
+            }
+            if let certificate { curl_set_text(handle, CURLOPT_SSLCERT, certificate) }
+            if let key { curl_set_text(handle, CURLOPT_SSLKEY, key) }
+        }
+    }
+
+    /// A user of etcd, for clusters with authentication.
+    public struct EtcdUser: Sendable {
+        let name: String
+        let password: @Sendable () throws -> String
+
+        /// Creates a user with a password that the program has.
+        ///
+        /// - Parameters:
+        ///   - name: The user's name.
+        ///   - password: The user's password.
+        public init(name: String, password: String) {
+            self.init(name: name) { password }
+        }
+
+        /// Creates a user whose password is asked for when it is needed.
+        ///
+        /// - Parameters:
+        ///   - name: The user's name.
+        ///   - password: Returns the password. Called whenever etcd wants a new token, on the thread that needs it. Errors
+        ///     that it throws are rethrown.
+        public init(name: String, password: @escaping @Sendable () throws -> String) {
+            self.name = name
+            self.password = password
+        }
+    }
+
+    extension EtcdUser: CustomStringConvertible, CustomReflectable {
+        /// The name, not the password.
+        public var description: String { "EtcdUser(\(name))" }
+
+        /// Keeps `dump(_:)` from showing the password.
+        public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
+    }
+#endif

@@ -1,0 +1,139 @@
+#if Etcd
+    import LockboxCore
+    import LockboxPlatform
+    public import LockboxSealed
+
+    extension EtcdStorage {
+        /// See ``RecordStorage/commit(_:expecting:turn:)``. One transaction, which is sent again if the answer is lost, and
+        /// takes effect at most once.
+        public func commit(
+            _ changes: [RecordChange],
+            expecting: [RecordName: RecordRevision],
+            turn: (any CommitTurn)?
+        ) throws -> CommitOutcome {
+            try checkLimits(changes, expecting)
+            if isOfAnotherCluster(expecting) { return .conflict(nil) }
+            let deadline = gateway.deadline
+            do {
+                try fence.settle(until: deadline)
+                while true {
+                    let mark = try fence.takeMark(until: deadline)
+                    if let outcome = try commit(changes, expecting, mark, until: deadline) { return outcome }
+                }
+            } catch let fault as Fault {
+                // Until a commit is sent, only marks were.
+                throw fault.error
+            }
+        }
+
+        private func checkLimits(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) throws
+        {
+            var length = 0
+            for case .put(_, let bytes) in changes {
+                if bytes.count > limits.maximumLength {
+                    throw LockboxError.valueTooLarge(size: bytes.count, limit: limits.maximumLength)
+                }
+                length += bytes.count
+            }
+            if length > limits.maximumCommitLength {
+                throw LockboxError.valueTooLarge(size: length, limit: limits.maximumCommitLength)
+            }
+            // One operation and one comparison are the fence's.
+            if changes.count > limits.maximumChanges || expecting.count >= Self.maximumOperations {
+                throw LockboxError.storageFailure(operation: "txn", path: location(of: changes), errno: E2BIG)
+            }
+        }
+
+        private func isOfAnotherCluster(_ expecting: [RecordName: RecordRevision]) -> Bool {
+            guard let cluster = gateway.cluster else { return false }
+            return expecting.values.contains { $0 != .absent && $0.numbers[1] != cluster }
+        }
+
+        private func location(of changes: [RecordChange]) -> String {
+            changes.first.map { location(of: $0.record) } ?? "etcd:\(root)"
+        }
+
+        // MARK: With a mark
+
+        /// Returns nil if the mark is gone, and nothing was changed.
+        private func commit(
+            _ changes: [RecordChange],
+            _ expecting: [RecordName: RecordRevision],
+            _ mark: Fence.Mark,
+            until deadline: ContinuousClock.Instant
+        ) throws -> CommitOutcome? {
+            let token = Fence.token()
+            let transaction = try transaction(changes, expecting, mark, token)
+            let result: Gateway.Result<TransactionAnswer>
+            do { result = try gateway.call("/v3/kv/txn", transaction, until: deadline) } catch let fault
+                as Fault
+                where fault.isInDoubt
+            {
+                fence.doubt(mark)
+                return unknown(changes, fault.error)
+            } catch {
+                fence.giveBack(mark)
+                throw error
+            }
+            return outcome(of: result, changes, mark, token)
+        }
+
+        private func outcome(
+            of result: Gateway.Result<TransactionAnswer>,
+            _ changes: [RecordChange],
+            _ mark: Fence.Mark,
+            _ token: Data
+        ) -> CommitOutcome? {
+            func isCommitted(at revision: UInt64?) -> CommitOutcome {
+                var mark = mark
+                mark.revision = revision ?? 0
+                fence.giveBack(mark)
+                return .committed
+            }
+            if result.answer.isDone { return isCommitted(at: result.answer.header?.revision?.value) }
+            let found = result.answer.ranges.first?.found.first
+            if let found, found.value == token { return isCommitted(at: found.revision) }
+            if found?.revision == mark.revision {
+                // If it was sent more than once, an earlier copy could still take effect when expectations hold again.
+                if result.isRepeated { fence.doubt(mark) } else { fence.giveBack(mark) }
+                return .conflict(nil)
+            }
+            // The mark's lease has ended, or somebody has removed it.
+            if !result.isRepeated { return nil }
+            let reason = "etcd did not answer in time, and what it has recorded of the change is gone"
+            return .unknown(LockboxError.outcomeUnknown(record: location(of: changes), reason: reason))
+        }
+
+        private func unknown(_ changes: [RecordChange], _ error: LockboxError) -> CommitOutcome {
+            let reason: String
+            switch error {
+            case .notReachable(let endpoint, let text), .accessDenied(let endpoint, let text):
+                reason = "\(endpoint): \(text)"
+            default: reason = error.description
+            }
+            return .unknown(LockboxError.outcomeUnknown(record: location(of: changes), reason: reason))
+        }
+
+        private func transaction(
+            _ changes: [RecordChange],
+            _ expecting: [RecordName: RecordRevision],
+            _ mark: Fence.Mark,
+            _ token: Data
+        ) throws -> Transaction {
+            var transaction = Transaction(compare: [Comparison(mark.key, at: mark.revision)])
+            for (record, revision) in expecting {
+                transaction.compare.append(Comparison(try key(record), at: revision.numbers[0]))
+            }
+            for change in changes {
+                switch change {
+                case .put(let record, let bytes):
+                    transaction.success.append(.put(try key(record), Data(bytes)))
+                case .remove(let record): transaction.success.append(.delete(try key(record)))
+                }
+            }
+            transaction.success.append(.put(mark.key, token, lease: mark.lease))
+            transaction.failure = [.range(RangeRequest(mark.key))]
+            return transaction
+        }
+    }
+#endif

@@ -1,0 +1,136 @@
+#if Etcd
+    import LockboxCore
+    import LockboxPlatform
+    public import LockboxSealed
+
+    extension EtcdStorage {
+        /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
+        public func read(
+            _ record: RecordName,
+            upTo limit: Int,
+            maximum: Int,
+            _ body: (RecordContents) throws -> Void
+        ) throws -> Bool {
+            guard let found = try range(RangeRequest(key(record))).found.first else { return false }
+            try check(found, record, maximum)
+            var bytes = found.value
+            let revision = revision(of: found)
+            try bytes.withUnsafeMutableBytes { try body(RecordContents(bytes: $0, revision: revision)) }
+            return true
+        }
+
+        /// See ``RecordStorage/read(_:maximum:)``. All are read as of one revision of the cluster.
+        public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+            let names = Dictionary(try records.map { (try key($0), $0) }) { first, _ in first }
+            let keys = Array(names.keys)
+            let found = try asOfOneRevision { revision in
+                var found: [KeyValue] = []
+                for start in stride(from: 0, to: keys.count, by: Self.maximumOperations) {
+                    let part = keys[start..<min(start + Self.maximumOperations, keys.count)]
+                    found += try ranges(Array(part), &revision)
+                }
+                return found
+            }
+            var result: [RecordName: Record] = [:]
+            for item in found {
+                guard let name = names[item.key] else { continue }
+                try check(item, name, maximum)
+                result[name] = Record(bytes: [UInt8](item.value), revision: revision(of: item))
+            }
+            return result
+        }
+
+        /// See ``RecordStorage/forEachName(in:waitingForCommits:_:)``. All are listed as of one revision of the cluster.
+        public func forEachName(
+            in namespace: String,
+            waitingForCommits: Bool,
+            _ body: (String) throws -> Void
+        ) throws {
+            let folder = "\(root)/i/\(namespace)"
+            let first = try key(RecordName(namespace: namespace, name: "_")).dropLast()
+            let names = try asOfOneRevision { revision in
+                var names: [String] = []
+                var request = RangeRequest(first, to: Self.end(of: folder))
+                request.isOnlyKeys = true
+                request.limit = Number(1000)
+                while true {
+                    request.revision = revision.map(Number.init)
+                    let page = try range(request)
+                    revision = revision ?? page.header?.revision?.value
+                    names += page.found.map {
+                        String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
+                    }
+                    guard page.hasMore, let last = page.found.last else { return names }
+                    request.key = last.key + [0]
+                }
+            }
+            try names.forEach(body)
+        }
+
+        /// See ``RecordStorage/namespaces()``. Includes those that have records now, with one call for each.
+        public func namespaces() throws -> [String] {
+            let folder = "\(root)/i"
+            var namespaces: [String] = []
+            var request = RangeRequest(Data("\(folder)/".utf8), to: Self.end(of: folder))
+            request.isOnlyKeys = true
+            request.limit = Number(1)
+            while let found = try range(request).found.first {
+                let rest = found.key.dropFirst(folder.utf8.count + 1)
+                let name = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
+                namespaces.append(name)
+                request.key = Self.end(of: "\(folder)/\(name)")
+            }
+            return namespaces
+        }
+
+        // MARK: Requests
+
+        private func check(_ found: KeyValue, _ record: RecordName, _ maximum: Int) throws {
+            guard found.value.count > maximum else { return }
+            throw LockboxError.corrupt(
+                record: location(of: record),
+                reason: "it has more than \(maximum) bytes"
+            )
+        }
+
+        private func range(_ request: RangeRequest) throws -> RangeAnswer {
+            try reading { try gateway.call("/v3/kv/range", request, until: $0).answer }
+        }
+
+        /// - Parameter revision: The revision to read at. Nil for the present one, which it is afterwards.
+        private func ranges(_ keys: [Data], _ revision: inout UInt64?) throws -> [KeyValue] {
+            let operations = keys.map { key in
+                var request = RangeRequest(key)
+                request.revision = revision.map(Number.init)
+                return Operation.range(request)
+            }
+            let answer: TransactionAnswer = try reading {
+                try gateway.call("/v3/kv/txn", Transaction(success: operations), until: $0).answer
+            }
+            revision = revision ?? answer.header?.revision?.value
+            return answer.ranges.flatMap(\.found)
+        }
+
+        /// What is in doubt is settled first, so that what is read now is not changed later by a commit of the past.
+        private func reading<Result>(_ body: (ContinuousClock.Instant) throws -> Result) throws -> Result {
+            let deadline = gateway.deadline
+            do {
+                try fence.settle(until: deadline)
+                return try body(deadline)
+            } catch let fault as Fault where !fault.isCompacted {
+                throw fault.error
+            }
+        }
+
+        /// Starts again, at the present revision, if etcd has removed the one that was read at.
+        private func asOfOneRevision<Result>(_ body: (inout UInt64?) throws -> Result) throws -> Result {
+            for _ in 0..<10 {
+                var revision: UInt64?
+                do { return try body(&revision) } catch let fault as Fault where fault.isCompacted {
+                    continue
+                }
+            }
+            throw LockboxError.notReachable(endpoint: gateway.list, reason: "it is compacted all the time")
+        }
+    }
+#endif

@@ -1,0 +1,151 @@
+#if Etcd
+    public import LockboxCore
+    import LockboxPlatform
+    public import LockboxSealed
+
+    /// Stores the records of a ``SealedBackend`` in a cluster of etcd.
+    ///
+    /// ```swift
+    /// let storage = try EtcdStorage(
+    ///     endpoints: ["https://a.example:2379", "https://b.example:2379", "https://c.example:2379"],
+    ///     root: "/lockbox/shop",
+    ///     security: .tls(authority: "/etc/shop/ca.pem")
+    /// )
+    /// let backend = SealedBackend(storage: storage, deviceKey: .credential())
+    /// ```
+    ///
+    /// Every read is linearizable, every commit one transaction. A call that fails at one endpoint is tried at the others, within
+    /// the time limit. The device key does not belong into the cluster: ``DeviceKeySource/stored`` is refused.
+    ///
+    /// Errors have these meanings:
+    ///
+    /// - ``LockboxError/notReachable(endpoint:reason:)``: no member answered in time, or the cluster has no leader.
+    /// - ``LockboxError/accessDenied(endpoint:reason:)``: wrong user or password, or a role without permission.
+    /// - ``LockboxError/outcomeUnknown(record:reason:)``: the cluster did not say in time whether it has made a change. The next
+    ///   call of this storage finds out first, and ends what has not happened by then. So what is read afterwards stays true.
+    /// - ``LockboxError/valueTooLarge(size:limit:)``: more than ``limits`` allow, or than the cluster was configured for.
+    /// - ``LockboxError/rolledBack(record:reason:)``: the cluster has an older state than before, as after a restored snapshot.
+    /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up; with `ESTALE`,
+    ///   another cluster answers than before.
+    public final class EtcdStorage: Sendable {
+        /// The path of the store: every key in etcd begins with it and a slash.
+        public let root: String
+
+        let gateway: Gateway
+        let fence: Fence
+
+        /// Creates a storage. Connects to nothing yet.
+        ///
+        /// - Parameters:
+        ///   - endpoints: The client addresses of the cluster's members, such as `https://etcd.example:2379`. One that
+        ///     fails is passed over while another one answers.
+        ///   - root: The path of the store, such as `/lockbox/shop`. Different stores need different roots, none of which
+        ///     is inside another.
+        ///   - security: How connections are protected.
+        ///   - user: The user of etcd, if the cluster has authentication. Its role must allow reading and writing every
+        ///     key that begins with the root and a slash.
+        ///   - timeLimit: How long a call may take, retries included.
+        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if an endpoint's scheme is not that of `security`, or
+        ///   there is none; ``LockboxError/invalidKey(reason:)`` if the root is empty.
+        public init(
+            endpoints: [String],
+            root: String,
+            security: EtcdSecurity = .tls(),
+            user: EtcdUser? = nil,
+            timeLimit: Duration = .seconds(5)
+        ) throws(LockboxError) {
+            var root = root[...]
+            while root.last == "/" { root.removeLast() }
+            if root.isEmpty { throw LockboxError.invalidKey(reason: "the root of a store in etcd is empty") }
+            self.root = String(root)
+            gateway = Gateway(
+                endpoints: try Self.checked(endpoints, security),
+                security: security,
+                user: user,
+                timeLimit: max(timeLimit, .milliseconds(100))
+            )
+            fence = Fence(gateway: gateway, folder: "\(root)/f/")
+        }
+
+        private static func checked(_ endpoints: [String], _ security: EtcdSecurity) throws(LockboxError)
+            -> [String]
+        {
+            if endpoints.isEmpty {
+                throw LockboxError.notReachable(endpoint: "etcd", reason: "there is no endpoint")
+            }
+            var result: [String] = []
+            for endpoint in endpoints {
+                guard endpoint.hasPrefix(security.scheme),
+                    endpoint.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+                else {
+                    let reason = "the address of an endpoint must begin with \(security.scheme)"
+                    throw LockboxError.notReachable(endpoint: endpoint, reason: reason)
+                }
+                result.append(endpoint.hasSuffix("/") ? String(endpoint.dropLast()) : endpoint)
+            }
+            return result
+        }
+
+        // MARK: Keys in etcd
+
+        // <root>/k/<name>: records outside any namespace
+        // <root>/i/<namespace>/<name>: all others
+        // <root>/f/<random>: see `Fence`
+
+        func key(_ record: RecordName) throws(LockboxError) -> Data {
+            let parts = [record.namespace, record.name].compactMap { $0 }
+            guard parts.allSatisfy({ !$0.isEmpty && !$0.utf8.contains(UInt8(ascii: "/")) }) else {
+                throw LockboxError.invalidKey(reason: "a record's name is empty or contains a slash")
+            }
+            return Data(path(record).utf8)
+        }
+
+        func path(_ record: RecordName) -> String {
+            guard let namespace = record.namespace else { return "\(root)/k/\(record.name)" }
+            return "\(root)/i/\(namespace)/\(record.name)"
+        }
+
+        /// The first key after all that begin with a path and a slash.
+        static func end(of path: String) -> Data { Data("\(path)0".utf8) }  // "0" comes after "/"
+
+        func revision(of found: KeyValue) -> RecordRevision {
+            // A restored snapshot counts revisions anew. So the bytes are part of it.
+            found.value.withUnsafeBytes { bytes in
+                let hash = RecordRevision(of: bytes, length: bytes.count).numbers
+                return RecordRevision(found.revision, gateway.cluster ?? 0, hash[0], hash[1])
+            }
+        }
+    }
+
+    extension EtcdStorage: RecordStorage {
+        /// A record has at most 1 MiB, a commit at most 126 changes with 1.25 MiB. Commits are transactions.
+        public var limits: StorageLimits {
+            StorageLimits(
+                maximumLength: 1 << 20,
+                maximumChanges: 126,
+                maximumCommitLength: Self.maximumCommitLength,
+                isTransactional: true
+            )
+        }
+
+        /// etcd takes requests of 1.5 MiB unless it is configured otherwise.
+        static let maximumCommitLength = 1_310_720
+
+        /// The comparisons, or the operations, of a transaction.
+        static let maximumOperations = 128
+
+        /// False: the device key would be beside what it protects.
+        public var keepsDeviceKey: Bool { false }
+
+        /// See ``RecordStorage/location(of:)``.
+        public func location(of record: RecordName) -> String { "etcd:\(path(record))" }
+    }
+
+    extension EtcdStorage: CustomStringConvertible, CustomReflectable {
+        /// The endpoints and the root.
+        public var description: String { "EtcdStorage(\(gateway.list), \(root))" }
+
+        /// Keeps `dump(_:)` from showing tokens.
+        public var customMirror: Mirror { Mirror(self, children: ["root": root]) }
+    }
+#endif

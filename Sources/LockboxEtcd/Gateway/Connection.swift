@@ -1,0 +1,105 @@
+#if Etcd
+    import CCurl
+    import LockboxPlatform
+
+    /// A connection to one server after the other, kept open between requests. One thread at a time uses it.
+    final class Connection {
+        /// What came of a request that was answered.
+        struct Response {
+            let status: Int
+            let body: Data
+        }
+
+        /// A request without a complete answer.
+        struct Failure: Error {
+            let reason: String
+            /// Whether the server may have received it.
+            let isSent: Bool
+        }
+
+        /// Whether libcurl may have sent the last request twice. It does that, and reports success, if a connection that
+        /// was open already ends before the first byte of an answer; no option prevents it.
+        private(set) var mayHaveResent = false
+        private var used: Set<String> = []
+        private let handle: UnsafeMutableRawPointer
+        private let received = Received()
+
+        /// An answer cannot be larger than a page of names, or than a commit's records.
+        private static let maximumLength = 64 << 20
+        private static let ready: Void = precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK)
+
+        private final class Received {
+            var bytes = Data()
+        }
+
+        init(_ security: EtcdSecurity) {
+            _ = Self.ready
+            handle = curl_easy_init()!
+            security.apply(to: handle)
+            for (option, value) in [
+                (CURLOPT_NOSIGNAL, 1), (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_TCP_KEEPALIVE, 1),
+                (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1),
+            ] { curl_set_number(handle, option, value) }
+            // Without it, the environment's http_proxy would receive everything.
+            curl_set_text(handle, CURLOPT_PROXY, "")
+            curl_set_pointer(handle, CURLOPT_WRITEDATA, Unmanaged.passUnretained(received).toOpaque())
+            curl_set_receiver(handle) { bytes, size, count, context in
+                let received = Unmanaged<Received>.fromOpaque(context!).takeUnretainedValue()
+                let length = size * count
+                guard received.bytes.count + length <= Connection.maximumLength else { return 0 }
+                received.bytes.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: length))
+                return length
+            }
+        }
+
+        deinit { curl_easy_cleanup(handle) }
+
+        /// - Parameters:
+        ///   - limit: After which the request fails, answered or not.
+        ///   - connecting: The part of it that may pass before there is a connection.
+        func post(
+            _ body: Data,
+            to server: String,
+            path: String,
+            headers: [String],
+            limit: Duration,
+            connecting: Duration
+        ) throws(Failure) -> Response {
+            let isWarm = !used.insert(server).inserted
+            mayHaveResent = false
+            received.bytes = Data()
+            let list = headers.reduce(nil as UnsafeMutablePointer<curl_slist>?) { curl_slist_append($0, $1) }
+            defer { curl_slist_free_all(list) }
+            curl_set_pointer(handle, CURLOPT_HTTPHEADER, list)
+            curl_set_text(handle, CURLOPT_URL, server + path)
+            curl_set_number(handle, CURLOPT_TIMEOUT_MS, limit.milliseconds)
+            curl_set_number(handle, CURLOPT_CONNECTTIMEOUT_MS, connecting.milliseconds)
+            let result = body.withUnsafeBytes { bytes in
+                curl_set_number(handle, CURLOPT_POSTFIELDSIZE, bytes.count)
+                curl_set_pointer(handle, CURLOPT_POSTFIELDS, bytes.baseAddress)
+                return curl_easy_perform(handle)
+            }
+            mayHaveResent = isWarm && number(CURLINFO_NUM_CONNECTS) > 0
+            guard result == CURLE_OK else {
+                throw Failure(reason: Self.reason(result), isSent: number(CURLINFO_REQUEST_SIZE) > 0)
+            }
+            return Response(status: number(CURLINFO_RESPONSE_CODE), body: received.bytes)
+        }
+
+        private func number(_ info: CURLINFO) -> Int {
+            var value = 0
+            return curl_get_number(handle, info, &value) == CURLE_OK ? value : 0
+        }
+
+        /// libcurl's own words. They do not contain what was sent or received.
+        static func reason(_ code: CURLcode) -> String {
+            code == CURLE_OPERATION_TIMEDOUT
+                ? "it did not answer in time" : String(cString: curl_easy_strerror(code))
+        }
+    }
+
+    extension Duration {
+        /// At least 1: libcurl takes 0 for no limit.
+        var milliseconds: Int { max(1, Int(self / .milliseconds(1))) }
+    }
+#endif

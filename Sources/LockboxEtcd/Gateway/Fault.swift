@@ -1,0 +1,78 @@
+#if Etcd
+    import LockboxCore
+    import LockboxPlatform
+
+    /// Why a request has no usable answer, and what may have become of it.
+    struct Fault: Error {
+        /// What to do about it.
+        enum Remedy { case tryElsewhere, authenticate, giveUp }
+
+        let error: LockboxError
+        let remedy: Remedy
+        /// Whether the request may have taken effect, or still may.
+        let isInDoubt: Bool
+
+        init(_ error: LockboxError, _ remedy: Remedy, isInDoubt: Bool) {
+            self.error = error
+            self.remedy = remedy
+            self.isInDoubt = isInDoubt
+        }
+
+        func inDoubt(_ isInDoubt: Bool) -> Fault {
+            Fault(error, remedy, isInDoubt: isInDoubt || self.isInDoubt)
+        }
+
+        static func notReachable(_ endpoint: String, _ reason: String, isInDoubt: Bool) -> Fault {
+            Fault(.notReachable(endpoint: endpoint, reason: reason), .tryElsewhere, isInDoubt: isInDoubt)
+        }
+
+        /// Of an answer that is an error.
+        init(_ response: Connection.Response, from endpoint: String, _ size: Int) {
+            let answer = try? JSONDecoder().decode(ErrorAnswer.self, from: response.body)
+            let message = String((answer?.message ?? "HTTP status \(response.status)").prefix(200))
+            let code = answer?.code.flatMap(Code.init)
+            switch code {
+            case .unauthenticated:
+                self.init(.accessDenied(endpoint: endpoint, reason: message), .authenticate, isInDoubt: false)
+            case .invalidArgument where Self.asksForToken.contains(where: message.contains):
+                self.init(.accessDenied(endpoint: endpoint, reason: message), .authenticate, isInDoubt: false)
+            case .invalidArgument where message.contains("request is too large"),
+                .resourceExhausted where message.contains("larger than max"):
+                self.init(
+                    .valueTooLarge(size: size, limit: EtcdStorage.maximumCommitLength),
+                    .giveUp,
+                    isInDoubt: false
+                )
+            case .resourceExhausted where message.contains("space exceeded"):
+                let error = LockboxError.storageFailure(operation: "txn", path: endpoint, errno: ENOSPC)
+                self.init(error, .giveUp, isInDoubt: false)
+            case .invalidArgument where message.contains("authentication failed"), .permissionDenied,
+                .failedPrecondition:
+                self.init(.accessDenied(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)
+            case .invalidArgument, .resourceExhausted, .outOfRange:
+                self.init(.notReachable(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)
+            case .unavailable where message.contains("no leader"):
+                self = .notReachable(endpoint, message, isInDoubt: false)
+            case .unavailable, nil:
+                self = .notReachable(endpoint, message, isInDoubt: true)
+            }
+        }
+
+        /// Whether the revision that was asked for is gone: etcd keeps old ones for a while only.
+        var isCompacted: Bool {
+            if case .notReachable(_, let reason) = error {
+                reason.contains("has been compacted")
+            } else {
+                false
+            }
+        }
+
+        private static let asksForToken = ["user name is empty", "revision of auth store is old"]
+
+        /// The codes of gRPC after which a request has certainly had no effect. After all others it may have.
+        private enum Code: Int {
+            case invalidArgument = 3, permissionDenied = 7, resourceExhausted = 8, failedPrecondition = 9
+            case outOfRange = 11, unavailable = 14, unauthenticated = 16
+        }
+    }
+#endif

@@ -1,0 +1,222 @@
+#if Etcd
+    import LockboxCore
+    import LockboxPlatform
+
+    /// Sends requests to the members of a cluster, one after the other until one answers, within a time limit.
+    final class Gateway: Sendable {
+        let endpoints: [String]
+        let user: EtcdUser?
+        let timeLimit: Duration
+        let security: EtcdSecurity
+
+        private struct State {
+            var connections: [Connection] = []
+            /// The endpoint that answered last.
+            var preferred = 0
+            var token: String?
+            var cluster: UInt64?
+            /// The highest revision that any answer had.
+            var revision: UInt64 = 0
+        }
+
+        // `Connection` is not Sendable: one thread at a time takes it out of here.
+        private let state: Protected<UncheckedState>
+        private struct UncheckedState: @unchecked Sendable { var state = State() }
+
+        private static let maximumConnections = 8
+
+        init(endpoints: [String], security: EtcdSecurity, user: EtcdUser?, timeLimit: Duration) {
+            self.endpoints = endpoints
+            self.security = security
+            self.user = user
+            self.timeLimit = timeLimit
+            state = Protected(UncheckedState())
+        }
+
+        private func withState<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
+            try state.withLock { try body(&$0.state) }
+        }
+
+        var deadline: ContinuousClock.Instant { .now + timeLimit }
+
+        /// The cluster that answers. Nil before the first answer.
+        var cluster: UInt64? { withState { $0.cluster } }
+
+        /// An answer, and whether the request may have been received more than once.
+        typealias Result<A> = (answer: A, isRepeated: Bool)
+
+        /// - Parameter request: May be sent more than once.
+        /// - Throws: ``Fault``.
+        func call<A: Answer>(
+            _ path: String,
+            _ request: some Encodable,
+            until deadline: ContinuousClock.Instant
+        ) throws
+            -> Result<A>
+        {
+            let body = try JSONEncoder().encode(request)
+            var isInDoubt = false
+            var last = Fault.notReachable(list, "it did not answer in time", isInDoubt: false)
+            var hasAuthenticated = false
+            var round = 0
+            while deadline - .now > .milliseconds(5) {
+                for _ in endpoints where deadline - .now > .milliseconds(5) {
+                    do {
+                        let attempt: Result<A> = try attempt(path, body, until: deadline)
+                        return (attempt.answer, attempt.isRepeated || isInDoubt)
+                    } catch let fault as Fault {
+                        isInDoubt = isInDoubt || fault.isInDoubt
+                        last = fault.inDoubt(isInDoubt)
+                        switch fault.remedy {
+                        case .giveUp: throw last
+                        case .authenticate:
+                            guard user != nil, !hasAuthenticated else { throw last }
+                            hasAuthenticated = true
+                        case .tryElsewhere: withState { $0.preferred = ($0.preferred + 1) % endpoints.count }
+                        }
+                    }
+                }
+                pause(round, until: deadline)
+                round += 1
+            }
+            throw last
+        }
+
+        var list: String { endpoints.joined(separator: ",") }
+
+        /// 50 ms, then twice as long each time, up to a second; never the same for two processes.
+        private func pause(_ round: Int, until deadline: ContinuousClock.Instant) {
+            let longest = min(.seconds(1), Duration.milliseconds(50) * (1 << min(round, 5)))
+            let pause = min(longest * Double.random(in: 0.5...1), deadline - .now)
+            if pause > .zero { usleep(UInt32(pause / .microseconds(1))) }
+        }
+
+        // MARK: One attempt
+
+        private func attempt<A: Answer>(_ path: String, _ body: Data, until deadline: ContinuousClock.Instant)
+            throws
+            -> Result<A>
+        {
+            let (endpoint, known, floor) = withState { (endpoints[$0.preferred], $0.token, $0.revision) }
+            let token = try known ?? user.map { try authenticate($0, endpoint, until: deadline) }
+            let isRepeated: Bool
+            let response: Connection.Response
+            do {
+                (response, isRepeated) = try send(path, body, to: endpoint, token, until: deadline)
+            } catch let fault as Fault where fault.remedy == .authenticate {
+                withState { if $0.token == token { $0.token = nil } }
+                throw fault
+            }
+            guard let answer = try? JSONDecoder().decode(A.self, from: response.body) else {
+                throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: true)
+            }
+            try check(answer.header, endpoint, floor)
+            return (answer, isRepeated)
+        }
+
+        private func send(
+            _ path: String,
+            _ body: Data,
+            to endpoint: String,
+            _ token: String?,
+            until deadline: ContinuousClock.Instant
+        ) throws -> Result<Connection.Response> {
+            let rest = deadline - .now
+            // etcd's own limit is shorter, so that its answer, which may say more, arrives within ours.
+            let limit = min(rest, timeLimit * 3 / 10 + .milliseconds(300))
+            let headers = headers(token, limit: limit * 4 / 5)
+            let connection = withState { $0.connections.popLast() } ?? Connection(security)
+            defer {
+                withState {
+                    if $0.connections.count < Self.maximumConnections { $0.connections.append(connection) }
+                }
+            }
+            let response: Connection.Response
+            do {
+                response = try connection.post(
+                    body,
+                    to: endpoint,
+                    path: path,
+                    headers: headers,
+                    limit: limit,
+                    connecting: min(rest, timeLimit / 5)
+                )
+            } catch {
+                throw Fault.notReachable(endpoint, error.reason, isInDoubt: error.isSent)
+            }
+            if response.status == 200 { return (response, connection.mayHaveResent) }
+            // If it was sent twice, this is the answer to the second.
+            throw Fault(response, from: endpoint, body.count).inDoubt(connection.mayHaveResent)
+        }
+
+        func headers(_ token: String?, limit: Duration?) -> [String] {
+            // No "Expect", which costs a round trip. A member without a leader says so at once.
+            var headers = ["Content-Type: application/json", "Expect:", "Grpc-Metadata-Hasleader: true"]
+            if let limit { headers.append("Grpc-Timeout: \(limit.milliseconds)m") }
+            if let token { headers.append("Authorization: \(token)") }
+            return headers
+        }
+
+        // MARK: What answers have to be
+
+        /// - Throws: ``Fault`` if another cluster answers, or this one as it was in the past.
+        private func check(_ header: Header?, _ endpoint: String, _ floor: UInt64) throws {
+            guard let header, let cluster = header.cluster?.value else {
+                throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: true)
+            }
+            let revision = header.revision?.value ?? 0
+            let isSame = withState { state in
+                if state.cluster == nil { state.cluster = cluster }
+                guard state.cluster == cluster else { return false }
+                state.revision = max(state.revision, revision)
+                return true
+            }
+            if !isSame {
+                let error = LockboxError.storageFailure(operation: "stat", path: endpoint, errno: ESTALE)
+                throw Fault(error, .giveUp, isInDoubt: true)
+            }
+            if revision < floor {
+                let reason = "the cluster's revision is \(revision), and \(floor) was seen before"
+                // Elsewhere: older versions can give an old state after a pause of a member.
+                throw Fault(.rolledBack(record: endpoint, reason: reason), .tryElsewhere, isInDoubt: true)
+            }
+        }
+
+        // MARK: Tokens
+
+        /// Returns the token to call etcd with, or nil for none.
+        func token(_ endpoint: String, until deadline: ContinuousClock.Instant) throws -> String? {
+            try withState { $0.token } ?? user.map { try authenticate($0, endpoint, until: deadline) }
+        }
+
+        func forget(_ token: String?) { withState { if $0.token == token { $0.token = nil } } }
+
+        private func authenticate(
+            _ user: EtcdUser,
+            _ endpoint: String,
+            until deadline: ContinuousClock.Instant
+        ) throws
+            -> String
+        {
+            let request = AuthenticationRequest(name: user.name, password: try user.password())
+            let body = try JSONEncoder().encode(request)
+            let response: Connection.Response
+            do {
+                (response, _) = try send("/v3/auth/authenticate", body, to: endpoint, nil, until: deadline)
+            } catch let fault as Fault {
+                // The request that needs the token has not been sent.
+                throw Fault(
+                    fault.error,
+                    fault.remedy == .tryElsewhere ? .tryElsewhere : .giveUp,
+                    isInDoubt: false
+                )
+            }
+            let answer = try? JSONDecoder().decode(AuthenticationAnswer.self, from: response.body)
+            guard let token = answer?.token, !token.contains(where: \.isNewline) else {
+                throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: false)
+            }
+            withState { $0.token = token }
+            return token
+        }
+    }
+#endif

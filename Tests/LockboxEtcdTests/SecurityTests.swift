@@ -1,0 +1,175 @@
+#if Etcd
+    import Foundation
+    import Testing
+
+    import LockboxCore
+    @testable import LockboxEtcd
+    @testable import LockboxSealed
+
+    @Suite(.enabled(if: EtcdServer.isInstalled && Certificates.canBeMade, "etcd or openssl is not installed"))
+    final class TLSTests {
+        private let folder =
+            NSTemporaryDirectory() + "lockbox-certificates-\(UInt64.random(in: .min ... .max))"
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        private func cluster(
+            _ certificates: Certificates,
+            requiresClientCertificate: Bool = false
+        ) throws -> EtcdCluster {
+            var options = EtcdServer.Options()
+            options.certificates = certificates
+            options.requiresClientCertificate = requiresClientCertificate
+            // Whether it runs, not whether it is trusted.
+            let security = EtcdSecurity.insecureTLSWithoutServerVerification(
+                certificate: certificates.client,
+                key: certificates.clientKey
+            )
+            return try EtcdCluster(members: 1, options: options, security: security)
+        }
+
+        private func storage(_ cluster: EtcdCluster, _ security: EtcdSecurity) throws -> EtcdStorage {
+            try cluster.storage(security: security, timeLimit: .seconds(1))
+        }
+
+        private func expectRefusal(_ cluster: EtcdCluster, _ security: EtcdSecurity, _ what: Comment) throws {
+            let storage = try storage(cluster, security)
+            #expect(what) { try storage.namespaces() } throws: {
+                ($0 as? LockboxError)?.code == .notReachable
+            }
+            let record = RecordName(name: "record")
+            #expect(what) { try storage.commit([.put(record, [1])], expecting: [:], turn: nil) } throws: {
+                ($0 as? LockboxError)?.code == .notReachable
+            }
+        }
+
+        @Test func onlyAServerWithACertificateOfTheAuthorityIsUsed() throws {
+            let certificates = try Certificates(in: "\(folder)/right")
+            let other = try Certificates(in: "\(folder)/other")
+            let cluster = try cluster(certificates)
+            let storage = try storage(cluster, .tls(authority: certificates.authority))
+            let record = RecordName(name: "record")
+            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
+            try expectRefusal(cluster, .tls(authority: other.authority), "another authority")
+            try expectRefusal(cluster, .tls(), "the system's authorities")
+            try expectRefusal(cluster, .tls(authority: "\(folder)/none.pem"), "a file that is missing")
+            let plaintext = cluster.endpoints.map { $0.replacingOccurrences(of: "https", with: "http") }
+            #expect(throws: LockboxError.self) {
+                try cluster.storage(endpoints: plaintext, security: .tls(authority: certificates.authority))
+            }
+            #expect(throws: LockboxError.self) { try cluster.storage(security: .insecurePlaintext) }
+        }
+
+        @Test func aCertificateForAnotherNameIsRefused() throws {
+            let certificates = try Certificates(in: folder, server: "DNS:other.example")
+            let cluster = try cluster(certificates)
+            try expectRefusal(cluster, .tls(authority: certificates.authority), "another name")
+        }
+
+        @Test func anExpiredCertificateIsRefused() throws {
+            let certificates = try Certificates(in: folder, days: 0)
+            sleep(1)
+            let cluster = try cluster(certificates)
+            try expectRefusal(cluster, .tls(authority: certificates.authority), "expired")
+        }
+
+        @Test func aClientCertificateIsUsed() throws {
+            let certificates = try Certificates(in: folder)
+            let cluster = try cluster(certificates, requiresClientCertificate: true)
+            let security = EtcdSecurity.tls(
+                authority: certificates.authority,
+                certificate: certificates.client,
+                key: certificates.clientKey
+            )
+            #expect(try storage(cluster, security).namespaces().isEmpty)
+            try expectRefusal(cluster, .tls(authority: certificates.authority), "no client certificate")
+        }
+    }
+
+    @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
+    struct UserTests {
+        private let cluster: EtcdCluster
+        private let record = RecordName(name: "record")
+
+        init() throws {
+            cluster = try EtcdCluster(members: 1)
+            let gateway = try cluster.storage().gateway
+            func call(_ path: String, _ request: some Encodable) throws {
+                _ =
+                    try gateway.call("/v3/auth/\(path)", request, until: gateway.deadline)
+                    as Gateway.Result<Done>
+            }
+            struct Grant: Encodable {
+                struct Permission: Encodable {
+                    let permType = "READWRITE"
+                    let key: Data
+                    let range_end: Data
+                }
+                let name: String
+                let perm: Permission
+            }
+            for (user, role) in [("root", "root"), ("app", "shop")] {
+                try call("user/add", ["name": user, "password": "\(user)-password"])
+                try call("role/add", ["name": role])
+                try call("user/grant", ["user": user, "role": role])
+            }
+            let permission = Grant.Permission(key: Data("/shop/".utf8), range_end: Data("/shop0".utf8))
+            let grant = Grant(name: "shop", perm: permission)
+            try call("role/grant", grant)
+            try call("enable", [String: String]())
+        }
+
+        private struct Done: Answer { let header: Header? }
+
+        private func storage(_ root: String = "/shop", _ user: String = "app", _ password: String? = nil)
+            throws
+            -> EtcdStorage
+        {
+            let user = EtcdUser(name: user, password: password ?? "\(user)-password")
+            return try cluster.storage(root, user: user, timeLimit: .seconds(5))
+        }
+
+        private func expectDenied(_ storage: EtcdStorage, _ what: Comment) {
+            #expect(what) { try storage.read([record], maximum: 10) } throws: {
+                ($0 as? LockboxError)?.code == .accessDenied
+            }
+            #expect(what) { try storage.commit([.put(record, [1])], expecting: [:], turn: nil) } throws: {
+                ($0 as? LockboxError)?.code == .accessDenied
+            }
+        }
+
+        @Test func aUserMayUseItsRootOnly() throws {
+            let storage = try storage()
+            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
+            #expect(try storage.namespaces().isEmpty)
+            expectDenied(try self.storage("/other"), "another root")
+            expectDenied(try self.storage("/shop", "app", "wrong"), "a wrong password")
+            expectDenied(try self.storage("/shop", "nobody"), "a user that is unknown")
+            expectDenied(try cluster.storage("/shop", timeLimit: .seconds(5)), "no user")
+        }
+
+        @Test func aTokenThatIsNoLongerValidIsRenewed() throws {
+            let storage = try storage()
+            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            // Tokens are in the member's memory.
+            cluster.members[0].end()
+            try cluster.restart(cluster.members[0])
+            #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
+            cluster.members[0].end()
+            try cluster.restart(cluster.members[0])
+            #expect(try storage.commit([.put(record, [2])], expecting: [:], turn: nil).isCommitted)
+        }
+
+        @Test func noDescriptionShowsThePassword() throws {
+            let user = EtcdUser(name: "app", password: "a-password")
+            let storage = try storage("/shop", "app", "a-password")
+            var dumped = "\(user) \(storage)"
+            dump(user, to: &dumped)
+            dump(storage, to: &dumped)
+            #expect(!dumped.contains("a-password"))
+            do { _ = try storage.namespaces() } catch { #expect(!"\(error)".contains("a-password")) }
+        }
+    }
+#endif

@@ -1,0 +1,113 @@
+#if Etcd
+    import Foundation
+
+    import LockboxCore
+
+    /// A member of a cluster: a process of etcd, which ends with this one, however that ends.
+    final class EtcdServer: @unchecked Sendable {
+        // Unchecked: what changes is protected by the lock.
+
+        static let program = ["/usr/bin/etcd", "/usr/local/bin/etcd"].first {
+            FileManager.default.isExecutableFile(atPath: $0)
+        }
+        static var isInstalled: Bool { program != nil }
+
+        struct Options {
+            var certificates: Certificates?
+            var requiresClientCertificate = false
+            var arguments: [String] = []
+        }
+
+        let name: String
+        let clientPort: Int
+        let peerPort: Int
+        let folder: String
+        private let options: Options
+        private let state = Protected<(keeper: Process, input: Pipe, id: pid_t)?>(nil)
+
+        init(name: String, folder: String, options: Options) throws {
+            self.name = name
+            self.folder = "\(folder)/\(name)"
+            self.options = options
+            clientPort = try freePort()
+            peerPort = try freePort()
+        }
+
+        deinit { end() }
+
+        var endpoint: String { "\(options.certificates == nil ? "http" : "https")://127.0.0.1:\(clientPort)" }
+        var peer: String { "\(name)=http://127.0.0.1:\(peerPort)" }
+
+        func start(cluster: String) throws {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/bin/sh")
+            // The shell waits for the end of its input, which this process holds open.
+            let script =
+                #"log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!; read _; kill -9 $! 2>/dev/null"#
+            process.arguments =
+                ["-c", script, "sh", "\(folder).log", EtcdServer.program!] + arguments(cluster)
+            let (input, output) = (Pipe(), Pipe())
+            process.standardInput = input
+            process.standardOutput = output
+            try process.run()
+            let text = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            guard let id = pid_t(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+                throw CocoaError(.executableLoad)
+            }
+            state.withLock { $0 = (process, input, id) }
+        }
+
+        private func arguments(_ cluster: String) -> [String] {
+            let peer = "http://127.0.0.1:\(peerPort)"
+            var arguments = [
+                "--name", name, "--data-dir", folder, "--initial-cluster", cluster, "--logger", "zap",
+                "--initial-cluster-token", cluster,
+                "--listen-client-urls", endpoint, "--advertise-client-urls", endpoint,
+                "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+            ]
+            if let certificates = options.certificates {
+                arguments += ["--cert-file", certificates.server, "--key-file", certificates.serverKey]
+                if options.requiresClientCertificate {
+                    arguments += ["--client-cert-auth", "--trusted-ca-file", certificates.authority]
+                }
+            }
+            return arguments + options.arguments
+        }
+
+        private func send(_ signal: CInt) { state.withLock { if let id = $0?.id { _ = kill(id, signal) } } }
+
+        /// It no longer answers, but its connections stay.
+        func pause() { send(SIGSTOP) }
+
+        func resume() { send(SIGCONT) }
+
+        /// As a crash of the machine, but for what was written.
+        func end() {
+            let old = state.withLock { state in
+                defer { state = nil }
+                return state
+            }
+            guard let old else { return }
+            _ = kill(old.id, SIGKILL)
+            try? old.input.fileHandleForWriting.close()
+            old.keeper.waitUntilExit()
+        }
+    }
+
+    /// A port that nobody listens on. Another process could take it before it is used, which nothing prevents.
+    func freePort() throws -> Int {
+        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw CocoaError(.fileReadUnknown) }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+#endif
