@@ -93,7 +93,7 @@
             )
         }
 
-        private func range(_ request: RangeRequest) throws -> RangeAnswer {
+        func range(_ request: RangeRequest) throws -> RangeAnswer {
             try reading { try gateway.call("/v3/kv/range", request, until: $0).answer }
         }
 

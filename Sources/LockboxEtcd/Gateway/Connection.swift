@@ -21,15 +21,17 @@
         /// was open already ends before the first byte of an answer; no option prevents it.
         private(set) var mayHaveResent = false
         private var used: Set<String> = []
-        private let handle: UnsafeMutableRawPointer
-        private let received = Received()
+        let handle: UnsafeMutableRawPointer
+        let received = Received()
 
         /// An answer cannot be larger than a page of names, or than a commit's records.
         private static let maximumLength = 64 << 20
-        private static let ready: Void = precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK)
+        static let ready: Void = precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK)
 
-        private final class Received {
+        final class Received {
             var bytes = Data()
+            /// Called after more bytes have arrived. Returns whether to go on.
+            var look: (() -> Bool)?
         }
 
         init(_ security: EtcdSecurity) {
@@ -48,7 +50,7 @@
                 let length = size * count
                 guard received.bytes.count + length <= Connection.maximumLength else { return 0 }
                 received.bytes.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: length))
-                return length
+                return received.look?() == false ? 0 : length
             }
         }
 
@@ -67,18 +69,10 @@
         ) throws(Failure) -> Response {
             let isWarm = !used.insert(server).inserted
             mayHaveResent = false
-            received.bytes = Data()
-            let list = headers.reduce(nil as UnsafeMutablePointer<curl_slist>?) { curl_slist_append($0, $1) }
-            defer { curl_slist_free_all(list) }
-            curl_set_pointer(handle, CURLOPT_HTTPHEADER, list)
             curl_set_text(handle, CURLOPT_URL, server + path)
             curl_set_number(handle, CURLOPT_TIMEOUT_MS, limit.milliseconds)
             curl_set_number(handle, CURLOPT_CONNECTTIMEOUT_MS, connecting.milliseconds)
-            let result = body.withUnsafeBytes { bytes in
-                curl_set_number(handle, CURLOPT_POSTFIELDSIZE, bytes.count)
-                curl_set_pointer(handle, CURLOPT_POSTFIELDS, bytes.baseAddress)
-                return curl_easy_perform(handle)
-            }
+            let result = withRequest(body, headers) { curl_easy_perform(handle) }
             mayHaveResent = isWarm && number(CURLINFO_NUM_CONNECTS) > 0
             guard result == CURLE_OK else {
                 throw Failure(reason: Self.reason(result), isSent: number(CURLINFO_REQUEST_SIZE) > 0)
@@ -86,7 +80,20 @@
             return Response(status: number(CURLINFO_RESPONSE_CODE), body: received.bytes)
         }
 
-        private func number(_ info: CURLINFO) -> Int {
+        /// libcurl does not copy the body, so it is valid during `perform` only.
+        func withRequest<Result>(_ body: Data, _ headers: [String], _ perform: () -> Result) -> Result {
+            received.bytes = Data()
+            let list = headers.reduce(nil as UnsafeMutablePointer<curl_slist>?) { curl_slist_append($0, $1) }
+            defer { curl_slist_free_all(list) }
+            curl_set_pointer(handle, CURLOPT_HTTPHEADER, list)
+            return body.withUnsafeBytes { bytes in
+                curl_set_number(handle, CURLOPT_POSTFIELDSIZE, bytes.count)
+                curl_set_pointer(handle, CURLOPT_POSTFIELDS, bytes.baseAddress)
+                return perform()
+            }
+        }
+
+        func number(_ info: CURLINFO) -> Int {
             var value = 0
             return curl_get_number(handle, info, &value) == CURLE_OK ? value : 0
         }

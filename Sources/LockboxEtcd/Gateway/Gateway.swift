@@ -184,6 +184,14 @@
 
         // MARK: Tokens
 
+        /// The endpoint that answered last. The next one is tried first from now on if `isFailing`.
+        func endpoint(isFailing: Bool) -> String {
+            withState { state in
+                if isFailing { state.preferred = (state.preferred + 1) % endpoints.count }
+                return endpoints[state.preferred]
+            }
+        }
+
         /// Returns the token to call etcd with, or nil for none.
         func token(_ endpoint: String, until deadline: ContinuousClock.Instant) throws -> String? {
             try withState { $0.token } ?? user.map { try authenticate($0, endpoint, until: deadline) }

@@ -1,0 +1,190 @@
+#if Etcd
+    import CCurl
+    import LockboxCore
+    import LockboxPlatform
+    public import LockboxSealed
+
+    /// A subscription: a thread with a connection of its own, on which etcd names each change. If the connection ends, another
+    /// one goes on at the same revision, so nothing is missed.
+    final class Watch: Sendable {
+        typealias Report = @Sendable (Result<RecordNotice, any Error>) -> Void
+
+        private let storage: EtcdStorage
+        private let folder: String
+        private let report: Report
+        private let canceled = Protected(false)
+        /// Of libcurl; it ends the wait for the next message.
+        private let multi: Multi
+
+        private final class Multi: @unchecked Sendable {
+            // Unchecked: one thread uses it, and others only call curl_multi_wakeup, which they may.
+            let handle: UnsafeMutableRawPointer = curl_multi_init()!
+            deinit { curl_multi_cleanup(handle) }
+        }
+
+        /// A member that was stopped keeps its connections and says nothing.
+        private static let longest = Duration.seconds(120)
+
+        init(_ storage: EtcdStorage, folder: String, _ report: @escaping Report) {
+            _ = Connection.ready
+            self.storage = storage
+            self.folder = folder
+            self.report = report
+            multi = Multi()
+        }
+
+        /// Reports what happens from a revision on, until it is canceled.
+        func start(from revision: UInt64) throws(LockboxError) {
+            try detachThread { self.run(from: revision) }
+        }
+
+        func cancel() {
+            canceled.withLock { $0 = true }
+            curl_multi_wakeup(multi.handle)
+        }
+
+        private var isCanceled: Bool { canceled.withLock { $0 } }
+
+        private func send(_ notice: Result<RecordNotice, any Error>) { if !isCanceled { report(notice) } }
+
+        private func run(from revision: UInt64) {
+            let gateway = storage.gateway
+            let position = Position(next: revision)
+            while !isCanceled {
+                let endpoint = gateway.endpoint(isFailing: position.failures > 0)
+                do {
+                    switch try follow(endpoint, position) {
+                    case .ended: break
+                    case .compacted:
+                        // What is read after the notice is at least as new as what is watched from now on.
+                        position.next = try storage.nextRevision()
+                        send(.success(.everything))
+                    case .denied(let reason):
+                        return send(.failure(LockboxError.accessDenied(endpoint: endpoint, reason: reason)))
+                    }
+                } catch let error as LockboxError where error.code == .accessDenied {
+                    return send(.failure(error))
+                } catch {
+                    position.failures = max(1, position.failures)
+                }
+                wait(position.failures)
+            }
+        }
+
+        /// As long as the next attempt should wait: up to a second.
+        private func wait(_ failures: Int) {
+            if !isCanceled { curl_multi_poll(multi.handle, nil, 0, CInt(50 << min(failures, 4)), nil) }
+        }
+
+        // MARK: One connection
+
+        private enum End {
+            case ended, compacted
+            case denied(String)
+        }
+
+        /// How far a subscription has come.
+        private final class Position {
+            /// The revision to go on from.
+            var next: UInt64
+            /// The attempts that failed since the last message.
+            var failures = 0
+
+            init(next: UInt64) { self.next = next }
+        }
+
+        private func follow(_ endpoint: String, _ position: Position) throws -> End {
+            let gateway = storage.gateway
+            let token: String?
+            do { token = try gateway.token(endpoint, until: gateway.deadline) } catch let fault as Fault {
+                throw fault.error
+            }
+            let request = WatchRequest(
+                Data("\(folder)/".utf8),
+                to: EtcdStorage.end(of: folder),
+                from: position.next
+            )
+            let connection = Connection(gateway.security)
+            var end: End?
+            connection.received.look = {
+                // Messages end at line feeds, not where packets do.
+                while end == nil, let line = connection.received.bytes.firstIndex(of: UInt8(ascii: "\n")) {
+                    let message = try? JSONDecoder().decode(
+                        WatchMessage.self,
+                        from: connection.received.bytes[..<line]
+                    )
+                    connection.received.bytes = Data(connection.received.bytes[(line + 1)...])
+                    end = self.end(after: message, position)
+                }
+                return end == nil
+            }
+            defer { connection.received.look = nil }
+            let body = try JSONEncoder().encode(request)
+            position.failures += 1  // until there is a message
+            perform(connection, body, gateway.headers(token, limit: nil), endpoint)
+            if let end { return end }
+            let status = connection.number(CURLINFO_RESPONSE_CODE)
+            if status == 200 || isCanceled { return .ended }
+            let response = Connection.Response(status: status, body: connection.received.bytes)
+            let fault = Fault(response, from: endpoint, body.count)
+            if fault.remedy != .authenticate || gateway.user == nil { throw fault.error }
+            gateway.forget(token)
+            return .ended
+        }
+
+        private func end(after message: WatchMessage?, _ position: Position) -> End? {
+            guard let message, !message.isError else { return .ended }
+            if message.isCompacted { return .compacted }
+            if message.isCanceled { return .denied(message.reason) }
+            position.failures = 0
+            let changes = message.changes
+            if changes.isEmpty { return nil }
+            let names = changes.map {
+                String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
+            }
+            position.next = max(position.next, (changes.map(\.revision).max() ?? 0) + 1)
+            send(.success(.records(Set(names))))
+            return nil
+        }
+
+        private func perform(_ connection: Connection, _ body: Data, _ headers: [String], _ endpoint: String)
+        {
+            curl_set_text(connection.handle, CURLOPT_URL, endpoint + "/v3/watch")
+            curl_set_number(connection.handle, CURLOPT_TIMEOUT_MS, Self.longest.milliseconds)
+            let connecting = storage.gateway.timeLimit / 5
+            curl_set_number(connection.handle, CURLOPT_CONNECTTIMEOUT_MS, connecting.milliseconds)
+            connection.withRequest(body, headers) {
+                curl_multi_add_handle(multi.handle, connection.handle)
+                defer { curl_multi_remove_handle(multi.handle, connection.handle) }
+                var running: CInt = 0
+                repeat {
+                    guard curl_multi_perform(multi.handle, &running) == CURLM_OK else { return }
+                    if running > 0 { curl_multi_poll(multi.handle, nil, 0, 1000, nil) }
+                } while running > 0 && !isCanceled
+            }
+        }
+    }
+
+    extension EtcdStorage: NotifyingStorage {
+        /// See ``NotifyingStorage/subscribe(to:_:)``. Needs a thread and a connection for each subscription. If the connection
+        /// to one member ends, it goes on with another one, and nothing is missed. If etcd has been compacted meanwhile, anything
+        /// may have changed (``RecordNotice/everything``).
+        public func subscribe(
+            to namespace: String,
+            _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+        ) throws -> @Sendable () -> Void {
+            _ = try key(RecordName(namespace: namespace, name: "_"))
+            let watch = Watch(self, folder: "\(root)/i/\(namespace)", report)
+            try watch.start(from: nextRevision())
+            return { watch.cancel() }
+        }
+
+        /// The revision of the next change in the cluster.
+        func nextRevision() throws -> UInt64 {
+            var request = RangeRequest(Data("\(root)/i/".utf8), to: Self.end(of: "\(root)/i"))
+            request.isOnlyKeys = true
+            request.limit = Number(1)
+            return try (range(request).header?.revision?.value ?? 0) + 1
+        }
+    }
+#endif
