@@ -65,7 +65,7 @@ extension SealedBackend {
     /// - Parameters:
     ///   - method: What opens one of the store's slots.
     ///   - scope: Whom to unlock the store for.
-    ///   - timeout: See ``unlock(_:scope:timeout:)``.
+    ///   - timeout: See `unlock(_:scope:timeout:)`.
     /// - Returns: Whom the store is unlocked for.
     /// - Throws: ``LockboxError/wrongPasscode`` if the secret opens no slot; ``LockboxError/slotNotFound(slot:)`` if the
     ///   store has no slot of this kind; any error of the method.
@@ -104,7 +104,7 @@ extension SealedBackend {
     /// - Parameters:
     ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
-    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
@@ -134,7 +134,7 @@ extension SealedBackend {
     ///     left an unlocked program.
     ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
-    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
@@ -162,7 +162,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - old: The source of the present passcode, which is checked. If `nil`, an unlocked store is enough.
-    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;

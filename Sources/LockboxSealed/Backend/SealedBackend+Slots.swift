@@ -75,7 +75,7 @@ extension SealedBackend {
     ///   - code: The new code.
     ///   - confirmation: The code, as it was typed back.
     ///   - label: A name for people, at most 256 bytes.
-    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
     ///   - progress: Called after each batch of items.
     /// - Throws: ``LockboxError/wrongPasscode`` if the confirmation is another code;
     ///   ``LockboxError/invalidPasscode(reason:)`` if it is mistyped; ``LockboxError/interactionNotAllowed(_:)`` if the
@@ -106,7 +106,7 @@ extension SealedBackend {
     ///   - label: A name for people, at most 256 bytes.
     ///   - opensAll: Whether the slot opens all classes. By default it opens the `afterFirstUnlock` classes, which is
     ///     enough for a service that starts without a person.
-    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
     ///   - progress: Called after each batch of items.
     /// - Throws: ``LockboxError/slotRefused(reason:)`` if there is no recovery code, or if there are 32 slots;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; any error of the method.
@@ -130,11 +130,11 @@ extension SealedBackend {
 
     /// Removes a slot. Its secret, and copies of the keybag, do not open what is written from then on.
     ///
-    /// Makes new keys and reseals every item. Removing the passcode's slot is ``removePasscode(_:resealing:progress:)``.
+    /// Makes new keys and reseals every item. Removing the passcode's slot is `removePasscode(_:)`.
     ///
     /// - Parameters:
     ///   - id: The slot's ID.
-    ///   - resealing: Whether to reseal all items now, or to leave it to ``rotateKeys(newDeviceKey:progress:)``.
+    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
     ///   - progress: Called after each batch of items.
     /// - Throws: ``LockboxError/slotNotFound(slot:)``; ``LockboxError/slotRefused(reason:)`` if it is the only
     ///   recovery code beside hardware or a key; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.

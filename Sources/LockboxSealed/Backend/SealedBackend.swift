@@ -21,7 +21,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     /// - Parameters:
     ///   - storage: Stores the records.
     ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
-    ///     store, unless ``rotateKeys(newDeviceKey:progress:)`` replaces it.
+    ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
     ///   - requirements: What the program expects of the store.
     public convenience init(
         storage: Storage,

@@ -11,7 +11,7 @@ public struct RotationReport: StoreReport, Equatable {
     public internal(set) var unreadable: [String: LockboxError] = [:]
 
     /// Whether the items were left for later, because the caller or an error said so. Whoever has the old keys can open them until the next
-    /// ``SealedBackend/rotateKeys(newDeviceKey:progress:)``.
+    /// `rotateKeys(newDeviceKey:)`.
     public internal(set) var isPostponed = false
 
     /// Whether the store has a new device key. It has not if the key is kept elsewhere and no new one was given: whoever

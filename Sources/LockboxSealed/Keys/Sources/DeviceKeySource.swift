@@ -79,7 +79,7 @@ public struct DeviceKeySource: Sendable {
     }
 
     /// Tries several sources and uses the one whose key is the store's: while a device key is replaced, the new one and
-    /// the old one. See ``SealedBackend/rotateKeys(newDeviceKey:progress:)``.
+    /// the old one. See `rotateKeys(newDeviceKey:)`.
     ///
     /// - Parameter sources: The sources, the new one first: a new store is created with the first. A source that fails is
     ///   passed over if another one has the key.

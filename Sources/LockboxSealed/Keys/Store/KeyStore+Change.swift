@@ -230,7 +230,7 @@ extension KeyStore {
             return nil
         }
         try endDeviceKey(device, turn)
-        try load(slotKeys: next.slotKeys)
+        if let opened = try load(slotKeys: next.slotKeys) { remember(opened, isOwn: true) }
         if isNewEpoch { try userUnlock.republish(records, for: keys) }
         return device.key
     }

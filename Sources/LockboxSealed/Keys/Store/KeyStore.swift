@@ -51,7 +51,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     func keyring(creating: Bool) throws -> Keyring? {
         if let opened = opened { return try withUserUnlock(opened).keyring }
         if let opened = try loadIfMade(.checked) { return try withUserUnlock(opened).keyring }
-        return creating ? try create(.checked).keyring : nil
+        if creating { return try create(.checked).keyring }
+        if requirements.identity != nil { throw notMet("it is not there, and this program requires a certain store") }
+        return nil
     }
 
     /// Returns the store's keys according to its current keybag.
@@ -223,10 +225,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    /// The first keybag of a store is not remembered: there is no older one.
-    private func remember(_ opened: OpenedKeybag) {
+    /// The first keybag of a store is not remembered: there is no older one. Nor is one that nothing was opened of: who has
+    /// the device key can forge its generation.
+    func remember(_ opened: OpenedKeybag, isOwn: Bool = false) {
         let keybag = opened.keybag
-        guard keybag.generation > 1 else { return }
+        guard keybag.generation > 1, isOwn || !opened.unlockKeys.isEmpty else { return }
         if let known = seen.read(opened.keyring, at: keybagLocation), known.generation >= keybag.generation {
             return
         }
