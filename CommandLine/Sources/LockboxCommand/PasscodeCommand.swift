@@ -63,7 +63,7 @@ struct PasscodeCommand: ParsableCommand {
             if try store.backend.lockState == .noPasscode { throw LockboxError.passcodeNotSet }
             try store.openIfLocked()
             let passcode = try new.passcode()
-            try store.unlocking {
+            _ = try store.unlocking {
                 try store.backend.changePasscode(to: passcode, strength: new.strength.strength)
             }
         }
@@ -96,7 +96,7 @@ struct PasscodeCommand: ParsableCommand {
                     throw Failure(.conflict, "Nothing was changed.")
                 }
             }
-            try store.unlocking { try store.backend.removePasscode() }
+            _ = try store.unlocking { try store.backend.removePasscode() }
         }
 
         /// The number of items that would be destroyed with the passcode.

@@ -36,12 +36,12 @@ struct Failure: Error {
 extension LockboxError {
     fileprivate var status: ExitStatus {
         switch self {
-        case .itemNotFound: .noSuchItem
+        case .itemNotFound, .slotNotFound: .noSuchItem
         case .interactionNotAllowed, .passcodeNotSet, .wrongPasscode, .invalidPasscode: .locked
         case .corrupt, .authenticationFailed, .deviceKeyMismatch, .unsupportedVersion: .damaged
-        case .missing, .rolledBack, .invalidDeviceKey: .damaged
+        case .missing, .rolledBack, .requirementNotMet, .invalidDeviceKey: .damaged
         case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
-        case .conflict, .notABackup, .userCanceled: .conflict
+        case .conflict, .notABackup, .userCanceled, .slotRefused: .conflict
         case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
         case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
         case .notReachable, .accessDenied, .outcomeUnknown, .notSupported: .inputOutput
