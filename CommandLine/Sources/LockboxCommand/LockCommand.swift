@@ -19,7 +19,7 @@ struct LockCommand: ParsableCommand {
     @OptionGroup var options: StoreOptions
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.choice.store(checksPasscode: false)
         guard try store.backend.lockState != .noPasscode else { throw LockboxError.passcodeNotSet }
         try store.backend.lock(includingAfterFirstUnlock: all)
     }

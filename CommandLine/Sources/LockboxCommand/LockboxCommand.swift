@@ -9,7 +9,7 @@ import ArgumentParser
             A value is read from standard input, or typed without echo. It is never an argument.
 
             Exit status: 0 success; 1 no such item; 2 locked, or a passcode is needed or wrong; 3 damaged or tampered \
-            with; 4 already exists, or refused; 64 usage; 74 input or output.
+            with, rolled back, or not what was required; 4 already exists, or refused; 64 usage; 74 input or output.
             """,
         version: "0.1.0",
         groupedSubcommands: [
@@ -24,8 +24,8 @@ import ArgumentParser
                 name: "The store:",
                 subcommands: [
                     PasscodeCommand.self, UnlockCommand.self, LockCommand.self, StatusCommand.self,
-                    ExportCommand.self, ImportCommand.self, RotateCommand.self, VerifyCommand.self,
-                    QuarantineCommand.self,
+                    SlotsCommand.self, ExportCommand.self, ImportCommand.self, RotateCommand.self,
+                    VerifyCommand.self, QuarantineCommand.self, AcceptRestoredCommand.self,
                 ]
             ),
             CommandGroup(

@@ -4,13 +4,14 @@ import Lockbox
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "passcode",
-        abstract: "Set, change or remove the store's passcode.",
+        abstract: "Set, change or remove the store's passcode, or make a recovery code.",
         discussion: """
-            Only the keybag is rewritten. Copies of the old keybag still open as before.
+            Each makes new keys and reseals every item, so that the old passcode opens nothing that is written \
+            from then on. Copies that were made before still open as before.
 
             Example: lockbox passcode set
             """,
-        subcommands: [Set.self, Change.self, Remove.self]
+        subcommands: [Set.self, Change.self, Remove.self, RecoveryCommand.self]
     )
 
     struct NewPasscode: ParsableArguments {
@@ -28,20 +29,43 @@ struct PasscodeCommand: ParsableCommand {
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Set the passcode of a store that has none.",
-            discussion: "Example: lockbox passcode set"
+            discussion: """
+                Creates the store if there is none.
+
+                Example: lockbox passcode set
+                """
         )
 
         @OptionGroup var new: NewPasscode
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var secret: UnlockOptions
         @OptionGroup var options: StoreOptions
 
         func run() throws {
-            let store = try options.store()
+            let store = try store()
             // Checked before the user is asked for a passcode.
-            guard try store.backend.lockState == .noPasscode else { throw LockboxError.passcodeAlreadySet }
-            try store.backend.setPasscode(new.passcode(), strength: new.strength.strength)
+            if try store.hasPasscode { throw LockboxError.passcodeAlreadySet }
+            try store.checkOwner()
+            try store.makingKeys("passcode", later: resealing.later) {
+                // In here, so that it is gone when the rest is printed.
+                try store.backend.setPasscode(
+                    new.passcode(),
+                    strength: new.strength.strength,
+                    resealing: !resealing.later,
+                    progress: $0
+                )
+            }
             try store.report(
                 "The passcode is set. `lockbox unlock` unlocks the store for all programs of this user."
             )
+        }
+
+        private func store() throws -> Store {
+            var choice = options.choice
+            // It is this call that makes the store what --require-passcode requires.
+            choice.requirements.protection = .none
+            choice.otherSecret = secret.secret
+            return try choice.store(checksPasscode: false)
         }
     }
 
@@ -49,32 +73,41 @@ struct PasscodeCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change the passcode.",
             discussion: """
-                If the store is locked, the old passcode is needed.
+                The present passcode is needed, also if the store is unlocked. A recovery code can stand in for \
+                it.
 
                 Example: lockbox passcode change --passcode-file old --new-passcode-file new
                 """
         )
 
         @OptionGroup var new: NewPasscode
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var recovery: RecoveryOptions
         @OptionGroup var options: StoreOptions
 
         func run() throws {
-            let store = try options.store()
-            if try store.backend.lockState == .noPasscode { throw LockboxError.passcodeNotSet }
-            try store.openIfLocked()
-            let passcode = try new.passcode()
-            _ = try store.unlocking {
-                try store.backend.changePasscode(to: passcode, strength: new.strength.strength)
+            let store = try PasscodeCommand.store(options, recovery)
+            try store.makingKeys("passcode", later: resealing.later) {
+                // In here, so that it is gone when the rest is printed.
+                try store.backend.changePasscode(
+                    to: new.passcode(),
+                    strength: new.strength.strength,
+                    resealing: !resealing.later,
+                    progress: $0
+                )
             }
+            try store.report("The passcode is changed.")
         }
     }
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove the passcode: the store is always open from then on.",
+            abstract: "Remove the passcode.",
             discussion: """
-                Items of the class whenPasscodeSetThisDeviceOnly are destroyed. If there are any, it asks \
-                for confirmation first at a terminal.
+                The present passcode is needed, also if the store is unlocked. A recovery code can stand in for \
+                it. If nothing else unlocks the store, it is always open from then on. Items of the class \
+                whenPasscodeSetThisDeviceOnly are destroyed. If there are any, it asks for confirmation first at \
+                a terminal.
 
                 Example: lockbox passcode remove
                 """
@@ -83,12 +116,12 @@ struct PasscodeCommand: ParsableCommand {
         @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
         var yes = false
 
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var recovery: RecoveryOptions
         @OptionGroup var options: StoreOptions
 
         func run() throws {
-            let store = try options.store()
-            if try store.backend.lockState == .noPasscode { throw LockboxError.passcodeNotSet }
-            try store.openIfLocked()
+            let store = try PasscodeCommand.store(options, recovery)
             let count = try Self.bound(store.backend)
             if count > 0, !yes {
                 let question = "Items that exist only with a passcode: \(count). Destroy them?"
@@ -96,7 +129,11 @@ struct PasscodeCommand: ParsableCommand {
                     throw Failure(.conflict, "Nothing was changed.")
                 }
             }
-            _ = try store.unlocking { try store.backend.removePasscode() }
+            try store.makingKeys("passcode", later: resealing.later) {
+                try store.backend.removePasscode(resealing: !resealing.later, progress: $0)
+            }
+            try store.report("The passcode is removed.")
+            try store.sayIfOpen()
         }
 
         /// The number of items that would be destroyed with the passcode.
@@ -109,6 +146,22 @@ struct PasscodeCommand: ParsableCommand {
             }
             unreadable.note()
             return count
+        }
+    }
+
+    /// A store with a passcode, which the user has been asked for.
+    private static func store(_ options: StoreOptions, _ recovery: RecoveryOptions) throws -> Store {
+        let store = try options.store(unlockedBy: recovery.secret)
+        if try !store.hasPasscode { throw LockboxError.passcodeNotSet }
+        try store.checkOwner()
+        return store
+    }
+}
+
+extension Store {
+    func sayIfOpen() throws {
+        if try backend.slots.isEmpty {
+            say("Nothing unlocks the store now but its device key: it is always open.")
         }
     }
 }

@@ -7,32 +7,58 @@ struct RotateCommand: ParsableCommand {
         abstract: "Create new keys, and reseal every item with them.",
         discussion: """
             Use it when a passcode or a device key may have leaked. Other programs can keep reading and \
-            writing. If it is interrupted, run it again.
+            writing. If it is interrupted, run it again. A device key that is kept in the store is replaced; one \
+            that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
+            --device-key-file, the new one first.
 
             Example: lockbox rotate
             """
     )
 
+    @Option(
+        help: "From now on, use the device key in this file: 32 to 4096 random bytes.",
+        completion: .file()
+    )
+    var newDeviceKeyFile: String?
+
+    @OptionGroup var secret: UnlockOptions
+
     @OptionGroup var options: StoreOptions
 
+    func validate() throws {
+        if newDeviceKeyFile == "" { throw ValidationError("--new-device-key-file is empty. Give a file.") }
+    }
+
     func run() throws {
-        let store = try options.store()
-        try store.openIfLocked()
-        var progress = ProgressReport("rotate", quiet: options.quiet)
-        defer { progress.end() }
-        let report = try store.unlocking { try store.backend.rotateKeys { progress.show($0) } }
-        progress.end()
-        try store.report("items resealed: \(report.resealed)")
-        guard report.isComplete else {
-            for (record, error) in report.unreadable.sorted(by: { $0.key < $1.key }) {
-                Output.note("lockbox: \(record.onOneLine): \(error.description.onOneLine)")
-            }
-            throw Failure(
-                .damaged,
-                "Items that cannot be read: \(report.notRevoked). They still use the old keys, which are kept. "
-                    + "Restore these items from a backup, or use `lockbox remove --record` or "
-                    + "`lockbox quarantine`; then run `lockbox rotate` again."
-            )
+        let store = try options.store(unlockedBy: secret.secret)
+        let isThere = try store.backend.identity != nil
+        if !isThere, newDeviceKeyFile != nil {
+            throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
         }
+        try store.openIfLocked()
+        var report: RotationReport?
+        // Also if an item could not be resealed.
+        defer { if isThere, let report { store.say(deviceKey(report)) } }
+        try store.makingKeys("rotate") { progress in
+            let result = try store.unlocking {
+                try store.backend.rotateKeys(
+                    newDeviceKey: newDeviceKeyFile.map { .file($0) },
+                    progress: progress
+                )
+            }
+            report = result
+            return result
+        }
+    }
+
+    private func deviceKey(_ report: RotationReport) -> String {
+        guard report.hasNewDeviceKey else {
+            return newDeviceKeyFile == nil
+                ? "The device key is kept elsewhere and is the same as before. Replace it with --new-device-key-file."
+                : "The device key is the same as before: the new file has the same bytes."
+        }
+        guard let newDeviceKeyFile else { return "The device key is new." }
+        return
+            "The device key is new. From now on, use --device-key-file \(newDeviceKeyFile.onOneLine)."
     }
 }

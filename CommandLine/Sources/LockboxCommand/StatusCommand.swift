@@ -4,7 +4,7 @@ import Lockbox
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Print the store's location, lock state and prefixes.",
+        abstract: "Print the store's location, identity, lock state, slots and prefixes.",
         discussion: """
             Needs no passcode.
 
@@ -19,58 +19,86 @@ struct StatusCommand: ParsableCommand {
 
     /// The `--json` output. Documented: fields may be added, but never removed.
     private struct Status: Encodable {
+        struct Requirements: Encodable {
+            let passcode: Bool
+            let minimumClass: String?
+            let identity: String?
+        }
+
         let directory: String
+        let identity: String?
         let state: String
         let unlockedFor: String?
+        let slots: [SlotDescription]
+        let requirements: Requirements
         let prefixes: [String: Int]
     }
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.choice.store(checksPasscode: false)
         let backend = store.backend
-        let (state, scope) = (try backend.lockState, try backend.unlockScope)
-        var prefixes: [String: Int] = [:]
         var unreadable = Unreadable()
-        for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
+        let status = Status(
+            directory: backend.storage.directory,
+            identity: try backend.identity,
+            state: "\(try backend.lockState)",
+            unlockedFor: try backend.unlockScope.map { "\($0)" },
+            slots: try backend.slots.map(SlotDescription.init),
+            requirements: Status.Requirements(
+                passcode: options.requirePasscode,
+                minimumClass: options.minimumClass?.itemClass.rawValue,
+                identity: options.identity?.lowercased()
+            ),
+            prefixes: try Self.prefixes(backend, &unreadable)
+        )
+        if json { try Output.json(status) } else { try print(status, backend.lockState) }
+        try unreadable.fail()
+    }
+
+    /// The number of items of each prefix.
+    private static func prefixes(_ backend: EncryptedFileBackend, _ unreadable: inout Unreadable) throws
+        -> [String: Int]
+    {
+        var passed: [UnreadableItem] = []
+        defer { passed.forEach { unreadable.add($0) } }
+        var prefixes: [String: Int] = [:]
+        for prefix in try backend.prefixes(unreadable: { passed.append($0) }) {
             var count = 0
-            try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { unreadable.add($0) }) { _, _ in
+            try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { passed.append($0) }) { _, _ in
                 count += 1
             }
             prefixes[prefix] = count
         }
-        try print(state, scope, prefixes, backend.storage.directory)
-        try unreadable.fail()
+        return prefixes
     }
 
-    private func print(
-        _ state: LockState,
-        _ scope: UnlockScope?,
-        _ prefixes: [String: Int],
-        _ directory: String
-    )
-        throws
-    {
-        if json {
-            let status = Status(
-                directory: directory,
-                state: "\(state)",
-                unlockedFor: scope.map { "\($0)" },
-                prefixes: prefixes
-            )
-            return try Output.json(status)
-        }
-        try Output.fields([("store", directory), ("state", Self.text(state, scope))])
+    private func print(_ status: Status, _ state: LockState) throws {
+        var fields = [("store", status.directory), ("state", Self.text(state, status.unlockedFor))]
+        if let identity = status.identity { fields.insert(("identity", identity), at: 1) }
+        let required = Self.text(status.requirements)
+        if !required.isEmpty { fields.append(("required", required)) }
+        try Output.fields(fields)
+        if !status.slots.isEmpty { try SlotDescription.print(status.slots) }
         var table = Table(header: ["PREFIX", "ITEMS"])
-        table.rows = prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
+        table.rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
         if !table.rows.isEmpty { try table.print() }
     }
 
-    private static func text(_ state: LockState, _ scope: UnlockScope?) -> String {
+    private static func text(_ state: LockState, _ scope: String?) -> String {
         switch state {
         case .noPasscode: "no passcode: open"
-        case .unlocked: scope == .user ? "unlocked, for every program of this user" : "unlocked"
+        case .unlocked:
+            scope == UnlockScope.user.rawValue ? "unlocked, for every program of this user" : "unlocked"
         case .locked: "locked, except for the afterFirstUnlock classes"
         case .beforeFirstUnlock: "locked"
         }
+    }
+
+    private static func text(_ requirements: Status.Requirements) -> String {
+        [
+            requirements.passcode ? "a passcode" : nil,
+            requirements.minimumClass.map { "items of the class \($0) or better" },
+            requirements.identity.map { "the identity \($0)" },
+        ].compactMap(\.self).joined(separator: ", ")
     }
 }

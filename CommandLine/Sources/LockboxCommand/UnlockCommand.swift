@@ -17,6 +17,8 @@ struct UnlockCommand: ParsableCommand {
     @Option(help: "Lock again after a time span such as 30m or 8h.")
     var timeout: String?
 
+    @OptionGroup var secret: UnlockOptions
+
     @OptionGroup var options: StoreOptions
 
     func run() throws {
@@ -26,17 +28,21 @@ struct UnlockCommand: ParsableCommand {
             }
             return Duration.seconds(seconds)
         }
-        let store = try options.store()
-        guard try store.backend.lockState != .noPasscode else {
+        let store = try options.store(unlockedBy: secret.secret)
+        // Whoever gives a secret expects a store that needs one.
+        if secret.secret == nil, try store.backend.lockState == .noPasscode {
             return store.say("The store has no passcode: it is open.")
         }
-        let scope = try store.unlock { try store.backend.unlock($0, scope: .user, timeout: timeout) }
+        let scope = try store.unlock { try store.backend.unlock(with: $0, scope: .user, timeout: timeout) }
         guard scope == .user else {
             throw Failure(
                 .locked,
-                "The passcode is correct, but the kernel cannot keep the keys here, so other programs stay locked out. "
-                    + "Use --passcode-file, or set LOCKBOX_PASSCODE_FILE, for each command."
+                "The \(secret.secret?.name ?? "passcode") is correct, but the kernel cannot keep the keys here, so other "
+                    + "programs stay locked out. Use --passcode-file, or set LOCKBOX_PASSCODE_FILE, for each command."
             )
+        }
+        if try store.backend.lockState != .unlocked {
+            store.say("This key unlocks only the afterFirstUnlock classes.")
         }
     }
 }

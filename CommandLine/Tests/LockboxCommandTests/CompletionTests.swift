@@ -109,6 +109,16 @@ import Testing
         #expect(try completions("lockbox", "set", "--class", "whenU").contains("whenUnlocked"))
     }
 
+    @Test func bashCompletesSlots() throws {
+        try sandbox.setPasscode()
+        struct Slot: Decodable { let id: String }
+        let slots = try JSONDecoder().decode([Slot].self, from: sandbox.lockbox("slots", "--json").bytes)
+        let id = try #require(slots.first).id
+        #expect(try completions("lockbox", "slots", "remove", String(id.prefix(4))) == [id])
+        #expect(try completions("lockbox", "slots", "rem") == ["remove"])
+        #expect(try completions("lockbox", "accept") == ["accept-restored"])
+    }
+
     @Test func aLockedOrDamagedStoreIsNoReasonToAsk() throws {
         try sandbox.setPasscode()
         #expect(try completions("lockbox", "get", "tok") == ["token", "tokyo"])

@@ -101,6 +101,21 @@ import Testing
         #expect(found[0] == 0 && found[1] > 0, "the control: the value is there: \(found)")
     }
 
+    @Test func bothPasscodesAreGoneWhenItIsChanged() throws {
+        try lockStore()
+        let new = Self.random()
+        let found = try counts(
+            [passcode, new],
+            ["passcode", "change", "--strength", "interactive"],
+            [
+                .init("Passcode of the store: ", "\(passcode)\n"), .init("New passcode: ", "\(new)\n"),
+                .init("Repeat it: ", "\(new)\n"),
+            ]
+        )
+        guard let found else { return }
+        #expect(found == [0, 0])
+    }
+
     @Test func theNewPasscodeIsGoneWhenItIsSet() throws {
         let found = try counts(
             [passcode],

@@ -117,6 +117,7 @@ import Testing
         #expect(
             rotated.status == 0 && rotated.output == "items resealed: 3\n"
                 && rotated.error.contains("3 of 3")
+                && rotated.error.hasSuffix("lockbox: The device key is new.\n")
         )
         #expect(try sandbox.lockbox("get", "c", "--prefix", "q").output == "of c")
         let passcode = try sandbox.setPasscode()

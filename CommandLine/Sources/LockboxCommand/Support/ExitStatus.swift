@@ -27,6 +27,7 @@ struct Failure: Error {
     init(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
+        case let wrong as WrongSecret: self.init(.locked, "\(wrong.reason) Nothing was changed.")
         case let error as LockboxError: self.init(error.status, error.advice)
         default: self.init(.inputOutput, "\(error)")
         }
@@ -60,6 +61,14 @@ extension LockboxError {
             "The store has no passcode, but this needs one. Set it with `lockbox passcode set`."
         case .passcodeAlreadySet:
             "The store already has a passcode. Use `lockbox passcode change` or `lockbox passcode remove`."
+        case .slotNotFound(let slot):
+            "The store has no slot \(slot.onOneLine). `lockbox slots` shows what unlocks it."
+        case .rolledBack(let record, let reason):
+            "\(record.onOneLine) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
+                + "If it was you, run `lockbox accept-restored`. Nothing was changed."
+        case .missing(let record) where record.hasSuffix("/device-key"):
+            "\(record.onOneLine) is missing, and the store cannot be opened without it. If the device key is kept elsewhere, "
+                + "use --device-key-file; otherwise restore it from a copy of the store. Nothing was changed."
         default: description
         }
     }

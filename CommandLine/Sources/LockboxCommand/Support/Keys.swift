@@ -1,6 +1,6 @@
 import Lockbox
 
-/// Completes keys and prefixes in a shell, from the items in the store. Needs no passcode, because keys can be
+/// Completes keys, prefixes and slots in a shell, from what is in the store. Needs no passcode, because keys can be
 /// read while the store is locked.
 enum Keys {
     static let keys: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
@@ -13,6 +13,11 @@ enum Keys {
     static let prefixes: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
         guard let prefixes = try? store(words).backend.prefixes(unreadable: { _ in }) else { return [] }
         return candidates(prefixes, prefix)
+    }
+
+    static let slots: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
+        guard let slots = try? store(words).backend.slots else { return [] }
+        return candidates(Set(slots.map(\.id)), prefix)
     }
 
     /// Only words that the shell does not interpret. A key may contain anything, and may come from someone
@@ -35,15 +40,19 @@ enum Keys {
     }
 
     private static func store(_ words: [String]) throws -> Store {
-        let directory = value(of: "--directory", words)
-        return try StoreChoice(prefix: value(of: "--prefix", words), directory: directory).store()
+        var choice = StoreChoice(prefix: values(of: "--prefix", words).last)
+        choice.directory = values(of: "--directory", words).last
+        choice.deviceKeyFiles = values(of: "--device-key-file", words)
+        choice.deviceKeyCredentials = values(of: "--device-key-credential", words)
+        return try choice.store(checksPasscode: false)
     }
 
-    private static func value(of option: String, _ words: [String]) -> String? {
-        if let word = words.last(where: { $0.hasPrefix("\(option)=") }) {
-            return String(word.dropFirst(option.count + 1))
+    private static func values(of option: String, _ words: [String]) -> [String] {
+        words.indices.compactMap { index in
+            if words[index].hasPrefix("\(option)=") {
+                return String(words[index].dropFirst(option.count + 1))
+            }
+            return words[index] == option && index + 1 < words.count ? words[index + 1] : nil
         }
-        guard let index = words.lastIndex(of: option), index + 1 < words.count else { return nil }
-        return words[index + 1]
     }
 }

@@ -9,15 +9,8 @@ enum SecretInput {
         return isStandardThere ? .standard : nil
     }
 
-    /// The store's passcode, typed at the terminal.
-    static func typed() throws -> PasscodeSource {
-        try Terminal.secret("Passcode of the store: ", otherwise: missing.message).source
-    }
-
-    static let missing = Failure(
-        .locked,
+    static let missing =
         "The store is locked. Run `lockbox unlock` at a terminal, or use --passcode-file."
-    )
 
     /// A new secret, which the user types twice.
     static func new(_ name: String, file: String?, option: String) throws -> PasscodeSource {

@@ -1,20 +1,43 @@
-/// The store and prefix that the options choose.
+import Lockbox
+
+/// The store and prefix that the options choose, and what opens the store.
 struct StoreChoice {
     var prefix: String?
     var directory: String?
     var passcodeFile: String?
     var passcodeFd: Int32?
+    var deviceKeyFiles: [String] = []
+    var deviceKeyCredentials: [String] = []
+    var requirements = StoreRequirements.none
+    /// What unlocks the store instead of its passcode.
+    var otherSecret: OtherSecret?
     var quiet = false
     var verbose = false
 
     /// - Parameters:
     ///   - fallback: The default prefix of a credential helper.
     ///   - asks: Whether the user may be asked for the passcode at a terminal.
-    func store(prefix fallback: String? = nil, asks: Bool = true) throws -> Store {
-        // Probably an unset variable. The store would be created in the current folder.
+    ///   - checksPasscode: Whether a passcode that was given is an error if the store has none.
+    func store(prefix fallback: String? = nil, asks: Bool = true, checksPasscode: Bool = true) throws -> Store
+    {
+        // Probably unset variables. The store would be created in the current folder.
         if directory == "" { throw Failure(.usage, "--directory is empty. Give a folder, or leave it out.") }
+        if (deviceKeyFiles + deviceKeyCredentials).contains("") {
+            throw Failure(.usage, "The name of a device key is empty. Give a file, or leave the option out.")
+        }
         let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
-        return try Store(self, prefix: prefix, asks: asks)
+        let store = try Store(self, prefix: prefix, asks: asks)
+        if checksPasscode { try store.checkGivenPasscode() }
+        return store
+    }
+
+    /// The sources in the order in which they are tried.
+    var deviceKey: DeviceKeySource {
+        var sources =
+            deviceKeyFiles.map { DeviceKeySource.file($0) }
+            + deviceKeyCredentials.map { DeviceKeySource.credential($0) }
+        if sources.isEmpty, let file = Environment["LOCKBOX_DEVICE_KEY_FILE"] { sources = [.file(file)] }
+        return sources.isEmpty ? .stored : .anyOf(sources)
     }
 }
 

@@ -21,6 +21,35 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "Read the passcode from this open file descriptor, if it is needed.")
     var passcodeFd: Int32?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Read the device key from this file, if it is not kept in the store. Can be repeated: the files are \
+            tried in this order. (default: $LOCKBOX_DEVICE_KEY_FILE)
+            """,
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var deviceKeyFile: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Read the device key from this systemd credential. Can be repeated; files are tried first.",
+            valueName: "name"
+        )
+    )
+    var deviceKeyCredential: [String] = []
+
+    @Flag(help: "Refuse a store that has no passcode.")
+    var requirePasscode = false
+
+    @Option(help: "Refuse items of a class that is protected less than this one.")
+    var minimumClass: MinimumClass?
+
+    @Option(help: "Refuse a store with another identity than this, as `lockbox status` prints it.")
+    var identity: String?
+
     @Flag(name: .shortAndLong, help: "Print only the requested output, and errors.")
     var quiet = false
 
@@ -31,6 +60,9 @@ struct StoreOptions: ParsableArguments {
         if passcodeFile != nil, passcodeFd != nil {
             throw ValidationError("Give --passcode-file or --passcode-fd, not both.")
         }
+        if let identity, identity.wholeMatch(of: /[0-9a-fA-F]{32}/) == nil {
+            throw ValidationError("--identity takes 32 hexadecimal digits, as `lockbox status` prints them.")
+        }
     }
 
     var choice: StoreChoice {
@@ -39,8 +71,19 @@ struct StoreOptions: ParsableArguments {
             directory: directory,
             passcodeFile: passcodeFile,
             passcodeFd: passcodeFd,
+            deviceKeyFiles: deviceKeyFile,
+            deviceKeyCredentials: deviceKeyCredential,
+            requirements: requirements,
             quiet: quiet,
             verbose: verbose
+        )
+    }
+
+    private var requirements: StoreRequirements {
+        StoreRequirements(
+            protection: requirePasscode ? .passcode : .none,
+            minimumClass: minimumClass?.itemClass.accessibility,
+            identity: identity?.lowercased()
         )
     }
 

@@ -27,6 +27,11 @@ extension Sandbox {
         }
     }
 
+    /// The bytes of every item.
+    func itemFiles() throws -> Set<Data> {
+        try Set(records().map { try Data(contentsOf: URL(filePath: "\(store)/items/\($0)")) })
+    }
+
     private func records() throws -> Set<String> {
         let items = "\(store)/items"
         guard FileManager.default.fileExists(atPath: items) else { return [] }

@@ -70,7 +70,9 @@ final class Sandbox {
     @discardableResult
     func setPasscode() throws -> String {
         let passcode = try file("passcode", "correct horse\n")
-        let arguments = ["passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive"]
+        let arguments = [
+            "passcode", "set", "--quiet", "--new-passcode-file", passcode, "--strength", "interactive",
+        ]
         let outcome = try execution(arguments).run()
         try #require(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
         return passcode

@@ -9,7 +9,12 @@ struct TerminalPicture {
     mutating func add(_ screen: String) {
         var text = screen.replacing("\r\n", with: "\n")
         if text.hasSuffix("\n") { text.removeLast() }
-        lines += text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        lines += text.split(separator: "\n", omittingEmptySubsequences: false).map(Self.remains)
+    }
+
+    /// What remains of a line on which a bar was shown and cleared.
+    private static func remains(of line: Substring) -> String {
+        line.ranges(of: "\r\u{1B}[K").last.map { String(line[$0.upperBound...]) } ?? String(line)
     }
 
     var svg: String {

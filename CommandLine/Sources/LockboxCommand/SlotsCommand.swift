@@ -1,0 +1,168 @@
+import ArgumentParser
+import Lockbox
+
+struct SlotsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "slots",
+        abstract: "List, add and remove what unlocks the store.",
+        discussion: """
+            A store is unlocked by its passcode, by recovery codes and by keys: these are its slots. Without \
+            any, its device key alone opens it.
+
+            Example: lockbox slots
+            """,
+        subcommands: [List.self, Add.self, Remove.self],
+        defaultSubcommand: List.self
+    )
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the slots.",
+            discussion: """
+                Needs no passcode.
+
+                Example: lockbox slots list --json
+                """
+        )
+
+        @Flag(help: "Print a JSON array.")
+        var json = false
+
+        @OptionGroup var options: StoreOptions
+
+        func run() throws {
+            let store = try options.store()
+            let slots = try store.backend.slots.map(SlotDescription.init)
+            if json { return try Output.json(slots) }
+            if slots.isEmpty { return store.say("The store has no slots: its device key alone opens it.") }
+            try SlotDescription.print(slots)
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a slot.",
+            discussion: """
+                For a recovery code, see `lockbox passcode recovery`; for a passcode, `lockbox passcode set`.
+
+                Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
+                """,
+            subcommands: [AddKeyCommand.self]
+        )
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a slot.",
+            discussion: """
+                Makes new keys and reseals every item, so that the slot's secret opens nothing that is written \
+                from then on.
+
+                Example: lockbox slots remove 4f1c
+                """
+        )
+
+        @Argument(
+            help: "The slot's ID, or the first digits of it, at least four.",
+            completion: .custom(Keys.slots)
+        )
+        var id: String
+
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var secret: UnlockOptions
+        @OptionGroup var options: StoreOptions
+
+        func validate() throws {
+            if id.wholeMatch(of: /[0-9a-fA-F]{4,32}/) == nil {
+                throw ValidationError(
+                    "A slot's ID has 4 to 32 hexadecimal digits. `lockbox slots` lists them."
+                )
+            }
+        }
+
+        func run() throws {
+            let store = try options.store(unlockedBy: secret.secret)
+            let slot = try SlotsCommand.slot(id, of: store.backend.slots)
+            if slot.kind == .passcode {
+                throw Failure(
+                    .conflict,
+                    "This slot is the passcode. Use `lockbox passcode remove`. Nothing was changed."
+                )
+            }
+            try store.checkOwner()
+            try store.makingKeys("slots", later: resealing.later) {
+                try store.backend.removeSlot(slot.id, resealing: !resealing.later, progress: $0)
+            }
+            try store.report("The slot \(slot.id) (\(slot.kind)) is removed.")
+            try store.sayIfOpen()
+        }
+    }
+
+    /// The only slot whose ID begins with these digits.
+    static func slot(_ digits: String, of slots: [UnlockSlot]) throws -> UnlockSlot {
+        let found = slots.filter { $0.id.hasPrefix(digits.lowercased()) }
+        guard let slot = found.first else { throw LockboxError.slotNotFound(slot: digits) }
+        guard found.count == 1 else {
+            throw Failure(
+                .conflict,
+                "\(found.count) slots have IDs that begin with \(digits). Give more digits. Nothing was changed."
+            )
+        }
+        return slot
+    }
+}
+
+struct AddKeyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "key",
+        abstract: "Add a key in a file or a systemd credential, for a service that starts without a person.",
+        discussion: """
+            The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
+            afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
+
+            Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
+            """
+    )
+
+    @Option(help: "The file with the key.", completion: .file())
+    var keyFile: String?
+
+    @Option(help: "The systemd credential with the key.")
+    var keyCredential: String?
+
+    @Option(help: "A name for people.")
+    var label: String
+
+    @Flag(help: "The key opens all classes.")
+    var allClasses = false
+
+    @OptionGroup var resealing: ResealingOptions
+    @OptionGroup var recovery: RecoveryOptions
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if (keyFile == nil) == (keyCredential == nil) {
+            throw ValidationError("Give either --key-file or --key-credential.")
+        }
+    }
+
+    func run() throws {
+        let store = try options.store(unlockedBy: recovery.secret)
+        try store.checkOwner()
+        let key = keyFile.map { DeviceKeySource.file($0) } ?? .credential(keyCredential!)
+        try store.makingKeys("slots", later: resealing.later) { progress in
+            do {
+                return try store.backend.addSlot(
+                    .key(key),
+                    label: label,
+                    opensAll: allClasses,
+                    resealing: !resealing.later,
+                    progress: progress
+                )
+            } catch LockboxError.invalidDeviceKey(let source, let reason) {
+                throw Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason).")
+            }
+        }
+        try store.report("The key unlocks \(allClasses ? "all classes" : "the afterFirstUnlock classes").")
+    }
+}
