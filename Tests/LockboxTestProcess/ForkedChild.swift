@@ -18,11 +18,18 @@ func forkWithOpenStore(_ directory: String, passcode: String) throws -> Int32 {
     if child == 0 { _exit(childStatus(backend, lockbox, key, passcode)) }
     var status: CInt = 0
     waitpid(child, &status, 0)
-    guard status == 0, key.withBytes({ !$0.allSatisfy { $0 == 0 } }) else { return status == 0 ? 3 : status >> 8 }
+    guard status == 0, key.withBytes({ !$0.allSatisfy { $0 == 0 } }) else {
+        return status == 0 ? 3 : status >> 8
+    }
     return try lockbox.unarchiveObject(forKey: "locked") == "value" ? 0 : 4
 }
 
-private func childStatus(_ backend: EncryptedFileBackend, _ lockbox: Lockbox, _ key: SecretKey, _ passcode: String)
+private func childStatus(
+    _ backend: EncryptedFileBackend,
+    _ lockbox: Lockbox,
+    _ key: SecretKey,
+    _ passcode: String
+)
     -> Int32
 {
     do {

@@ -96,7 +96,9 @@ struct FilesHistoryEngine: HistoryEngine {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         var items: [StoredItem] = []
-        try reader.read(reader.key(header, Self.passphrase, maximum: PasscodeCost(.sensitive)), header) { items.append($0) }
+        try reader.read(reader.key(header, Self.passphrase, maximum: PasscodeCost(.sensitive)), header) {
+            items.append($0)
+        }
         try require(items.count == report.exported, "the backup has \(items.count) items")
         return (items, report.leftOut)
     }

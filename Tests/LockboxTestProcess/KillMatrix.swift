@@ -46,7 +46,12 @@ struct KillableOperation: Sendable {
     func perform(in folder: Folder) throws {
         let mode = mode(folder)
         let storage = FileStorage(directory: folder.store, calls: markingCalls())
-        try run(mode[0], Array(mode.dropFirst()), SealedBackend(storage: storage, deviceKey: killableSource), folder.store)
+        try run(
+            mode[0],
+            Array(mode.dropFirst()),
+            SealedBackend(storage: storage, deviceKey: killableSource),
+            folder.store
+        )
     }
 
     /// The state it was left in, after everything that is promised has been looked at.
@@ -78,7 +83,9 @@ struct Folder {
     var backup: String { "\(path)/backup" }
 
     /// As a process that has just started.
-    func backend() -> EncryptedFileBackend { EncryptedFileBackend(directory: store, deviceKey: killableSource) }
+    func backend() -> EncryptedFileBackend {
+        EncryptedFileBackend(directory: store, deviceKey: killableSource)
+    }
 
     /// The store, opened by the only one of `passcodes` that opens it; nil stands for a store without one.
     func open(_ passcodes: [String?]) throws -> (backend: EncryptedFileBackend, passcode: String?) {

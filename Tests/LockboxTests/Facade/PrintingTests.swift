@@ -63,7 +63,8 @@ import LockboxMigration
             "PasscodeUnlock": [PasscodeUnlock(.value(secret))], "KeyUnlock": [KeyUnlock(.bytes(deviceKey))],
             "RecoveryCode": [RecoveryCode()], "RecoveryCodeUnlock": [RecoveryCodeUnlock(.value(secret))],
             "SlotEnrollment": [SlotEnrollment(parameters: [], secret: Array(secret.utf8))],
-            "StoreRequirements": [StoreRequirements.none], "UnlockSlot": try backend.slots, "StoreStatus": [try backend.status() as Any],
+            "StoreRequirements": [StoreRequirements.none], "UnlockSlot": try backend.slots,
+            "StoreStatus": [try backend.status() as Any],
             "Protection": StoreRequirements.Protection.allCases, "SlotKind": SlotKind.allCases,
             "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
         ]

@@ -113,7 +113,11 @@ import Lockbox
         #expect(try readBytes(path) == forged)
         var refused: [LockboxError.Code] = []
         var listed: Set<String> = []
-        try required.forEachItem(prefix: TestStore.prefix, now: nil, unreadable: { refused.append($0.error.code) }) {
+        try required.forEachItem(
+            prefix: TestStore.prefix,
+            now: nil,
+            unreadable: { refused.append($0.error.code) }
+        ) {
             key,
             _ in listed.insert(key.key)
         }

@@ -33,7 +33,9 @@ struct BackupReader: ~Copyable {
             switch content {
             case .item(let item):
                 // These are the store's own, and no export contains them.
-                if ItemKey.isReserved(prefix: item.key.prefix) { throw malformed("it has an item with a reserved prefix") }
+                if ItemKey.isReserved(prefix: item.key.prefix) {
+                    throw malformed("it has an item with a reserved prefix")
+                }
                 try body(item)
             case .end(let count):
                 guard count == index, try read(1).isEmpty else {
@@ -56,7 +58,8 @@ struct BackupReader: ~Copyable {
         let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
         if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
             throw LockboxError.invalidPasscode(
-                reason: "the backup asks for \(block.cost.operations) passes over \(block.cost.memory) bytes, and at "
+                reason:
+                    "the backup asks for \(block.cost.operations) passes over \(block.cost.memory) bytes, and at "
                     + "most \(maximum.operations) over \(maximum.memory) are allowed"
             )
         }

@@ -21,7 +21,8 @@ extension KeyStore {
             olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
             slots: keybag.slots.map(UnlockSlot.init),
             unlockScope: scope,
-            unlockedUntil: scope == .user ? record.map { Date(timeIntervalSince1970: Double($0.deadline)) } : nil
+            unlockedUntil: scope == .user
+                ? record.map { Date(timeIntervalSince1970: Double($0.deadline)) } : nil
         )
     }
 

@@ -52,7 +52,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         if let opened = opened { return try withUserUnlock(opened).keyring }
         if let opened = try loadIfMade(.checked) { return try withUserUnlock(opened).keyring }
         if creating { return try create(.checked).keyring }
-        if requirements.identity != nil { throw notMet("it is not there, and this program requires a certain store") }
+        if requirements.identity != nil {
+            throw notMet("it is not there, and this program requires a certain store")
+        }
         return nil
     }
 
