@@ -50,7 +50,11 @@ let package = Package(
         .target(name: "LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
         .target(name: "LockboxFiles", dependencies: ["LockboxCore", "CLinux"], swiftSettings: settings),
-        .target(name: "LockboxSodium", dependencies: ["LockboxCore", "Clibsodium", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "LockboxSodium",
+            dependencies: ["LockboxCore", "Clibsodium", "CLinux"],
+            swiftSettings: settings
+        ),
         .target(
             name: "LockboxSealed",
             dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "CLinux"],

@@ -32,7 +32,8 @@ let killableSlots: [KillableOperation] = [
 ]
 
 /// A code like any other: all of its characters are 0.
-let killableCode = try! RecoveryCode(String(repeating: "0", count: 28))  // swift-format-ignore: NeverUseForceTry
+// swift-format-ignore: NeverUseForceTry
+let killableCode = try! RecoveryCode(String(repeating: "0", count: 28))
 
 /// One operation moves the device key out of the store.
 let killableSource = DeviceKeySource.anyOf([.stored, .bytes(killableDeviceKey)])

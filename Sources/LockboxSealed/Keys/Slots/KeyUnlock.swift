@@ -3,6 +3,7 @@ import LockboxSodium
 
 /// Unlocks with a key in a file or a systemd credential, without a person: for services.
 public struct KeyUnlock: UnlockMethod {
+    /// ``SlotKind/key``.
     public var kind: SlotKind { .key }
 
     private let key: DeviceKeySource
@@ -14,10 +15,12 @@ public struct KeyUnlock: UnlockMethod {
     ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
     public init(_ key: DeviceKeySource) { self.key = key }
 
+    /// See ``UnlockMethod/enroll(salt:)``. Reads the key. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         SlotEnrollment(parameters: [], secret: try secret([], salt: salt))
     }
 
+    /// See ``UnlockMethod/secret(_:salt:)``. Reads the key again.
     public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else { throw RecordError.malformed("its key has unknown parameters") }
         guard let key = try key.given() else {

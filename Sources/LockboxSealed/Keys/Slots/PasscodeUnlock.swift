@@ -3,6 +3,7 @@ import LockboxSodium
 
 /// Unlocks with a passcode, stretched with Argon2id.
 public struct PasscodeUnlock: UnlockMethod {
+    /// ``SlotKind/passcode``.
     public var kind: SlotKind { .passcode }
 
     private let passcode: PasscodeSource
@@ -18,6 +19,7 @@ public struct PasscodeUnlock: UnlockMethod {
         self.strength = strength
     }
 
+    /// See ``UnlockMethod/enroll(salt:)``. Runs Argon2id with the strength of a new slot.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         let cost = PasscodeCost(strength)
         var parameters = [UInt8](repeating: 0, count: PasscodeCost.length)
@@ -28,6 +30,7 @@ public struct PasscodeUnlock: UnlockMethod {
         return SlotEnrollment(parameters: parameters, secret: try secret(cost, salt))
     }
 
+    /// See ``UnlockMethod/secret(_:salt:)``. Runs Argon2id with the strength of the slot.
     public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         let cost = try parameters.withUnsafeBytes { bytes in
             var reader = ByteReader(bytes)

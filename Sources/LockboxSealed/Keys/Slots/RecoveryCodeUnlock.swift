@@ -3,6 +3,7 @@ import LockboxSodium
 
 /// Unlocks with a ``RecoveryCode``.
 public struct RecoveryCodeUnlock: UnlockMethod {
+    /// ``SlotKind/recoveryCode``.
     public var kind: SlotKind { .recoveryCode }
 
     private let code: PasscodeSource
@@ -12,6 +13,7 @@ public struct RecoveryCodeUnlock: UnlockMethod {
     /// - Parameter code: The source of the code, as somebody types it.
     public init(_ code: PasscodeSource) { self.code = code }
 
+    /// See ``UnlockMethod/enroll(salt:)``. Reads the code. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         SlotEnrollment(parameters: [], secret: try secret([], salt: salt))
     }
