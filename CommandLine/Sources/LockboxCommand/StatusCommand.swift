@@ -29,6 +29,10 @@ struct StatusCommand: ParsableCommand {
         let identity: String?
         let state: String
         let unlockedFor: String?
+        let unlockedUntil: Date?
+        /// The number of the store's keys, and of older keys that items may still need.
+        let epoch: UInt32?
+        let olderEpochs: [UInt32]
         let slots: [SlotDescription]
         let requirements: Requirements
         let prefixes: [String: Int]
@@ -38,12 +42,16 @@ struct StatusCommand: ParsableCommand {
         let store = try options.choice.store(checksPasscode: false)
         let backend = store.backend
         var unreadable = Unreadable()
+        let keys = try backend.status()
         let status = Status(
             directory: backend.storage.directory,
-            identity: try backend.identity,
+            identity: keys?.identity,
             state: "\(try backend.lockState)",
-            unlockedFor: try backend.unlockScope.map { "\($0)" },
-            slots: try backend.slots.map(SlotDescription.init),
+            unlockedFor: keys?.unlockScope.map { "\($0)" },
+            unlockedUntil: keys?.unlockedUntil,
+            epoch: keys?.epoch,
+            olderEpochs: keys?.olderEpochs ?? [],
+            slots: keys?.slots.map(SlotDescription.init) ?? [],
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
                 minimumClass: options.minimumClass?.itemClass.rawValue,
@@ -75,6 +83,8 @@ struct StatusCommand: ParsableCommand {
     private func print(_ status: Status, _ state: LockState) throws {
         var fields = [("store", status.directory), ("state", Self.text(state, status.unlockedFor))]
         if let identity = status.identity { fields.insert(("identity", identity), at: 1) }
+        if let date = status.unlockedUntil { fields.append(("until", date.local)) }
+        if let epoch = status.epoch { fields.append(("keys", Self.text(epoch, status.olderEpochs))) }
         let required = Self.text(status.requirements)
         if !required.isEmpty { fields.append(("required", required)) }
         try Output.fields(fields)
@@ -92,6 +102,10 @@ struct StatusCommand: ParsableCommand {
         case .locked: "locked, except for the afterFirstUnlock classes"
         case .beforeFirstUnlock: "locked"
         }
+    }
+
+    private static func text(_ epoch: UInt32, _ older: [UInt32]) -> String {
+        older.isEmpty ? "epoch \(epoch)" : "epoch \(epoch); some items have older keys: run lockbox rotate"
     }
 
     private static func text(_ requirements: Status.Requirements) -> String {

@@ -250,6 +250,24 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: sandbox.store))
     }
 
+    @Test func statusShowsItemsThatAreLeftForLater() throws {
+        struct Status: Decodable { var epoch: UInt32?, olderEpochs: [UInt32] }
+        func status() throws -> Status {
+            try JSONDecoder().decode(Status.self, from: sandbox.lockbox("status", "--json").bytes)
+        }
+        #expect(try status().epoch == nil)
+        try sandbox.lockbox("set", "a", text: "v")
+        #expect(try status().epoch == 1 && status().olderEpochs == [])
+        let file = sandbox.home + "/new"
+        try Data("1234".utf8).write(to: URL(fileURLWithPath: file))
+        let set = try sandbox.lockbox("passcode", "set", "--new-passcode-file", file, "--later")
+        #expect(set.status == 0, "\(set.error)")
+        #expect(try status().epoch == 2 && status().olderEpochs == [1])
+        #expect(try sandbox.lockbox("status").output.contains("run lockbox rotate"))
+        #expect(try sandbox.lockbox("rotate", "--passcode-file", file).status == 0)
+        #expect(try status().epoch == 3 && status().olderEpochs == [])
+    }
+
     @Test func statusCountsThePrefixes() throws {
         for (prefix, key) in [("p", "a"), ("p", "b"), ("q", "a")] {
             try sandbox.lockbox("set", key, "--prefix", prefix, text: "v")

@@ -150,7 +150,7 @@ import Lockbox
             interruption.raise()
             // It is not told the passcode.
             let error = lockboxError { try backend.rotateKeys() }
-            #expect(error == nil || error?.code == .interactionNotAllowed)
+            #expect(error == nil || error?.code == .interactionNotAllowed, "\(String(describing: error))")
             let reopened = open(memory)
             #expect(try reopened.lockState == (interruption.hasHappened ? .beforeFirstUnlock : .noPasscode))
             if interruption.hasHappened { try reopened.unlock(.value("1")) }

@@ -131,6 +131,8 @@ import Lockbox
         let backend = store.backend()
         try lockbox(backend).archiveObject("v", forKey: "k")
         try store.backend().setPasscode(.value("1"), strength: .interactive)
+        #expect(try backend.lockState == .beforeFirstUnlock && backend.unlockScope == nil)
+        try backend.unlock(.value("1"))
         #expect(try backend.lockState == .unlocked && backend.unlockScope == .process)
     }
 

@@ -57,6 +57,14 @@ import Lockbox
         expectError(.requirementNotMet) { try lockbox(identified).archiveObject("secret", forKey: "k") }
     }
 
+    @Test func noPasscodeIsSetForAnotherStore() throws {
+        try store.lockbox().archiveObject("v", forKey: "k")
+        let before = try store.snapshot()
+        let other = backend(.init(protection: .passcode, identity: String(repeating: "0", count: 32)))
+        expectError(.requirementNotMet) { try other.setPasscode(.value("1234"), strength: .interactive) }
+        #expect(try store.snapshot() == before)
+    }
+
     @Test func aPasscodeCanBeSetWhereItIsRequired() throws {
         try store.lockbox().archiveObject("v", forKey: "k", accessibility: .always)
         let required = backend(.init(protection: .passcode))

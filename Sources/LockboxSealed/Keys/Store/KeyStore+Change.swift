@@ -11,6 +11,7 @@ extension KeyStore {
     func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws -> Bool {
         if try loadIfMade(.unchecked) == nil { _ = try create(.unchecked) }
         guard let opened = try load(.unchecked) else { throw LockboxError.passcodeNotSet }
+        try checkIdentity(opened.keybag)
         if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
         let method = PasscodeUnlock(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
@@ -200,8 +201,8 @@ extension KeyStore {
         guard let own = opened, own.unlockKeys[.unlocked] == nil,
             let key = contents.unlockKeys[.unlocked]
         else { return }
-        let kept = try faults(of: Self.keybagRecord) { try own.adding(.unlocked, key) }
-        opened = kept
+        // Not if another process has replaced the keybag since.
+        do { opened = try own.adding(.unlocked, key) } catch RecordError.notAuthentic {}
     }
 
     /// Replaces a keybag with another, in steps that each leave a store that opens:

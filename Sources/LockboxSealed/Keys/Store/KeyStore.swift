@@ -248,6 +248,12 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
+    /// Of a store that is to become what this program requires.
+    func checkIdentity(_ keybag: Keybag) throws {
+        let identified = StoreRequirements(identity: requirements.identity)
+        if let violation = identified.violation(of: keybag) { throw notMet(violation) }
+    }
+
     private func checkRequirements(_ keybag: Keybag) throws {
         if let violation = requirements.violation(of: keybag) { throw notMet(violation) }
     }
