@@ -75,6 +75,11 @@
             }
             var result: [String] = []
             for endpoint in endpoints {
+                if endpoint.contains("@") {
+                    // Not named, as it may contain the password.
+                    let reason = "its address contains a user, who has to be given separately"
+                    throw LockboxError.notReachable(endpoint: "an endpoint of etcd", reason: reason)
+                }
                 guard endpoint.hasPrefix(security.scheme),
                     endpoint.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
                 else {

@@ -52,6 +52,13 @@
             while let mark = state.withLock({ $0.unused.popLast() }) {
                 if .now - mark.made < Self.lifetime / 2 { return mark }
             }
+            do { return try makeMark(until: deadline) } catch let fault as Fault where fault.isWithoutLease {
+                state.withLock { $0.lease = nil }
+                return try makeMark(until: deadline)
+            }
+        }
+
+        private func makeMark(until deadline: ContinuousClock.Instant) throws -> Mark {
             let lease = try lease(until: deadline)
             let name = Self.token().map { String(UInt32($0) + 256, radix: 16).dropFirst() }.joined()
             let key = Data((folder + name).utf8)

@@ -111,6 +111,23 @@
             #expect(try marks() != first)
         }
 
+        @Test func aCommitWhoseLeaseIsGoneTakesAnother() throws {
+            struct Done: Answer { let header: Header? }
+            let storage = try cluster.storage(root)
+            #expect(try put(storage, [1]).isCommitted)
+            let first = try marks()
+            let mark = try storage.fence.takeMark(until: .now + .seconds(5))
+            storage.fence.giveBack(mark)
+            let gateway = storage.gateway
+            _ =
+                try gateway.call("/v3/lease/revoke", ["ID": mark.lease], until: gateway.deadline)
+                as Gateway.Result<Done>
+            #expect(try marks().isEmpty)
+            #expect(try put(storage, [2]).isCommitted)
+            #expect(try marks().count == 1)
+            #expect(try marks() != first)
+        }
+
         @Test func marksAreFewAndHaveALease() throws {
             let storage = try cluster.storage(root)
             for round in 0..<20 { #expect(try put(storage, [UInt8(round)]).isCommitted) }

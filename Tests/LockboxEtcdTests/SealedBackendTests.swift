@@ -101,6 +101,11 @@
             )
         }
 
+        @Test func aValueOfNineHundredKilobytesFits() throws {
+            let backend = try cluster.backend(root)
+            #expect((900_000..<1_000_000).contains(backend.maximumValueSize), "\(backend.maximumValueSize)")
+        }
+
         @Test func manyLargeItemsAreWrittenInSeveralTransactions() throws {
             let lockbox = try Lockbox(keyPrefix: "p", backend: cluster.backend(root))
             let value = Data(repeating: 7, count: 300_000)

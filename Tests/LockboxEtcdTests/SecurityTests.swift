@@ -169,6 +169,9 @@
             dump(user, to: &dumped)
             dump(storage, to: &dumped)
             #expect(!dumped.contains("a-password"))
+            #expect {
+                try EtcdStorage(endpoints: ["https://app:a-password@host"], root: "/shop")
+            } throws: { !"\($0)".contains("a-password") }
             do { _ = try storage.namespaces() } catch { #expect(!"\(error)".contains("a-password")) }
         }
     }

@@ -24,8 +24,8 @@
         let handle: UnsafeMutableRawPointer
         let received = Received()
 
-        /// An answer cannot be larger than a page of names, or than a commit's records.
-        private static let maximumLength = 64 << 20
+        /// The longest answer has as many of the largest records as a transaction can read, in base64.
+        private static let maximumLength = 192 << 20
         static let ready: Void = precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK)
 
         final class Received {

@@ -49,7 +49,7 @@
             case .invalidArgument where message.contains("authentication failed"), .permissionDenied,
                 .failedPrecondition:
                 self.init(.accessDenied(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)
-            case .invalidArgument, .resourceExhausted, .outOfRange:
+            case .invalidArgument, .notFound, .resourceExhausted, .outOfRange:
                 self.init(.notReachable(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)
             case .unavailable where message.contains("no leader"):
                 self = .notReachable(endpoint, message, isInDoubt: false)
@@ -67,11 +67,17 @@
             }
         }
 
+        /// Whether etcd has removed a lease before its time, or is another cluster by now.
+        var isWithoutLease: Bool {
+            if case .notReachable(_, let reason) = error { reason.contains("lease not found") } else { false }
+        }
+
         private static let asksForToken = ["user name is empty", "revision of auth store is old"]
 
         /// The codes of gRPC after which a request has certainly had no effect. After all others it may have.
         private enum Code: Int {
-            case invalidArgument = 3, permissionDenied = 7, resourceExhausted = 8, failedPrecondition = 9
+            case invalidArgument = 3, notFound = 5, permissionDenied = 7, resourceExhausted = 8,
+                failedPrecondition = 9
             case outOfRange = 11, unavailable = 14, unauthenticated = 16
         }
     }

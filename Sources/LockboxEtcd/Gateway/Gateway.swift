@@ -74,6 +74,9 @@
                             hasAuthenticated = true
                         case .tryElsewhere: withState { $0.preferred = ($0.preferred + 1) % endpoints.count }
                         }
+                    } catch  where isInDoubt {
+                        // The source of the password has failed, after a request that may have had an effect.
+                        throw last
                     }
                 }
                 pause(round, until: deadline)

@@ -44,7 +44,9 @@
         private var peers: String { members.map(\.peer).joined(separator: ",") }
         var endpoints: [String] { members.map(\.endpoint) }
 
-        func restart(_ member: EtcdServer) throws { try member.start(cluster: peers) }
+        func restart(_ member: EtcdServer, token: String = "first") throws {
+            try member.start(cluster: peers, token: token)
+        }
 
         func storage(
             _ root: String = "/test",

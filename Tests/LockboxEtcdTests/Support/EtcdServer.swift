@@ -38,14 +38,15 @@
         var endpoint: String { "\(options.certificates == nil ? "http" : "https")://127.0.0.1:\(clientPort)" }
         var peer: String { "\(name)=http://127.0.0.1:\(peerPort)" }
 
-        func start(cluster: String) throws {
+        /// - Parameter token: Makes another cluster of the same members.
+        func start(cluster: String, token: String = "first") throws {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             // The shell waits for the end of its input, which this process holds open.
             let script =
                 #"log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!; read _; kill -9 $! 2>/dev/null"#
             process.arguments =
-                ["-c", script, "sh", "\(folder).log", EtcdServer.program!] + arguments(cluster)
+                ["-c", script, "sh", "\(folder).log", EtcdServer.program!] + arguments(cluster, token)
             let (input, output) = (Pipe(), Pipe())
             process.standardInput = input
             process.standardOutput = output
@@ -57,11 +58,11 @@
             state.withLock { $0 = (process, input, id) }
         }
 
-        private func arguments(_ cluster: String) -> [String] {
+        private func arguments(_ cluster: String, _ token: String) -> [String] {
             let peer = "http://127.0.0.1:\(peerPort)"
             var arguments = [
                 "--name", name, "--data-dir", folder, "--initial-cluster", cluster, "--logger", "zap",
-                "--initial-cluster-token", cluster,
+                "--initial-cluster-token", token,
                 "--listen-client-urls", endpoint, "--advertise-client-urls", endpoint,
                 "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
             ]

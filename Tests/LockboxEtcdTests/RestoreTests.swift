@@ -1,0 +1,76 @@
+#if Etcd
+    import Foundation
+    import Testing
+
+    import LockboxCore
+    @testable import LockboxEtcd
+    @testable import LockboxSealed
+
+    /// An instance that goes on while the cluster becomes an older one, or another one.
+    @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
+    struct RestoreTests {
+        private let cluster: EtcdCluster
+        private let member: EtcdServer
+        private let record = RecordName(name: "record")
+
+        init() throws {
+            cluster = try EtcdCluster(members: 1)
+            member = cluster.members[0]
+        }
+
+        private func put(_ storage: EtcdStorage, _ bytes: [UInt8]) throws {
+            #expect(try storage.commit([.put(record, bytes)], expecting: [:], turn: nil).isCommitted)
+        }
+
+        private func expect(_ code: LockboxError.Code, _ storage: EtcdStorage) {
+            #expect { try storage.read([record], maximum: 10) } throws: {
+                ($0 as? LockboxError)?.code == code
+            }
+            do {
+                let outcome = try storage.commit([.put(record, [9])], expecting: [:], turn: nil)
+                #expect(!outcome.isCommitted, "it was written to a cluster that is not the one from before")
+            } catch { #expect((error as? LockboxError)?.code == code) }
+        }
+
+        @Test func anOlderStateIsNoticed() throws {
+            let storage = try cluster.storage(timeLimit: .seconds(3))
+            try put(storage, [1])
+            member.end()
+            let copy = "\(cluster.folder)/copy"
+            try FileManager.default.copyItem(atPath: member.folder, toPath: copy)
+            try cluster.restart(member)
+            try cluster.waitUntilReady()
+            for byte in UInt8(2)...5 { try put(storage, [byte]) }
+            member.end()
+            try FileManager.default.removeItem(atPath: member.folder)
+            try FileManager.default.moveItem(atPath: copy, toPath: member.folder)
+            try cluster.restart(member)
+            try cluster.waitUntilReady()
+            expect(.rolledBack, storage)
+            #expect(try cluster.storage().read([record], maximum: 10)[record]?.bytes == [1])
+        }
+
+        @Test func anotherClusterIsNoticed() throws {
+            let storage = try cluster.storage(timeLimit: .seconds(3))
+            try put(storage, [1])
+            let before = try storage.read([record], maximum: 10)[record]?.revision
+            member.end()
+            try FileManager.default.removeItem(atPath: member.folder)
+            try cluster.restart(member, token: "second")
+            try cluster.waitUntilReady()
+            expect(.storageFailure, storage)
+            // The same bytes at the same revision of another cluster are another revision.
+            let other = try cluster.storage()
+            #expect(try other.read([record], maximum: 10).isEmpty)
+            try put(other, [1])
+            #expect(try other.read([record], maximum: 10)[record]?.revision != before)
+            guard
+                case .conflict = try other.commit(
+                    [.put(record, [2])],
+                    expecting: [record: #require(before)],
+                    turn: nil
+                )
+            else { return #expect(Bool(false)) as Void }
+        }
+    }
+#endif
