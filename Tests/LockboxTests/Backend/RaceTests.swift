@@ -296,7 +296,7 @@ import Lockbox
         try locked.setPasscode(.value("1"), strength: .interactive)
         let other = store.backend()
         try other.unlock(.value("1"))
-        try locked.lock()
+        try locked.lock(includingAfterFirstUnlock: true)
         try other.rotateKeys()
         let before = try store.snapshot()
         let error = lockboxError { try locked.importBackup(from: path, passphrase: .value("p")) }
