@@ -77,7 +77,11 @@
         func waitUntilReady() throws {
             for member in members {
                 let storage = try storage("/ready", endpoints: [member.endpoint], timeLimit: .seconds(30))
-                _ = try storage.namespaces()
+                do { _ = try storage.namespaces() } catch {
+                    let log = (try? String(contentsOfFile: "\(member.folder).log", encoding: .utf8)) ?? ""
+                    print("\(member.name) does not answer:\n\(log.suffix(2000))")
+                    throw error
+                }
             }
         }
 

@@ -47,10 +47,14 @@
                 #"log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!; read _; kill -9 $! 2>/dev/null"#
             process.arguments =
                 ["-c", script, "sh", "\(folder).log", EtcdServer.program!] + arguments(cluster, token)
-            let (input, output) = (Pipe(), Pipe())
-            process.standardInput = input
-            process.standardOutput = output
-            try process.run()
+            let (input, output) = try starting.withLock {
+                let pipes = (Pipe(), Pipe())
+                _ = fcntl(pipes.0.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+                process.standardInput = pipes.0
+                process.standardOutput = pipes.1
+                try process.run()
+                return pipes
+            }
             let text = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
             guard let id = pid_t(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
                 throw CocoaError(.executableLoad)
@@ -90,25 +94,49 @@
             }
             guard let old else { return }
             _ = kill(old.id, SIGKILL)
+            while isRunning(old.id) { usleep(1000) }
             try? old.input.fileHandleForWriting.close()
-            old.keeper.waitUntilExit()
+            _ = kill(old.keeper.processIdentifier, SIGKILL)
         }
     }
 
-    /// A port that nobody listens on. Another process could take it before it is used, which nothing prevents.
+    /// Whether a process still has its files and ports.
+    private func isRunning(_ id: pid_t) -> Bool {
+        guard let status = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8) else {
+            return false
+        }
+        return !status.contains(") Z ") && !status.contains(") X ")
+    }
+
+    /// One process is started at a time: otherwise it could inherit the input of another one's shell, and hold it open.
+    private let starting = Lock()
+
+    /// A port that nobody listens on, below those that the system gives to connections: a member must get it again after a
+    /// restart. Another program could take it, which nothing prevents.
     func freePort() throws -> Int {
+        for _ in 0..<1000 {
+            let port = nextPort.withLock { next in
+                next = next < 31_999 ? next + 1 : 20_000
+                return next
+            }
+            if isFree(port) { return port }
+        }
+        throw CocoaError(.fileReadUnknown)
+    }
+
+    private let nextPort = Protected(Int.random(in: 20_000..<32_000))
+
+    private func isFree(_ port: Int) -> Bool {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+        return withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-        guard isBound else { throw CocoaError(.fileReadUnknown) }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 #endif
