@@ -94,7 +94,8 @@
             }
             guard let old else { return }
             _ = kill(old.id, SIGKILL)
-            while isRunning(old.id) { usleep(1000) }
+            // The ports are free after its last thread has ended, which is later than the process seems to have.
+            while isRunning(old.id) || !isFree(clientPort) || !isFree(peerPort) { usleep(1000) }
             try? old.input.fileHandleForWriting.close()
             _ = kill(old.keeper.processIdentifier, SIGKILL)
         }
@@ -129,6 +130,9 @@
     private func isFree(_ port: Int) -> Bool {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
+        // As etcd does: connections that are closing do not count.
+        var isReused: CInt = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<CInt>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(port).bigEndian
