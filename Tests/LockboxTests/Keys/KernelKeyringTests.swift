@@ -30,7 +30,9 @@ import Lockbox
     }
 
     private func permissions(of serial: KernelKeyring.Serial) throws -> String? {
-        let keys = try String(contentsOfFile: "/proc/keys", encoding: .utf8).split(separator: "\n")
+        // To its end: a file of this folder has no size.
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/keys"))
+        let keys = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self).split(separator: "\n")
         let fields = keys.map { $0.split(separator: " ") }.first { Int32($0[0], radix: 16) == serial }
         return fields.map { String($0[4]) }
     }
