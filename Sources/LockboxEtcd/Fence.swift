@@ -60,7 +60,7 @@
 
         private func makeMark(until deadline: ContinuousClock.Instant) throws -> Mark {
             let lease = try lease(until: deadline)
-            let name = Self.token().map { String(UInt32($0) + 256, radix: 16).dropFirst() }.joined()
+            let name = Self.token().hexadecimal
             let key = Data((folder + name).utf8)
             // Only if it is not there: a late copy must not write over the token of a commit.
             let answer: TransactionAnswer = try gateway.call(

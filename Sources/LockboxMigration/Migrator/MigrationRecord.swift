@@ -54,9 +54,7 @@ package struct MigrationRecord: Codable {
 
     /// BLAKE2b-256 in hexadecimal.
     private static func hash(of prefix: String) -> String {
-        Sodium.hash(of: Array(prefix.canonical.utf8)).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }.joined()
+        Sodium.hash(of: Array(prefix.canonical.utf8)).hexadecimal
     }
 
     /// Always readable, and left out of backups, because another machine has its own old items.

@@ -116,8 +116,7 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        // A program that requires a passcode may not look at a store without one, except to set it.
-        if keys.requirements.protection == .none { try makeRoomForKeys() }
+        try makeRoomForKeys()
         let hasNewDeviceKey = try keys.setPasscode(passcode, strength: strength)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }

@@ -34,7 +34,13 @@ extension SealedBackend {
     }
 
     /// If many changes have left items for later, reseals them: a keybag has room for a limited number of keys.
+    ///
+    /// A store that is not yet what this program requires is left to the call that makes it so.
     func makeRoomForKeys() throws {
+        do { try resealIfFull() } catch let error as LockboxError where error.code == .requirementNotMet {}
+    }
+
+    private func resealIfFull() throws {
         guard try keys.keyring(creating: false) != nil,
             try keys.current().keybag.epochs.count >= Keybag.maximumEpochs
         else { return }
@@ -120,10 +126,9 @@ extension SealedBackend {
     private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {
         do {
             report.resealed += try reseal(items[...])
-        } catch LockboxError.storageFailure("fsync", let path, let code) {
+        } catch let error as LockboxError {
             // The items are sealed with the new keys, but may not be so after a power cut. Another fsync may not say so.
-            throw LockboxError.storageFailure(operation: "fsync", path: path, errno: code)
-        } catch is LockboxError {
+            if case .storageFailure("fsync", _, _) = error { throw error }
             for item in items {
                 do { report.resealed += try reseal([item][...]) } catch let error as LockboxError {
                     report.unreadable[storage.location(of: item.name)] = error

@@ -19,19 +19,11 @@ public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
     public let opensAll: Bool
 
     init(_ slot: KeybagSlot) {
-        id = slot.name
+        id = slot.id.hexadecimal
         kind = slot.kind
         label = slot.label
         created = slot.created
         opensAll = slot.opensAll
-    }
-}
-
-extension KeybagSlot {
-    var name: String {
-        withUnsafeBytes(of: id) { id in
-            id.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
-        }
     }
 }
 
@@ -48,7 +40,7 @@ extension SealedBackend {
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var identity: String? {
-        get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.identity }
+        get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.storeID.hexadecimal }
     }
 
     /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
@@ -90,11 +82,10 @@ extension SealedBackend {
     ) throws -> RotationReport {
         let typed = try confirmation.withBytes { try RecoveryCode(typed: Array($0)) }
         if typed != code { throw LockboxError.wrongPasscode }
-        _ = try keys.keyring(creating: true)
         let method = RecoveryCodeUnlock(.value(code.text))
         try makeRoomForKeys()
-        let added = try keys.addSlot(method, label: label, opensAll: true)
-        return resealAfterChange(added.hasNewDeviceKey, resealing: resealing, progress)
+        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAll: true)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 
     /// Adds a slot: a key in a file, or hardware. The store must have a recovery code, because these can be lost.
@@ -124,8 +115,8 @@ extension SealedBackend {
             )
         }
         try makeRoomForKeys()
-        let added = try keys.addSlot(method, label: label, opensAll: opensAll)
-        return resealAfterChange(added.hasNewDeviceKey, resealing: resealing, progress)
+        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAll: opensAll)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 
     /// Removes a slot. Its secret, and copies of the keybag, do not open what is written from then on.
@@ -144,7 +135,7 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        guard let slot = try keys.slots.first(where: { $0.name == id }) else {
+        guard let slot = try keys.slots.first(where: { $0.id.hexadecimal == id }) else {
             throw LockboxError.slotNotFound(slot: id)
         }
         if slot.kind == .passcode { return try removePasscode(resealing: resealing, progress: progress) }

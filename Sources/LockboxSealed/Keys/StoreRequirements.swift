@@ -41,12 +41,12 @@ public struct StoreRequirements: Sendable, Hashable {
     }
 
     /// Returns what is wrong with a store, or nil.
-    func violation(of keybag: Keybag) -> String? {
-        if let identity, identity != keybag.identity { return "it is another store, \(keybag.identity)" }
+    func violation(_ store: StoreID, _ slots: [KeybagSlot]) -> String? {
+        if let identity, identity != store.hexadecimal { return "it is another store, \(store.hexadecimal)" }
         switch protection {
-        case .passcode where keybag.passcodeSlot == nil:
+        case .passcode where !slots.contains { $0.kind == .passcode }:
             return "it has no passcode, and this program requires one"
-        case .anySlot where keybag.slots.isEmpty: return "it has no slot, and this program requires one"
+        case .anySlot where slots.isEmpty: return "it has no slot, and this program requires one"
         default: return nil
         }
     }
@@ -56,14 +56,9 @@ public struct StoreRequirements: Sendable, Hashable {
     }
 }
 
-extension Keybag {
-    /// The store ID in hexadecimal digits.
-    var identity: String {
-        (0..<16).map { index in
-            let digits = String(storeID[index], radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined()
-    }
+extension SIMD16<UInt8> {
+    /// The ID of a store or a slot, as users see it.
+    var hexadecimal: String { withUnsafeBytes(of: self) { $0.hexadecimal } }
 }
 
 extension Accessibility {

@@ -57,6 +57,28 @@ import Lockbox
         expectError(.requirementNotMet) { try lockbox(identified).archiveObject("secret", forKey: "k") }
     }
 
+    /// What was looked at while a passcode was to be set is not what the program requires.
+    @Test func aPasscodeThatCouldNotBeSetLeavesTheStoreRefused() throws {
+        try store.lockbox().archiveObject("of the attacker", forKey: "k")
+        let required = backend(.init(protection: .passcode))
+        expectError(.invalidPasscode) { try required.setPasscode(.value(""), strength: .interactive) }
+        expectError(.requirementNotMet) { try lockbox(required).unarchiveObject(String.self, forKey: "k") }
+        expectError(.requirementNotMet) { try lockbox(required).archiveObject("secret", forKey: "n") }
+    }
+
+    @Test func aRecoveryCodeIsASlot() throws {
+        let required = backend(.init(protection: .anySlot))
+        let code = RecoveryCode()
+        try required.addRecoveryCode(code, confirmation: .value(code.text))
+        try lockbox(required).archiveObject("v", forKey: "k")
+        try backend(.init(protection: .anySlot)).unlock(with: .recoveryCode(.value(code.text)))
+        let strict = EncryptedFileBackend(
+            directory: store.directory + "-strict",
+            requires: .init(protection: .passcode)
+        )
+        expectError(.requirementNotMet) { try strict.addRecoveryCode(code, confirmation: .value(code.text)) }
+    }
+
     @Test func noPasscodeIsSetForAnotherStore() throws {
         try store.lockbox().archiveObject("v", forKey: "k")
         let before = try store.snapshot()

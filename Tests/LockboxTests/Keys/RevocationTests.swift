@@ -96,6 +96,16 @@ import Lockbox
         }
     }
 
+    @Test func noSourceOfADeviceKeyIsAnError() throws {
+        let none = EncryptedFileBackend(directory: store.directory, deviceKey: .anyOf([]))
+        expectError(.invalidDeviceKey) { try lockbox(none).archiveObject("v", forKey: "k") }
+        try store.lockbox().archiveObject("v", forKey: "k")
+        expectError(.invalidDeviceKey) { try lockbox(none).unarchiveObject(String.self, forKey: "k") }
+        let before = try store.snapshot()
+        expectError(.invalidDeviceKey) { try store.backend().rotateKeys(newDeviceKey: .anyOf([])) }
+        #expect(try store.snapshot() == before)
+    }
+
     @Test func aDeviceKeyMovesOutOfTheStoreAndBack() throws {
         let key = [UInt8](repeating: 2, count: 32)
         let own = store.backend()

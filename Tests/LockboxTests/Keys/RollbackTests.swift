@@ -118,6 +118,12 @@ import Lockbox
                 try restored.acceptRestored(.passcode(.value("12345")))
             }
             expectError(.rolledBack) { try backend().lockState }
+            expectError(.rolledBack, "nor did it remember what it could not accept") {
+                try restored.lockState
+            }
+            expectError(.rolledBack) {
+                try lockbox(restored).archiveObject("v", forKey: "n", accessibility: .always)
+            }
         }
         let report = try restored.acceptRestored(hasPasscode ? .passcode(.value("1234")) : nil)
         #expect(report.resealed == 1 && report.isComplete)
@@ -127,6 +133,21 @@ import Lockbox
         let other = backend()
         if hasPasscode { try other.unlock(.value("1234")) }
         #expect(try lockbox(other).unarchiveObject(forKey: "k") == "old")
+    }
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func noPasscodeIsSetForAnOldStore() throws {
+        defer { forget() }
+        let own = backend()
+        try lockbox(own).archiveObject("old", forKey: "k")
+        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        try own.rotateKeys()
+        try putBack(old[0], old[1])
+        let before = try store.snapshot()
+        let code = RecoveryCode()
+        expectError(.rolledBack) { try backend().setPasscode(.value("1234"), strength: .interactive) }
+        expectError(.rolledBack) { try backend().addRecoveryCode(code, confirmation: .value(code.text)) }
+        #expect(try store.snapshot() == before)
     }
 
     /// A copy at another place is another store, as far as this memory goes.

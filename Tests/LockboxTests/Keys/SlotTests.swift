@@ -75,6 +75,20 @@ import Lockbox
         #expect(try backend.slots.count == 3)
     }
 
+    /// A pipe can be read once, and a person is asked once.
+    @Test func aCodeIsAskedForOnce() throws {
+        let (backend, _) = try prepareWithRecovery()
+        let second = RecoveryCode()
+        try backend.addRecoveryCode(second, confirmation: .value(second.text))
+        let asked = Protected(0)
+        let source = PasscodeSource.closure {
+            asked.withLock { $0 += 1 }
+            return asked.withLock { $0 } == 1 ? second.text : ""
+        }
+        try store.backend().unlock(with: .recoveryCode(source))
+        #expect(asked.withLock { $0 } == 1)
+    }
+
     /// Before anything else there is a recovery code, and it stays as long as something needs it.
     @Test func nobodyIsLockedOut() throws {
         let backend = try prepare()

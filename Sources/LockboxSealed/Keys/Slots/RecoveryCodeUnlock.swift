@@ -6,12 +6,14 @@ public struct RecoveryCodeUnlock: UnlockMethod {
     /// ``SlotKind/recoveryCode``.
     public var kind: SlotKind { .recoveryCode }
 
-    private let code: PasscodeSource
+    private let source: PasscodeSource
+    /// What was typed. A store may have several codes, and a person is asked once.
+    private let code = Protected<RecoveryCode?>(nil)
 
     /// Creates the method.
     ///
     /// - Parameter code: The source of the code, as somebody types it.
-    public init(_ code: PasscodeSource) { self.code = code }
+    public init(_ code: PasscodeSource) { source = code }
 
     /// See ``UnlockMethod/enroll(salt:)``. Reads the code. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
@@ -23,13 +25,22 @@ public struct RecoveryCodeUnlock: UnlockMethod {
         guard parameters.isEmpty else {
             throw RecordError.malformed("its recovery code has unknown parameters")
         }
-        let code = try code.withBytes { try RecoveryCode(typed: Array($0)) }
+        let code = try typedCode()
         let key = try SecretKey(count: code.bytes.count) { $0.copyBytes(from: code.bytes) }
         var secret = [UInt8](repeating: 0, count: SecretKey.length)
         salt.withUnsafeBytes { salt in
             secret.withUnsafeMutableBytes { Sodium.hash(salt, key: key, personal: .recovery, into: $0) }
         }
         return secret
+    }
+}
+
+extension RecoveryCodeUnlock {
+    private func typedCode() throws -> RecoveryCode {
+        if let code = code.withLock({ $0 }) { return code }
+        let typed = try source.withBytes { try RecoveryCode(typed: Array($0)) }
+        code.withLock { $0 = typed }
+        return typed
     }
 }
 

@@ -84,7 +84,11 @@ public struct DeviceKeySource: Sendable {
     /// - Parameter sources: The sources, the new one first: a new store is created with the first. A source that fails is
     ///   passed over if another one has the key.
     public static func anyOf(_ sources: [DeviceKeySource]) -> DeviceKeySource {
-        DeviceKeySource(sources: sources.flatMap(\.sources))
+        let sources = sources.flatMap(\.sources)
+        if !sources.isEmpty { return DeviceKeySource(sources: sources) }
+        return .closure(name: "any of none") {
+            throw LockboxError.invalidDeviceKey(source: "any of none", reason: "no source is given")
+        }
     }
 
     /// Returns the key of the first source, or nil if it is in the store.

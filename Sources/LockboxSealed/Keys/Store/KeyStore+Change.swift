@@ -2,29 +2,30 @@ import LockboxCore
 import LockboxFiles
 import LockboxSodium
 
-/// Operations that rewrite the keybag: changes of its slots, and key rotation.
+/// Operations that rewrite the keybag: changes of its slots, and key rotation. They return whether the store has a new
+/// device key.
 extension KeyStore {
     // MARK: The passcode
 
     /// Creates the store if there is none.
-    /// All changes return whether the store has a new device key.
     func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws -> Bool {
-        if try loadIfMade(.unchecked) == nil { _ = try create(.unchecked) }
-        guard let opened = try load(.unchecked) else { throw LockboxError.passcodeNotSet }
-        try checkIdentity(opened.keybag)
+        let opened = try madeForASlot()
         if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
         let method = PasscodeUnlock(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
-        return try rewrite(.unchecked) { opened in
+        return try rewrite(.butProtection) { opened in
             // Its own may be there from a first attempt, which another process has overtaken.
             if let slot = opened.keybag.passcodeSlot, slot.id != new.keys.slot {
                 throw LockboxError.passcodeAlreadySet
             }
-            return try change(opened, slotKeys: new.keys) { slots in
-                slots.removeAll { $0.slot.id == new.keys.slot }
-                slots.append(new.slot)
-            }
+            return try change(opened, slotKeys: new.keys) { $0.add(new) }
         }
+    }
+
+    /// Returns the store that is to get a slot, and makes it if there is none. It need not have the slot that this program
+    /// requires: that may be this one.
+    private func madeForASlot() throws -> OpenedKeybag {
+        try withUserUnlock(loadIfMade(.butProtection) ?? create(.butProtection))
     }
 
     /// Needs no old passcode: an unlocked store's keys are all in memory.
@@ -68,22 +69,19 @@ extension KeyStore {
 
     // MARK: Other slots
 
-    func addSlot(_ method: any UnlockMethod, label: String, opensAll: Bool) throws
-        -> (id: KeybagSlot.ID, hasNewDeviceKey: Bool)
-    {
-        guard try keyring(creating: false) != nil else { throw noRecoveryCode }
-        let opened = try current()
+    /// A recovery code may be the first slot, and its store may have to be made.
+    func addSlot(_ method: any UnlockMethod, label: String, opensAll: Bool) throws -> Bool {
+        let isFirst =
+            try method.kind == .recoveryCode && loadIfMade(.butProtection)?.keybag.slots.isEmpty ?? true
+        guard try isFirst || keyring(creating: false) != nil else { throw noRecoveryCode }
+        let opened = try isFirst ? madeForASlot() : current()
         try checkCanBeAdded(method.kind, to: opened.keybag)
         try checkIsUnlocked(opened)
         let new = try makeSlot(method, label: label, opensAll: opensAll, opened.keybag.storeID)
-        let hasNewDeviceKey = try rewrite { opened in
+        return try rewrite(isFirst ? .butProtection : .all) { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
-            return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { slots in
-                slots.removeAll { $0.slot.id == new.keys.slot }
-                slots.append(new.slot)
-            }
+            return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { $0.add(new) }
         }
-        return (new.keys.slot, hasNewDeviceKey)
     }
 
     func removeSlot(_ id: KeybagSlot.ID, named name: String) throws -> Bool {
@@ -133,14 +131,13 @@ extension KeyStore {
 
     /// Makes an older keybag than the one seen last the newest again.
     func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool {
-        guard let opened = try loadIfMade(.unchecked) else { throw keybagIsMissing }
-        // The copy may be from before there was a passcode.
-        if opened.keybag.slots.isEmpty, let method { throw noSlot(method.kind) }
-        if !opened.keybag.slots.isEmpty {
-            guard let method else { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
-            try load(slotKeys: slotKeys(method, of: opened.keybag), .unchecked)
+        guard let opened = try loadIfMade(.butRollback) else { throw keybagIsMissing }
+        if method == nil, !opened.keybag.slots.isEmpty {
+            throw LockboxError.interactionNotAllowed(.whenUnlocked)
         }
-        return try rewrite(.unchecked) { opened in
+        // If there is no slot, the copy is from before there was one.
+        let keys = try method.map { try slotKeys($0, of: opened.keybag) }
+        return try rewrite(.butRollback, keys) { opened in
             var next = try KeybagRewrite(after: opened)
             if let highest = highestSeen(opened, nil), highest.generation >= next.contents.generation {
                 next.contents.generation = try KeybagContents.generation(after: highest.generation)
@@ -162,7 +159,7 @@ extension KeyStore {
         var next = try KeybagRewrite(after: opened)
         try change(&next.contents.slots)
         try next.contents.checkSlots()
-        try checkRequirements(next.contents)
+        try checkRequirements(next.contents.storeID, next.contents.slots.map(\.slot))
         next.slotKeys = slotKeys
         try next.contents.beginEpoch()
         return next
@@ -175,15 +172,17 @@ extension KeyStore {
     /// Replaces the keybag with the one that `change` returns. Tries again if another process has replaced it
     /// meanwhile.
     @discardableResult
-    private func rewrite(_ check: Check = .checked, _ change: (OpenedKeybag) throws -> KeybagRewrite?) throws
-        -> Bool
-    {
+    private func rewrite(
+        _ check: Check = .all,
+        _ slotKeys: SlotKeys? = nil,
+        _ change: (OpenedKeybag) throws -> KeybagRewrite?
+    ) throws -> Bool {
         try changes.withLock {
             let turn = try storage.takeTurn(in: nil)
             defer { turn?.release() }
             while true {
                 // Nothing is written under a device key or a keybag that has gone.
-                guard let own = try load(check) else { throw keybagIsMissing }
+                guard let own = try load(slotKeys: slotKeys, check) else { throw keybagIsMissing }
                 let opened = try withUserUnlock(own)
                 let next = try faults(of: Self.keybagRecord) { try change(opened) }
                 guard var next else { return false }
@@ -247,7 +246,7 @@ extension KeyStore {
         var expected = expected
         for (stage, contents) in stages.enumerated() {
             let bytes = try contents.encoded(deviceKey: device.key)
-            let changes = [.put(record, bytes)] + (storage.limits.isTransactional ? device.changes : [])
+            let changes = [.put(record, bytes)] + (stage == 0 ? self.device.changes(to: device.stored) : [])
             switch try storage.commit(changes, expecting: [record: expected], turn: turn) {
             case .committed where stage == stages.count - 1: return true
             case .committed:
@@ -270,8 +269,6 @@ extension KeyStore {
         let stored: [SecretKey]?
         /// Where the key is to be read from now on, if not where it was.
         let source: DeviceKeySource?
-        /// Of the store's record, for a commit that changes it together with the keybag.
-        let changes: [RecordChange]
     }
 
     /// Puts the next device key beside the present one, if the store keeps it, and if the storage cannot change it
@@ -284,18 +281,17 @@ extension KeyStore {
         let isStored = stored.contains { $0.isEqual(to: present) }
         func replaced(by key: SecretKey, _ source: DeviceKeySource? = nil) throws -> NextDeviceKey {
             if !storage.limits.isTransactional { try device.store(isStored ? [key, present] : [key], turn) }
-            return NextDeviceKey(key: key, stored: [key], source: source, changes: [device.change(to: [key])])
+            return NextDeviceKey(key: key, stored: [key], source: source)
         }
         switch change {
         case .renew where isStored: return try replaced(by: .random())
         case .keep, .renew:
             // A change that was interrupted may have left a second key.
             let kept = isStored && stored.count > 1 ? [present] : nil
-            return NextDeviceKey(key: present, stored: kept, source: nil, changes: [])
+            return NextDeviceKey(key: present, stored: kept, source: nil)
         case .replace(let source):
             if let key = try source.given() {
-                let changes = isStored ? [device.change(to: [])] : []
-                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source, changes: changes)
+                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source)
             }
             try device.checkIsKept()
             return try replaced(by: .random(), source)
@@ -306,5 +302,13 @@ extension KeyStore {
         if let source = next.source { device.prefer(source) }
         if storage.limits.isTransactional { return }
         if let stored = next.stored { try device.store(stored, turn) }
+    }
+}
+
+extension [KeybagContents.Slot] {
+    /// It may be there from a first attempt, which another process has overtaken.
+    fileprivate mutating func add(_ new: KeyStore<some RecordStorage>.NewSlot) {
+        removeAll { $0.slot.id == new.keys.slot }
+        append(new.slot)
     }
 }

@@ -15,7 +15,7 @@ extension KeyStore {
         let scope = try unlockScope
         let record = try userUnlock.records(of: keybag).first { $0.level == .unlocked && $0.deadline > 0 }
         return StoreStatus(
-            identity: keybag.identity,
+            identity: keybag.storeID.hexadecimal,
             generation: keybag.generation,
             epoch: keybag.epoch,
             olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),

@@ -49,9 +49,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
-        if let opened = opened { return try withUserUnlock(opened).keyring }
-        if let opened = try loadIfMade(.checked) { return try withUserUnlock(opened).keyring }
-        if creating { return try create(.checked).keyring }
+        if let opened { return try withUserUnlock(opened).keyring }
+        if let opened = try loadIfMade(.all) { return try withUserUnlock(opened).keyring }
+        if creating { return try create(.all).keyring }
         if requirements.identity != nil {
             throw notMet("it is not there, and this program requires a certain store")
         }
@@ -81,7 +81,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
         let revision = try keybagRevision()
-        if let opened = opened, opened.keyring.revision == revision { return opened }
+        if let opened, opened.keyring.revision == revision { return opened }
         guard let opened = try load() else { throw keybagIsMissing }
         return opened
     }
@@ -101,14 +101,21 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
     }
 
-    /// Whether a keybag has to be the latest one seen, and to be what this program requires. It need not while it is
-    /// replaced by one that is.
-    enum Check { case checked, unchecked }
+    /// What a keybag has to be before it is used. One that was not checked for everything is only there to be replaced,
+    /// and is not kept in memory.
+    enum Check {
+        /// The latest one seen, and what this program requires.
+        case all
+        /// It may lack the slot that is about to be added.
+        case butProtection
+        /// It may be an older one, which is about to be accepted.
+        case butRollback
+    }
 
     /// Reads the keybag. Keys that are open in this process stay open, even if the slot that opened them is gone. Locked
     /// ones are opened if `slotKeys`, or the ones already in memory, fit.
     @discardableResult
-    func load(slotKeys: SlotKeys? = nil, _ check: Check = .checked) throws -> OpenedKeybag? {
+    func load(slotKeys: SlotKeys? = nil, _ check: Check = .all) throws -> OpenedKeybag? {
         try changes.withLock {
             while true {
                 guard let (keybag, revision) = try readKeybag() else { return nil }
@@ -117,17 +124,19 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 let opened = try faults(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
-                if check == .checked {
-                    if let highest = highestSeen(opened, before), highest.generation > keybag.generation {
-                        // Unless another process has just replaced it.
-                        if try keybagRevision() != revision { continue }
-                        throw rolledBack(keybag, highest.generation)
-                    }
-                    try checkRequirements(keybag)
-                    remember(opened)
+                if check != .butRollback, let highest = highestSeen(opened, before),
+                    highest.generation > keybag.generation
+                {
+                    // Unless another process has just replaced it.
+                    if try keybagRevision() != revision { continue }
+                    throw rolledBack(keybag, highest.generation)
                 }
+                try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)
-                self.opened = opened
+                if check == .all {
+                    remember(opened)
+                    self.opened = opened
+                }
                 return opened
             }
         }
@@ -192,7 +201,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 found = (try Keybag($0.bytes, deviceKeys: device.keys), revision)
             }
         } catch let error as RecordError where error != .wrongDeviceKey {
-            throw error.error(storage.location(of: Self.keybagRecord))
+            throw error.error(keybagLocation)
         }
         guard let found else { throw keybagIsMissing }
         return found
@@ -204,7 +213,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             let turn = try storage.takeTurn(in: nil)
             defer { turn?.release() }
             if let opened = try loadIfMade(check) { return opened }
-            if check == .checked, requirements.protection != .none || requirements.identity != nil {
+            if requirements.identity != nil || check == .all && requirements.protection != .none {
                 throw notMet("there is no store, and a new one would not be what this program requires")
             }
             let device = try device.readOrCreate(turn)
@@ -239,23 +248,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         seen.write(new, opened.keyring, at: keybagLocation)
     }
 
-    /// Before a keybag is written that this program would refuse.
-    func checkRequirements(_ contents: KeybagContents) throws {
-        switch requirements.protection {
-        case .passcode where !contents.hasPasscode: throw notMet("this program requires a passcode")
-        case .anySlot where contents.slots.isEmpty: throw notMet("this program requires a slot")
-        default: return
-        }
-    }
-
-    /// Of a store that is to become what this program requires.
-    func checkIdentity(_ keybag: Keybag) throws {
-        let identified = StoreRequirements(identity: requirements.identity)
-        if let violation = identified.violation(of: keybag) { throw notMet(violation) }
-    }
-
-    private func checkRequirements(_ keybag: Keybag) throws {
-        if let violation = requirements.violation(of: keybag) { throw notMet(violation) }
+    /// Of a keybag that was read, or that is to be written.
+    func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
+        let identityAlone = StoreRequirements(identity: requirements.identity)
+        let requirements = check == .butProtection ? identityAlone : requirements
+        if let violation = requirements.violation(store, slots) { throw notMet(violation) }
     }
 
     private func notMet(_ reason: String) -> LockboxError {
@@ -289,7 +286,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     private func checkItems(belongTo keyring: Keyring) throws {
         let namespaces = try storage.namespaces().filter(Keyring.isNamespaceOfAnyStore)
         if !namespaces.isEmpty, !namespaces.contains(where: keyring.owns) {
-            throw LockboxError.authenticationFailed(record: storage.location(of: Self.keybagRecord))
+            throw LockboxError.authenticationFailed(record: keybagLocation)
         }
     }
 
@@ -298,7 +295,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 
     private var storeIsReplaced: LockboxError {
-        .storageFailure(operation: "stat", path: storage.location(of: Self.keybagRecord), errno: ESTALE)
+        .storageFailure(operation: "stat", path: keybagLocation, errno: ESTALE)
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {

@@ -113,7 +113,13 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         if case .unknown(let error) = try storage.commit([change], expecting: [:], turn: turn) { throw error }
     }
 
-    func change(to keys: [SecretKey]) -> RecordChange {
+    /// For a commit that changes the record together with the keybag, where the storage can do that.
+    func changes(to keys: [SecretKey]?) -> [RecordChange] {
+        guard storage.limits.isTransactional, let keys else { return [] }
+        return [change(to: keys)]
+    }
+
+    private func change(to keys: [SecretKey]) -> RecordChange {
         keys.isEmpty ? .remove(record) : .put(record, DeviceKeyRecord.encoded(keys))
     }
 
