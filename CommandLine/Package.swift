@@ -6,8 +6,17 @@ let package = Package(
     name: "LockboxCommand",
     platforms: [.macOS(.v15)],
     products: [.executable(name: "lockbox", targets: ["LockboxCommand"])],
+    traits: ["TPM", "FIDO2", "Etcd"],
     dependencies: [
-        .package(name: "Lockbox", path: ".."),
+        .package(
+            name: "Lockbox",
+            path: "..",
+            traits: [
+                .trait(name: "TPM", condition: .when(traits: ["TPM"])),
+                .trait(name: "FIDO2", condition: .when(traits: ["FIDO2"])),
+                .trait(name: "Etcd", condition: .when(traits: ["Etcd"])),
+            ]
+        ),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [

@@ -9,7 +9,18 @@ let testing = Target.Dependency.product(name: "LockboxTesting", package: "Lockbo
 let package = Package(
     name: "LockboxExamples",
     platforms: [.macOS(.v15)],
-    dependencies: [.package(name: "Lockbox", path: "..")],
+    traits: ["TPM", "FIDO2", "Etcd"],
+    dependencies: [
+        .package(
+            name: "Lockbox",
+            path: "..",
+            traits: [
+                .trait(name: "TPM", condition: .when(traits: ["TPM"])),
+                .trait(name: "FIDO2", condition: .when(traits: ["FIDO2"])),
+                .trait(name: "Etcd", condition: .when(traits: ["Etcd"])),
+            ]
+        )
+    ],
     targets: [
         .executableTarget(name: "RememberMe", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "DeviceIdentifier", dependencies: [lockbox]),
