@@ -31,6 +31,9 @@
         /// The path of the store: every key in etcd begins with it and a slash.
         public let root: String
 
+        /// The addresses of the members, as they are asked.
+        public var endpoints: [String] { gateway.endpoints }
+
         let gateway: Gateway
         let fence: Fence
 
@@ -139,8 +142,8 @@
         /// The comparisons, or the operations, of a transaction.
         static let maximumOperations = 128
 
-        /// False: the device key would be beside what it protects.
-        public var keepsDeviceKey: Bool { false }
+        /// False: the device key would be beside what it protects, and every instance shares the items.
+        public var isOnThisDevice: Bool { false }
 
         /// See ``RecordStorage/location(of:)``.
         public func location(of record: RecordName) -> String { "etcd:\(path(record))" }

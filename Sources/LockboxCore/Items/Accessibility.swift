@@ -31,3 +31,15 @@ public enum Accessibility: String, Sendable, Hashable, Codable, CaseIterable {
     /// ``LockboxError/passcodeNotSet``. (`kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly`)
     case whenPasscodeSetThisDeviceOnly = "akpu"
 }
+
+extension Accessibility {
+    /// Whether items of the class stay on one device: they are left out of backups, and other devices never share them.
+    package var isThisDeviceOnly: Bool {
+        switch self {
+        case .whenUnlocked, .afterFirstUnlock, .always: false
+        case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
+            .whenPasscodeSetThisDeviceOnly:
+            true
+        }
+    }
+}

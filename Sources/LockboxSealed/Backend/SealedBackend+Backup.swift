@@ -242,15 +242,3 @@ extension SealedBackend {
         }
     }
 }
-
-extension Accessibility {
-    /// Whether the class is left out of backups.
-    var isThisDeviceOnly: Bool {
-        switch self {
-        case .whenUnlocked, .afterFirstUnlock, .always: false
-        case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
-            .whenPasscodeSetThisDeviceOnly:
-            true
-        }
-    }
-}

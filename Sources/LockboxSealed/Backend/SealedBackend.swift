@@ -193,9 +193,23 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         )
     }
 
+    /// The store's own records are exempt, as the class keeps them out of backups.
+    private func checkStaysHere(_ item: StoredItem) throws {
+        let accessibility = item.attributes.accessibility
+        if storage.isOnThisDevice || !accessibility.isThisDeviceOnly
+            || ItemKey.isReserved(prefix: item.key.prefix)
+        {
+            return
+        }
+        throw LockboxError.notSupported(
+            operation: "keeping an item of the class \(accessibility) in a storage that other devices share"
+        )
+    }
+
     /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if the storage cannot hold the record.
     func seal(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
         try check(item.attributes.accessibility, item.key, record)
+        try checkStaysHere(item)
         let bytes = try sealed(item, record, keyring)
         if bytes.count > storage.limits.maximumLength {
             throw LockboxError.valueTooLarge(size: item.value.data.count, limit: maximumValueSize)

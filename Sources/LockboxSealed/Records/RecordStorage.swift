@@ -25,11 +25,13 @@ public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
 
-    /// Whether a store may keep its device key in this storage, with ``DeviceKeySource/stored``.
+    /// Whether the records stay on this device.
     ///
-    /// The default implementation returns `true`. A storage that others operate should return `false`: with the device key
-    /// beside the records, they could read names and, without a passcode, values.
-    var keepsDeviceKey: Bool { get }
+    /// The default implementation returns `true`. A storage that others operate, or that other machines share, should
+    /// return `false`. Then a store does not keep its device key there (``DeviceKeySource/stored``): beside the records, it
+    /// would let others read names and, without a passcode, values. And items of the `ThisDeviceOnly` classes are refused with
+    /// ``LockboxError/notSupported(operation:)``.
+    var isOnThisDevice: Bool { get }
 
     /// Reads a record.
     ///
@@ -156,7 +158,7 @@ extension RecordStorage {
     }
 
     /// Returns `true`.
-    public var keepsDeviceKey: Bool { true }
+    public var isOnThisDevice: Bool { true }
 
     /// Returns `nil`: commits do not take turns.
     public func takeTurn(in namespace: String?) -> (any CommitTurn)? { nil }

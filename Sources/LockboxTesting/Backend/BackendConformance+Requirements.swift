@@ -281,15 +281,15 @@ extension BackendConformance {
 
     // MARK: Classes
 
-    private static let classes = BackendConformance("the class is stored, or refused without a passcode") {
+    private static let classes = BackendConformance(
+        "the class is stored, or refused without a passcode or on a shared storage"
+    ) {
         backend in
         for accessibility in Accessibility.allCases {
             let key = try backend.key(accessibility.rawValue)
             do {
                 try backend.write(backend.item(key, accessibility: accessibility))
-            } catch LockboxError.passcodeNotSet
-                where accessibility == .whenPasscodeSetThisDeviceOnly
-            {
+            } catch let error as LockboxError where isRefusal(error, of: accessibility) {
                 try backend.expect(backend.text(key) == nil, "refused, and stored")
                 continue
             }
@@ -298,12 +298,25 @@ extension BackendConformance {
         }
     }
 
+    /// Whether a backend may refuse the class so.
+    private static func isRefusal(_ error: LockboxError, of accessibility: Accessibility) -> Bool {
+        switch error.code {
+        case .passcodeNotSet: accessibility == .whenPasscodeSetThisDeviceOnly
+        case .notSupported: accessibility.isThisDeviceOnly
+        default: false
+        }
+    }
+
     private static let changeOfClass = BackendConformance("a change of class changes only the class") {
         backend in
         let item = try backend.item(backend.key("key"), expires: Subject.now + 1000)
         try backend.write(item)
         for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
-            try backend.backend.setAccessibility(accessibility, for: item.key, now: Subject.now + 5)
+            do {
+                try backend.backend.setAccessibility(accessibility, for: item.key, now: Subject.now + 5)
+            } catch let error as LockboxError where isRefusal(error, of: accessibility) {
+                continue
+            }
             let found = try backend.backend.item(for: item.key, now: Subject.now + 5)
             let expected = try StoredItem(
                 key: item.key,

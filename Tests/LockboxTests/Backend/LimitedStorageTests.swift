@@ -27,6 +27,24 @@ import Lockbox
         }
     }
 
+    /// Other devices share the storage. What is there is not changed.
+    @Test(arguments: Accessibility.allCases)
+    func aClassThatStaysOnOneDeviceIsRefused(_ accessibility: Accessibility) throws {
+        let lockbox = try lockbox()
+        guard accessibility.isThisDeviceOnly else {
+            return try lockbox.archiveObject("v", forKey: "k", accessibility: accessibility)
+        }
+        expectError(.notSupported) {
+            try lockbox.archiveObject("v", forKey: "k", accessibility: accessibility)
+        }
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "k") == nil)
+        try lockbox.archiveObject("v", forKey: "k")
+        expectError(.notSupported) { try lockbox.setAttributes(forKey: "k", accessibility: accessibility) }
+        #expect(
+            try lockbox.unarchiveItem(String.self, forKey: "k")?.attributes.accessibility == .whenUnlocked
+        )
+    }
+
     @Test func aBatchIsDividedIntoCommitsThatAreAllowed() throws {
         let lockbox = try lockbox()
         let sizes =

@@ -19,7 +19,7 @@ struct LimitedStorage: RecordStorage {
         )
     }
 
-    var keepsDeviceKey: Bool { false }
+    var isOnThisDevice: Bool { false }
 
     struct Exceeded: Error {}
 

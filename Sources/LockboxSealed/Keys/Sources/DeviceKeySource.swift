@@ -24,7 +24,7 @@ public struct DeviceKeySource: Sendable {
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
     /// stored next to the data, it protects no better than file permissions do. Storages that others operate refuse
-    /// it; see ``RecordStorage/keepsDeviceKey``.
+    /// it; see ``RecordStorage/isOnThisDevice``.
     public static let stored = DeviceKeySource(source: .stored)
 
     /// Uses bytes supplied by the app.

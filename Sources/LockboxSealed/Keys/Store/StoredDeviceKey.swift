@@ -76,7 +76,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
 
     /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a device key does not belong in this storage.
     func checkIsKept() throws {
-        if storage.keepsDeviceKey { return }
+        if storage.isOnThisDevice { return }
         throw LockboxError.invalidDeviceKey(
             source: storage.location(of: record),
             reason:
