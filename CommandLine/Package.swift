@@ -25,6 +25,9 @@ let package = Package(
             dependencies: [
                 "CProcess",
                 .product(name: "Lockbox", package: "Lockbox"),
+                .product(name: "LockboxEtcd", package: "Lockbox", condition: .when(traits: ["Etcd"])),
+                .product(name: "LockboxTPM", package: "Lockbox", condition: .when(traits: ["TPM"])),
+                .product(name: "LockboxFIDO2", package: "Lockbox", condition: .when(traits: ["FIDO2"])),
                 // It needs full Foundation, which is three quarters of a program on Linux.
                 .product(
                     name: "LockboxUserDefaults",

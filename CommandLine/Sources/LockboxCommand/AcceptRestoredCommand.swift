@@ -46,7 +46,7 @@ struct AcceptRestoredCommand: ParsableCommand {
         }
         return try Terminal.confirmsInFull(
             "What was written since this copy was made is lost. Accept the old copy of "
-                + "\(store.backend.storage.directory.onOneLine)?",
+                + "\(store.location.onOneLine)?",
             otherwise: "There is no terminal to ask at. Nothing was changed."
         )
     }

@@ -35,6 +35,7 @@ struct ExecCommand: ParsableCommand {
     @Argument(parsing: .postTerminator, help: "The command and its arguments.")
     var command: [String]
 
+    @OptionGroup var secret: UnlockOptions
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
@@ -42,7 +43,7 @@ struct ExecCommand: ParsableCommand {
     }
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.store(unlockedBy: secret.secret)
         let now = Date()
         let variables = try variables(only.isEmpty ? keys(store, now) : Set(only).sorted())
         let values = try store.unlocking {

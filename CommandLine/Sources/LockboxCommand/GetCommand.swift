@@ -19,9 +19,10 @@ struct GetCommand: ParsableCommand {
     @Flag(help: "Print JSON: text as a JSON string, data as a base64 string.")
     var json = false
 
+    @OptionGroup var secret: UnlockOptions
     @OptionGroup var options: StoreOptions
 
-    func run() throws { try Self.run(key, asJSON: json, options.choice) }
+    func run() throws { try Self.run(key, asJSON: json, options.choice(unlockedBy: secret.secret)) }
 
     static func run(_ key: String, asJSON: Bool = false, _ choice: StoreChoice) throws {
         let store = try choice.store()

@@ -4,7 +4,7 @@ import ArgumentParser
 @main struct LockboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lockbox",
-        abstract: "Stores secrets in encrypted files.",
+        abstract: "Stores secrets in encrypted files, or sealed in a cluster.",
         discussion: """
             A value is read from standard input, or typed without echo. It is never an argument.
 
@@ -44,6 +44,7 @@ import ArgumentParser
         do {
             try StandardDescriptors.occupy()
             let arguments = try arguments()
+            Extension.startIfNeeded(arguments)
             if try QuickStart.run(arguments) { return }
             var command = try parseAsRoot(arguments)
             try command.run()

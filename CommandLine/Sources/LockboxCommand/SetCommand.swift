@@ -41,6 +41,7 @@ struct SetCommand: ParsableCommand {
     @Flag(help: "Fail if the item does not exist.")
     var update = false
 
+    @OptionGroup var secret: UnlockOptions
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
@@ -60,7 +61,7 @@ struct SetCommand: ParsableCommand {
     }
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.store(unlockedBy: secret.secret)
         let key = try ItemKey(prefix: store.prefix, key: key)
         let value = try value()
         let changes = try item.changes(value: value, now: Date())

@@ -47,7 +47,7 @@ struct SlotsCommand: ParsableCommand {
 
                 Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
                 """,
-            subcommands: [AddKeyCommand.self]
+            subcommands: [AddKeyCommand.self, AddTPMCommand.self, AddFIDO2Command.self]
         )
     }
 
@@ -109,60 +109,5 @@ struct SlotsCommand: ParsableCommand {
             )
         }
         return slot
-    }
-}
-
-struct AddKeyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "key",
-        abstract: "Add a key in a file or a systemd credential, for a service that starts without a person.",
-        discussion: """
-            The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
-            afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
-
-            Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
-            """
-    )
-
-    @Option(help: "The file with the key.", completion: .file())
-    var keyFile: String?
-
-    @Option(help: "The systemd credential with the key.")
-    var keyCredential: String?
-
-    @Option(help: "A name for people.")
-    var label: String
-
-    @Flag(help: "The key opens all classes.")
-    var allClasses = false
-
-    @OptionGroup var resealing: ResealingOptions
-    @OptionGroup var recovery: RecoveryOptions
-    @OptionGroup var options: StoreOptions
-
-    func validate() throws {
-        if (keyFile == nil) == (keyCredential == nil) {
-            throw ValidationError("Give either --key-file or --key-credential.")
-        }
-    }
-
-    func run() throws {
-        let store = try options.store(unlockedBy: recovery.secret)
-        try store.checkOwner()
-        let key = keyFile.map { DeviceKeySource.file($0) } ?? .credential(keyCredential!)
-        try store.makingKeys("slots", later: resealing.later) { progress in
-            do {
-                return try store.backend.addSlot(
-                    .key(key),
-                    label: label,
-                    opensAll: allClasses,
-                    resealing: !resealing.later,
-                    progress: progress
-                )
-            } catch LockboxError.invalidDeviceKey(let source, let reason) {
-                throw Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason).")
-            }
-        }
-        try store.report("The key unlocks \(allClasses ? "all classes" : "the afterFirstUnlock classes").")
     }
 }

@@ -35,6 +35,8 @@ struct StatusCommand: ParsableCommand {
         let olderEpochs: [UInt32]
         let slots: [SlotDescription]
         let requirements: Requirements
+        /// Of a cluster.
+        let members: [MemberDescription]?
         let prefixes: [String: Int]
     }
 
@@ -44,7 +46,7 @@ struct StatusCommand: ParsableCommand {
         var unreadable = Unreadable()
         let keys = try backend.status()
         let status = Status(
-            directory: backend.storage.directory,
+            directory: store.location,
             identity: keys?.identity,
             state: "\(try backend.lockState)",
             unlockedFor: keys?.unlockScope.map { "\($0)" },
@@ -57,6 +59,7 @@ struct StatusCommand: ParsableCommand {
                 minimumClass: options.minimumClass?.itemClass.rawValue,
                 identity: options.identity?.lowercased()
             ),
+            members: backend.storage.memberDescriptions,
             prefixes: try Self.prefixes(backend, &unreadable)
         )
         if json { try Output.json(status) } else { try print(status, backend.lockState) }
@@ -64,7 +67,8 @@ struct StatusCommand: ParsableCommand {
     }
 
     /// The number of items of each prefix.
-    private static func prefixes(_ backend: EncryptedFileBackend, _ unreadable: inout Unreadable) throws
+    private static func prefixes(_ backend: SealedBackend<CommandStorage>, _ unreadable: inout Unreadable)
+        throws
         -> [String: Int]
     {
         var passed: [UnreadableItem] = []
@@ -88,6 +92,7 @@ struct StatusCommand: ParsableCommand {
         let required = Self.text(status.requirements)
         if !required.isEmpty { fields.append(("required", required)) }
         try Output.fields(fields)
+        if let members = status.members { try MemberDescription.print(members) }
         if !status.slots.isEmpty { try SlotDescription.print(status.slots) }
         var table = Table(header: ["PREFIX", "ITEMS"])
         table.rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }

@@ -6,13 +6,20 @@ enum OtherSecret {
     case typedRecoveryCode
     case recoveryCode(file: String)
     case key(DeviceKeySource)
+    case hardware(Hardware)
 
     /// How messages name it.
     var name: String {
         switch self {
         case .typedRecoveryCode, .recoveryCode: "recovery code"
         case .key: "key"
+        case .hardware(let hardware): hardware.kind.name
         }
+    }
+
+    /// What can be wrong about it.
+    var secretName: String {
+        if case .hardware = self { "PIN" } else { name }
     }
 }
 
@@ -48,15 +55,29 @@ struct UnlockOptions: ParsableArguments {
     @Option(help: "Unlock with the key in this systemd credential, one of the store's slots.")
     var keyCredential: String?
 
+    @Flag(
+        help:
+            "Unlock with this machine's TPM, one of the store's slots. Asks for the PIN if the slot has one."
+    )
+    var tpm = false
+
+    @Flag(help: "Unlock with a security key (FIDO2), one of the store's slots, which has to be touched.")
+    var fido2 = false
+
+    @OptionGroup var hardware: HardwareOptions
+
     func validate() throws {
-        if [recovery.secret != nil, keyFile != nil, keyCredential != nil].count(where: \.self) > 1 {
-            throw ValidationError("Give one recovery code or one key.")
+        let given = [recovery.secret != nil, keyFile != nil, keyCredential != nil, tpm, fido2]
+        if given.count(where: \.self) > 1 {
+            throw ValidationError("Give one recovery code, one key, or one of --tpm and --fido2.")
         }
     }
 
     var secret: OtherSecret? {
         if let keyFile { return .key(.file(keyFile)) }
         if let keyCredential { return .key(.credential(keyCredential)) }
+        if tpm { return .hardware(hardware.hardware(.tpm)) }
+        if fido2 { return .hardware(hardware.hardware(.fido2)) }
         return recovery.secret
     }
 }
@@ -64,11 +85,15 @@ struct UnlockOptions: ParsableArguments {
 extension StoreOptions {
     /// The store, unlocked by another secret than the passcode if one is given.
     func store(unlockedBy secret: OtherSecret?, checksPasscode: Bool = true) throws -> Store {
+        try choice(unlockedBy: secret).store(checksPasscode: checksPasscode)
+    }
+
+    func choice(unlockedBy secret: OtherSecret?) throws -> StoreChoice {
         var choice = choice
         if secret != nil, choice.passcodeFile != nil || choice.passcodeFd != nil {
             throw Failure(.usage, "Give the passcode or what stands in for it, not both.")
         }
         choice.otherSecret = secret
-        return try choice.store(checksPasscode: checksPasscode)
+        return choice
     }
 }

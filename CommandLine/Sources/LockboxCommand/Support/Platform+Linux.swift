@@ -8,4 +8,13 @@
                 == unsafeBitCast(SIG_IGN, to: Int.self)
         }
     }
+
+    /// The path of this executable, without symbolic links.
+    let ownPath: String? = {
+        var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = buffer.withUnsafeMutableBytes {
+            readlink("/proc/self/exe", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+        }
+        return count > 0 && count < buffer.count ? String(validating: buffer[..<count], as: UTF8.self) : nil
+    }()
 #endif

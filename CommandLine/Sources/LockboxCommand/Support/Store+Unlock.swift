@@ -57,6 +57,8 @@ extension Store {
             return try threeTimes(.recoveryCode, otherwise, body)
         case .recoveryCode(let file): return try named { try body(.recoveryCode(.file(file))) }
         case .key(let key): return try named { try body(.key(key)) }
+        case .hardware(let hardware):
+            return try named { try body(hardware.method(pin: hardware.presentPIN)) }
         case nil: return try SecretInput.passcode(choice).map { try body(.passcode($0)) }
         }
     }
@@ -95,9 +97,11 @@ extension Store {
     private func named<Result>(_ body: () throws -> Result) throws -> Result {
         guard let name = choice.otherSecret?.name else { return try body() }
         do { return try body() } catch LockboxError.wrongPasscode {
-            throw WrongSecret(reason: "The \(name) is wrong.")
+            throw WrongSecret(reason: "The \(choice.otherSecret?.secretName ?? name) is wrong.")
         } catch LockboxError.invalidPasscode(let reason) {
-            throw WrongSecret(reason: "The \(name) cannot be used: \(reason).")
+            throw WrongSecret(
+                reason: "The \(choice.otherSecret?.secretName ?? name) cannot be used: \(reason)."
+            )
         } catch LockboxError.invalidDeviceKey(let source, let reason) {
             throw Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason).")
         } catch LockboxError.slotNotFound {
@@ -116,7 +120,7 @@ extension Store {
         guard choice.otherSecret == nil, SecretInput.passcode(choice) != nil, try !hasPasscode else { return }
         throw Failure(
             .locked,
-            "A passcode was given, but the store \(backend.storage.directory.onOneLine) has none: somebody may have "
+            "A passcode was given, but the store \(location.onOneLine) has none: somebody may have "
                 + "replaced it. Set one with `lockbox passcode set`, or leave the passcode out."
         )
     }

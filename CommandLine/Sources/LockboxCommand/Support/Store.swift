@@ -3,7 +3,7 @@ import Lockbox
 /// The store and the key prefix that a command uses.
 struct Store {
     let choice: StoreChoice
-    let backend: EncryptedFileBackend
+    let backend: SealedBackend<CommandStorage>
     let lockbox: Lockbox
 
     /// Whether the user may be asked for the passcode at a terminal.
@@ -11,16 +11,19 @@ struct Store {
 
     var prefix: String { lockbox.keyPrefix }
 
+    /// The folder, or the address.
+    var location: String { backend.storage.place }
+
     init(_ choice: StoreChoice, prefix: String, asks: Bool) throws {
         self.choice = choice
         self.asks = asks
-        backend = EncryptedFileBackend(
-            directory: choice.directory ?? EncryptedFileBackend.default.storage.directory,
+        backend = SealedBackend(
+            storage: try choice.storage,
             deviceKey: choice.deviceKey,
             requires: choice.requirements
         )
         lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
-        note("the prefix \(prefix.onOneLine) of the store \(backend.storage.directory.onOneLine)")
+        note("the prefix \(prefix.onOneLine) of the store \(location.onOneLine)")
     }
 
     func note(_ text: @autoclosure () -> String) {
@@ -39,7 +42,7 @@ struct Store {
 
     /// The record of an item that was named by its path or its record.
     func record(_ name: String) -> String {
-        let items = "\(backend.storage.directory)/items/"
+        let items = "\(location)/items/"
         return name.hasPrefix(items) ? String(name.dropFirst(items.count)) : name
     }
 

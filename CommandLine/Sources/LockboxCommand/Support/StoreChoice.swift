@@ -4,6 +4,9 @@ import Lockbox
 struct StoreChoice {
     var prefix: String?
     var directory: String?
+    /// The address of a cluster, or a folder. It stands in for `directory`.
+    var store: String?
+    var access = ClusterAccess()
     var passcodeFile: String?
     var passcodeFd: Int32?
     var deviceKeyFiles: [String] = []
@@ -25,10 +28,19 @@ struct StoreChoice {
         if (deviceKeyFiles + deviceKeyCredentials).contains("") {
             throw Failure(.usage, "The name of a device key is empty. Give a file, or leave the option out.")
         }
+        if directory != nil, store != nil { throw Failure(.usage, "Give --directory or --store, not both.") }
         let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         let store = try Store(self, prefix: prefix, asks: asks)
         if checksPasscode { try store.checkGivenPasscode() }
         return store
+    }
+
+    /// Where the store is, by the options and otherwise by the environment.
+    var place: StorePlace {
+        get throws {
+            if let directory { return .folder(directory) }
+            return try (store ?? Environment["LOCKBOX_STORE"]).map { try StorePlace($0) } ?? .folder(nil)
+        }
     }
 
     /// The sources in the order in which they are tried.

@@ -15,6 +15,18 @@ struct StoreOptions: ParsableArguments {
     )
     var directory: String?
 
+    @Option(
+        name: .customLong("store"),
+        help: ArgumentHelp(
+            """
+            The store in a cluster, such as etcd://a.example:2379,b.example:2379/secrets/shop, or its folder. Without \
+            TLS, the address begins with etcd+plaintext://. (default: $LOCKBOX_STORE)
+            """,
+            valueName: "address"
+        )
+    )
+    var storeAddress: String?
+
     @Option(help: "Read the passcode from this file, if it is needed.", completion: .file())
     var passcodeFile: String?
 
@@ -50,6 +62,8 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "Refuse a store with another identity than this, as `lockbox status` prints it.")
     var identity: String?
 
+    @OptionGroup var cluster: ClusterOptions
+
     @Flag(name: .shortAndLong, help: "Print only the requested output, and errors.")
     var quiet = false
 
@@ -69,6 +83,8 @@ struct StoreOptions: ParsableArguments {
         StoreChoice(
             prefix: prefix,
             directory: directory,
+            store: storeAddress,
+            access: cluster.access,
             passcodeFile: passcodeFile,
             passcodeFd: passcodeFd,
             deviceKeyFiles: deviceKeyFile,

@@ -1,0 +1,158 @@
+import Lockbox
+
+extension StoreChoice {
+    /// Where the records are. Connects to nothing yet.
+    var storage: CommandStorage {
+        get throws {
+            switch try place {
+            case .folder(let folder):
+                return .files(folder ?? EncryptedFileBackend.default.storage.directory)
+            case .cluster(let address): return try .cluster(address, access.complete)
+            }
+        }
+    }
+}
+
+#if Etcd
+    import LockboxEtcd
+    import LockboxSealed
+
+    /// The records of a store: in files, or in a cluster.
+    enum CommandStorage: InspectableStorage, QuarantiningStorage {
+        case files(FileStorage)
+        case cluster(EtcdStorage)
+
+        static func files(_ directory: String) -> CommandStorage {
+            .files(FileStorage(directory: directory))
+        }
+
+        static func cluster(_ address: ClusterAddress, _ access: ClusterAccess) throws -> CommandStorage {
+            let security: EtcdSecurity =
+                address.isEncrypted
+                ? .tls(
+                    authority: access.authority,
+                    certificate: access.certificate,
+                    key: access.certificateKey
+                ) : .insecurePlaintext
+            return .cluster(
+                try EtcdStorage(
+                    endpoints: address.endpoints,
+                    root: address.root,
+                    security: security,
+                    user: access.user.map { Self.user($0, access.userPasswordFile) }
+                )
+            )
+        }
+
+        private static func user(_ name: String, _ file: String?) -> EtcdUser {
+            EtcdUser(name: name) {
+                if let file { return try Input.line(of: file) }
+                let typed = try Terminal.secret(
+                    "Password of the cluster's user \(name.onOneLine): ",
+                    otherwise: "The password of the cluster's user is needed: use --user-password-file."
+                )
+                return String(decoding: typed.bytes, as: UTF8.self)
+            }
+        }
+
+        /// The storage that does the work.
+        private var storage: any RecordStorage {
+            switch self {
+            case .files(let files): files
+            case .cluster(let etcd): etcd
+            }
+        }
+
+        var place: String {
+            switch self {
+            case .files(let files): files.directory
+            case .cluster(let etcd): "etcd:\(etcd.root)"
+            }
+        }
+
+        /// Nil if the store is in files.
+        var memberDescriptions: [MemberDescription]? {
+            guard case .cluster(let etcd) = self else { return nil }
+            return zip(etcd.endpoints, etcd.members()).map { endpoint, answer in
+                switch answer {
+                case .success(let member):
+                    MemberDescription(
+                        endpoint: endpoint,
+                        state: member.isLeader ? "leader" : "follower",
+                        version: member.version,
+                        databaseBytes: member.databaseSize,
+                        milliseconds: member.latency / .milliseconds(1),
+                        reason: nil
+                    )
+                case .failure(let error): MemberDescription(endpoint: endpoint, unreachable: "\(error)")
+                }
+            }
+        }
+
+        // MARK: RecordStorage
+
+        var limits: StorageLimits { storage.limits }
+        var isOnThisDevice: Bool { storage.isOnThisDevice }
+
+        func read(
+            _ record: RecordName,
+            upTo limit: Int,
+            maximum: Int,
+            _ body: (RecordContents) throws -> Void
+        ) throws -> Bool {
+            try storage.read(record, upTo: limit, maximum: maximum, body)
+        }
+
+        func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+            try storage.read(records, maximum: maximum)
+        }
+
+        func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void)
+            throws
+        {
+            try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
+        }
+
+        func namespaces() throws -> [String] { try storage.namespaces() }
+
+        func commit(
+            _ changes: [RecordChange],
+            expecting: [RecordName: RecordRevision],
+            turn: (any CommitTurn)?
+        ) throws -> CommitOutcome {
+            try storage.commit(changes, expecting: expecting, turn: turn)
+        }
+
+        func takeTurn(in namespace: String?) throws -> (any CommitTurn)? {
+            try storage.takeTurn(in: namespace)
+        }
+
+        func synchronize(_ namespace: String) throws { try storage.synchronize(namespace) }
+
+        func location(of record: RecordName) -> String { storage.location(of: record) }
+
+        func findings() throws -> [StoreFinding] {
+            try (storage as? any InspectableStorage)?.findings() ?? []
+        }
+
+        func quarantine(_ record: RecordName) throws -> String {
+            guard let storage = storage as? any QuarantiningStorage else {
+                throw LockboxError.notSupported(operation: "setting a record of a cluster aside")
+            }
+            return try storage.quarantine(record)
+        }
+    }
+#else
+    typealias CommandStorage = FileStorage
+
+    extension FileStorage {
+        static func files(_ directory: String) -> FileStorage { FileStorage(directory: directory) }
+
+        static func cluster(_ address: ClusterAddress, _ access: ClusterAccess) throws -> FileStorage {
+            throw Extension.missing("clusters", "--with-cluster")
+        }
+
+        var place: String { directory }
+        var memberDescriptions: [MemberDescription]? { nil }
+    }
+#endif
