@@ -26,7 +26,7 @@ public import LockboxPlatform
 /// - The system deletes an item that it cannot decrypt, and counts it as absent.
 /// - Whether the device is locked is not known before an item is read, so this is no ``LockableBackend``.
 /// - Items that need a fingerprint or a passcode to be read count as locked. No call shows a prompt.
-public struct KeychainBackend: LockboxBackend {
+public struct KeychainBackend: RepairableBackend {
     /// The largest value: 1 MiB.
     ///
     /// Apple states no limit. The Keychain decrypts whole items in a process that all programs share, warns of values
@@ -92,27 +92,25 @@ public struct KeychainBackend: LockboxBackend {
         query[KeychainName.attrService] = .text(prefix.canonical)
         var seen: Set<ItemKey> = []
         for found in try all(query, withValue: false) {
-            guard let account = found[KeychainName.attrAccount]?.text,
-                let key = try? ItemKey(storedPrefix: prefix, key: account)
-            else {
-                let record = "an item of the service \(String(reflecting: prefix))"
-                let error = LockboxError.corrupt(record: record, reason: "its account is not a key")
-                try unreadable(
-                    UnreadableItem(key: nil, record: record, location: "the Keychain", error: error)
-                )
-                continue
+            let key = found[KeychainName.attrAccount]?.text.flatMap {
+                try? ItemKey(storedPrefix: prefix, key: $0)
             }
             let attributes: ItemAttributes
             do throws(LockboxError) {
+                guard let key else {
+                    let record = "an item of the service \(String(reflecting: prefix))"
+                    throw .corrupt(record: record, reason: "its account is not a key")
+                }
                 if !seen.insert(key).inserted { throw severalGroups(key) }
                 attributes = try KeychainMetadata.attributes(found, record(key))
             } catch {
+                let record = found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? ""
                 try unreadable(
-                    UnreadableItem(key: key, record: record(key), location: "the Keychain", error: error)
+                    UnreadableItem(key: key, record: record, location: "the Keychain", error: error)
                 )
                 continue
             }
-            if !attributes.isExpired(at: now) { try body(key, attributes) }
+            if let key, !attributes.isExpired(at: now) { try body(key, attributes) }
         }
     }
 
@@ -146,6 +144,29 @@ public struct KeychainBackend: LockboxBackend {
         var query = query
         query[KeychainName.attrService] = .text(prefix.canonical)
         try delete(query)
+    }
+
+    // MARK: Unreadable items
+
+    /// See ``RepairableBackend/remove(record:)``. A record is the item's persistent reference, in hexadecimal.
+    public func remove(record: String) throws {
+        guard let reference = Data(hexadecimal: record),
+            reference.starts(with: KeychainName.classGenericPassword.utf8)
+        else { throw LockboxError.invalidKey(reason: "no item of the Keychain has this record") }
+        let query: KeychainCalls.Attributes = [
+            KeychainName.valuePersistentRef: .data(reference),
+            KeychainName.useDataProtectionKeychain: .bool(true),
+        ]
+        // A reference can be any program's, and a query with one may name nothing else.
+        for item in try all(query, withValue: false) where item[KeychainName.attrCreator]?.int == Self.creator
+        {
+            try delete(query)
+        }
+    }
+
+    /// See ``RepairableBackend/quarantine(record:)``. Not supported.
+    public func quarantine(record: String) throws -> String {
+        throw LockboxError.notSupported(operation: "quarantine")
     }
 
     // MARK: One item
@@ -276,6 +297,7 @@ public struct KeychainBackend: LockboxBackend {
         var query = query
         query[KeychainName.matchLimit] = .text(KeychainName.matchLimitAll)
         query[KeychainName.returnAttributes] = .bool(true)
+        query[KeychainName.returnPersistentRef] = .bool(true)
         if withValue { query[KeychainName.returnData] = .bool(true) }
         query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
         return calls.copyMatching(query)

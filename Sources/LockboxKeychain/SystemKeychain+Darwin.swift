@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-    import Foundation
+    import LockboxPlatform
     import Security
 
     /// Apple's Keychain. Only converts values and makes the calls.

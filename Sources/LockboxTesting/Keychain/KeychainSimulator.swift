@@ -24,8 +24,8 @@ public final class KeychainSimulator: KeychainCalls {
         /// iOS and the systems that are like it.
         case iOS
         /// macOS. Without an entitlement, a query finds nothing. Without
-        /// ``KeychainName/useDataProtectionKeychain``, a call is about the file keychain, which is not simulated: it
-        /// is answered with ``KeychainStatus/unimplemented``.
+        /// `KeychainName.useDataProtectionKeychain`, a call is about the file keychain, which is not simulated: it
+        /// is answered with `KeychainStatus.unimplemented`.
         case macOS
     }
 

@@ -166,6 +166,42 @@ import Lockbox
         #expect(try text() == nil)
     }
 
+    @Test func whatCannotBeReadCanBeRemoved() throws {
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        try backend.write(item(), policy: .replace)
+        // Without a key, and without metadata.
+        for account in ["", "x"] {
+            let damaged: KeychainCalls.Attributes = [
+                "class": .text("genp"), "nleg": .bool(true), "svce": .text("p"), "acct": .text(account),
+                "crtr": .int(KeychainBackend.creator), "pdmn": .text("ck"),
+            ]
+            #expect(keychain.add(damaged) == 0)
+        }
+        let list = try lockbox.list()
+        #expect(Set(list.unreadable.map(\.key?.key)) == [nil, "x"] && list.items.keys.sorted() == ["k"])
+        for unreadable in list.unreadable { try lockbox.remove(unreadable) }
+        #expect(try lockbox.list().unreadable.isEmpty && text() == "v")
+        for unreadable in list.unreadable { try lockbox.remove(unreadable) }
+        expectError(.notSupported) { try lockbox.quarantine(list.unreadable[0]) }
+        for record in [
+            "", "zz", "6", "67656e70", String(repeating: "0", count: 40),
+            "67656e70" + String(repeating: "\u{E9}", count: 32),
+        ] {
+            expectError(record == "67656e70" ? .keychainFailure : .invalidKey, "\(record)") {
+                try backend.remove(record: record)
+            }
+        }
+        // Another program's item is not removed.
+        #expect(keychain.add(["class": .text("genp"), "nleg": .bool(true), "svce": .text("foreign")]) == 0)
+        let query: KeychainCalls.Attributes = [
+            "class": .text("genp"), "nleg": .bool(true), "svce": .text("foreign"),
+            "r_PersistentRef": .bool(true),
+        ]
+        let reference = try #require(keychain.copyMatching(query).items.first?["v_PersistentRef"]?.data)
+        try backend.remove(record: reference.hexadecimal)
+        #expect(keychain.copyMatching(query).status == 0)
+    }
+
     @Test func anotherProgramsChangeOfTheValueAloneIsNoticed() throws {
         try backend.write(item(), policy: .replace)
         let query: KeychainCalls.Attributes = [
