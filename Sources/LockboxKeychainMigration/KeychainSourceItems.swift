@@ -56,11 +56,12 @@ package struct KeychainSourceItems: SourceItems {
                 changed.insert(key)
                 continue
             }
-            // Another writer may be faster than this call: it removes the item as it was read, or nothing.
+            // Another writer may be faster than this call: it removes the item as it was read, or nothing. macOS does
+            // not look at the date of modification. There, only an item that was made anew is another.
             var query = query(key)
             for name in [
                 KeychainName.attrAccessGroup, KeychainName.attrSynchronizable,
-                KeychainName.attrModificationDate,
+                KeychainName.attrCreationDate, KeychainName.attrModificationDate,
             ] { query[name] = found[name] }
             switch calls.delete(query) {
             case KeychainStatus.success: break

@@ -8,6 +8,9 @@ public import LockboxMigration
 /// modification is still the one that was read. If one is locked, `migrate` throws before it writes anything. Items
 /// that need a fingerprint or a passcode to be read count as locked.
 ///
+/// On macOS the Keychain does not compare that date. There, a value that another program changes in the moment between
+/// the last look at the old item and its removal is lost, unless the program replaced the item.
+///
 /// > Important: On macOS these sources read the data-protection keychain. Items in the old file keychain, which
 /// > unsigned programs and those that do not set `kSecUseDataProtectionKeychain` use, have to be passed as bytes:
 /// > see `MigrationSource.items(_:remove:)`.

@@ -35,6 +35,7 @@ extension KeychainSimulator.State {
 
     /// `SecServerItemCopyMatching` in `SecItemServer.c`, `s3dl_query_row` in `SecItemDb.c`.
     func copyMatching(_ query: KeychainQuery) throws(KeychainRefusal) -> [KeychainCalls.Attributes] {
+        if query.data != nil { throw .parameter }  // values cannot be searched for
         if query.isIdentity { return try identities(query) }
         // There is no ORDER BY.
         var found = items.filter { $0.matches(query, groups: accessGroups) }.shuffled()

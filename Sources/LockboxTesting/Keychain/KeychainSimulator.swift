@@ -87,7 +87,9 @@ public final class KeychainSimulator: KeychainCalls {
 
     /// See `KeychainCalls.add(_:)`.
     public func add(_ attributes: Attributes) -> Int32 {
-        answer { state throws(KeychainRefusal) in try state.add(self.query(attributes, state), self.now()) }
+        answer { state throws(KeychainRefusal) in
+            try state.add(self.query(attributes, .add, state), self.now())
+        }
     }
 
     /// See `KeychainCalls.copyMatching(_:)`.
@@ -97,7 +99,7 @@ public final class KeychainSimulator: KeychainCalls {
             if platform == .macOS, state.accessGroups.isEmpty {
                 throw KeychainRefusal(KeychainStatus.itemNotFound)
             }
-            items = try state.copyMatching(self.query(query, state))
+            items = try state.copyMatching(self.query(query, .copyMatching, state))
         }
         return (status, items)
     }
@@ -105,13 +107,13 @@ public final class KeychainSimulator: KeychainCalls {
     /// See `KeychainCalls.update(_:_:)`.
     public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
         answer { state throws(KeychainRefusal) in
-            try state.update(self.query(query, state), attributes, self.now())
+            try state.update(self.query(query, .update, state), attributes, self.now())
         }
     }
 
     /// See `KeychainCalls.delete(_:)`.
     public func delete(_ query: Attributes) -> Int32 {
-        answer { state throws(KeychainRefusal) in try state.delete(self.query(query, state)) }
+        answer { state throws(KeychainRefusal) in try state.delete(self.query(query, .delete, state)) }
     }
 
     /// Each call is one transaction: if it is refused, nothing has changed.
@@ -124,16 +126,39 @@ public final class KeychainSimulator: KeychainCalls {
         }
     }
 
-    private func query(_ query: Attributes, _ state: State) throws(KeychainRefusal) -> KeychainQuery {
-        // `SecItemCategorizeQuery` in `SecItem.cpp`. Elsewhere it makes no difference.
-        if platform == .macOS, query[KeychainName.useDataProtectionKeychain] != .bool(true) {
-            throw KeychainRefusal(KeychainStatus.unimplemented)
+    private enum Call { case add, copyMatching, update, delete }
+
+    private func query(_ query: Attributes, _ call: Call, _ state: State) throws(KeychainRefusal)
+        -> KeychainQuery
+    {
+        var query = query
+        if platform == .macOS {
+            // `SecItemCategorizeQuery` in `SecItem.cpp`. Elsewhere it makes no difference.
+            guard query[KeychainName.useDataProtectionKeychain] == .bool(true) else {
+                throw KeychainRefusal(KeychainStatus.unimplemented)
+            }
+            query = Self.translated(query, call)
         }
         // `SecEntitlementError` in `SecItemServer.c`.
         if state.accessGroups.isEmpty { throw KeychainRefusal(KeychainStatus.missingEntitlement) }
-        let query = try KeychainQuery(query)
-        try state.checkGroup(query)
-        return query
+        let checked = try KeychainQuery(query)
+        try state.checkGroup(checked)
+        return checked
+    }
+
+    /// What macOS takes out of a query before it looks at it (`SecItemCopyTranslatedAttributes` in `SecItem.cpp`): the
+    /// date of modification always, so that it is no condition there, and what iOS would refuse.
+    private static func translated(_ query: Attributes, _ call: Call) -> Attributes {
+        query.filter { name, _ in
+            switch name {
+            case KeychainName.attrModificationDate: false
+            case KeychainName.valueData: call == .add
+            case KeychainName.attrSynchronizable: query[KeychainName.valuePersistentRef] == nil
+            case let name where name.hasPrefix("m_"): call == .copyMatching
+            case let name where name.hasPrefix("r_"): call == .copyMatching || call == .add
+            default: true
+            }
+        }
     }
 }
 

@@ -259,6 +259,34 @@ import Lockbox
         #expect(report.outcomes.map(\.outcome) == [.refused(.changed)] && count == 1)
     }
 
+    /// macOS does not compare dates of modification, and Valet deletes and adds there.
+    @Test func onMacOSAnItemThatIsReplacedMeanwhileStays() throws {
+        let mac = KeychainSimulator(platform: .macOS)
+        let item: Attributes = [
+            "class": .text("genp"), "nleg": .bool(true), "acct": .text("token"), "pdmn": .text("ak"),
+            "svce": .text("VAL_VALValet_initWithIdentifier:accessibility:_id_AccessibleWhenUnlocked"),
+        ]
+        func value(_ text: String) -> Attributes { item.merging(["v_Data": .data(Data(text.utf8))]) { $1 } }
+        #expect(mac.add(value("t0ken")) == 0)
+        let newer = value("newer")
+        let calls = Interrupted(keychain: mac) {
+            _ = mac.delete(item)
+            _ = mac.add(newer)
+            return nil
+        }
+        func migration(_ name: String, _ calls: any KeychainCalls) -> Migration {
+            Migration(
+                name,
+                from: .valet(identifier: "id", accessibility: .whenUnlocked, calls: calls),
+                .string("token", to: name)
+            )
+        }
+        #expect(try lockbox.migrate(migration("1", calls)).outcomes.map(\.outcome) == [.refused(.changed)])
+        #expect(mac.copyMatching(item).status == 0)
+        #expect(try lockbox.migrate(migration("2", mac)).isComplete && text("2") == "newer")
+        #expect(mac.copyMatching(item).status == -25300)
+    }
+
     @Test func anInterruptedRunIsCompletedByTheNext() throws {
         keychainAccess("token", "t0ken")
         let migration = { (calls: any KeychainCalls) in

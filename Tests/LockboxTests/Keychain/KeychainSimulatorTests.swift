@@ -106,7 +106,7 @@ import Testing
             (["class": .text("genp")], ["class": .text("genp"), "acct": .text(""), "svce": .text("")]),
             (["class": .text("inet")], ["class": .text("inet"), "port": .int(0), "path": .text("")]),
             (["class": .text("cert")], ["class": .text("cert"), "ctyp": .int(0), "slnr": .data(Data())]),
-            (["class": .text("keys")], ["class": .text("keys"), "kcls": .int(0), "atag": .text("")]),
+            (["class": .text("keys")], ["class": .text("keys"), "kcls": .text("0"), "atag": .text("")]),
         ]
         for (absent, given) in pairs {
             #expect(keychain.add(absent) == 0)
@@ -362,6 +362,33 @@ import Testing
         #expect(mac.add(item("a", ["nleg": .bool(false)])) == -4)
         #expect(mac.add(item("a", ["nleg": .bool(true)])) == 0)
         #expect(keychain.add(item()) == 0)
+    }
+
+    @Test(
+        "SecItem.cpp, SecItemCopyTranslatedAttributes: macOS takes out what iOS refuses, and the date of modification"
+    )
+    func translation() {
+        let mac = KeychainSimulator(platform: .macOS)
+        let past: Attributes = ["mdat": .date(.distantPast)]
+        for keychain in [keychain, mac] {
+            let item = item("a", ["nleg": .bool(true)])
+            let isMac = keychain === mac
+            #expect(keychain.add(item) == 0)
+            let refused: [Attributes] = [["m_Limit": .text("m_LimitAll")], ["v_Data": .data(Data())]]
+            for more in refused {
+                let query = item.merging(more) { $1 }
+                #expect(keychain.update(query, ["labl": .text("l")]) == (isMac ? 0 : -50), "\(more.keys)")
+            }
+            let valued = item.merging(["v_Data": .data(Data([1]))]) { $1 }
+            #expect(keychain.copyMatching(valued).status == (isMac ? 0 : -50))
+            #expect(
+                keychain.update(item.merging(["r_Data": .bool(true)]) { $1 }, ["labl": .text("l")])
+                    == (isMac ? 0 : -50)
+            )
+            #expect(keychain.add(item.merging(["r_Data": .bool(true)]) { $1 }) == -50)
+            #expect(keychain.copyMatching(item.merging(past) { $1 }).status == (isMac ? 0 : -25300))
+            #expect(keychain.delete(item.merging(past) { $1 }) == (isMac ? 0 : -25300))
+        }
     }
 
     // MARK: Locked items
