@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "Lockbox", targets: ["Lockbox"]),
         .library(name: "LockboxUserDefaults", targets: ["LockboxUserDefaults"]),
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
+        .library(name: "LockboxKeychain", targets: ["LockboxKeychain"]),
+        .library(name: "LockboxKeychainMigration", targets: ["LockboxKeychainMigration"]),
         .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
         .library(name: "LockboxFIDO2", targets: ["LockboxFIDO2"]),
         .library(name: "LockboxEtcd", targets: ["LockboxEtcd"]),
@@ -89,7 +91,17 @@ let package = Package(
         .target(name: "LockboxUserDefaults", dependencies: ["LockboxMigration"], swiftSettings: settings),
         .target(
             name: "LockboxTesting",
-            dependencies: ["LockboxCore", "LockboxSealed"],
+            dependencies: ["LockboxCore", "LockboxSealed", "LockboxKeychain"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxKeychain",
+            dependencies: ["LockboxCore", "LockboxPlatform"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxKeychainMigration",
+            dependencies: ["LockboxCore", "LockboxKeychain", "LockboxMigration"],
             swiftSettings: settings
         ),
         .target(
@@ -114,8 +126,8 @@ let package = Package(
         .testTarget(
             name: "LockboxTests",
             dependencies: [
-                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "Clibsodium",
-                "CLinux",
+                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "LockboxKeychain",
+                "LockboxKeychainMigration", "Clibsodium", "CLinux",
             ],
             resources: [.copy("Vectors")],
             swiftSettings: settings

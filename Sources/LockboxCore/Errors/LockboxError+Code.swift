@@ -107,6 +107,9 @@ extension LockboxError {
         /// ``LockboxError/userCanceled``.
         public static let userCanceled = Code(rawValue: "userCanceled")
 
+        /// ``LockboxError/keychainFailure(operation:status:reason:)``.
+        public static let keychainFailure = Code(rawValue: "keychainFailure")
+
         /// ``LockboxError/conflict(record:)``.
         public static let conflict = Code(rawValue: "conflict")
 
@@ -151,6 +154,7 @@ extension LockboxError {
         case .notReachable: .notReachable
         case .accessDenied: .accessDenied
         case .userCanceled: .userCanceled
+        case .keychainFailure: .keychainFailure
         case .conflict: .conflict
         case .outcomeUnknown: .outcomeUnknown
         case .notSupported: .notSupported

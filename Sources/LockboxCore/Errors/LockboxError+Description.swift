@@ -92,6 +92,8 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "\(endpoint) denied access: \(reason). Nothing was changed."
         case .userCanceled:
             "The user canceled the request. Nothing was changed."
+        case .keychainFailure(let operation, let status, let reason):
+            "\(operation) failed with the status \(status): \(reason). Nothing was changed."
         case .conflict(let record):
             "Another writer changed \(record) at the same time. Its change is kept. Read it and try again."
         case .outcomeUnknown(let record, let reason):

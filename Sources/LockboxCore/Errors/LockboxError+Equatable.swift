@@ -32,6 +32,7 @@ extension LockboxError: Equatable {
         case .notEnoughMemory(let bytes): [bytes]
         case .unsupportedVersion(let record, let version): [record, version]
         case .storageFailure(let operation, let path, let code): [operation, path, code]
+        case .keychainFailure(let operation, let status, let reason): [operation, status, reason]
         }
     }
 }

@@ -35,6 +35,7 @@ extension LockboxError: LocalizedError {
         case .storageFailure: -36  // errSecIO
         case .notReachable: -25291  // errSecNotAvailable
         case .userCanceled: -128  // errSecUserCanceled
+        case .keychainFailure(_, let status, _): status
         case .conflict: -25304  // errSecInvalidItemRef
         case .outcomeUnknown: -67846  // errSecRequestLost
         case .notSupported: -4  // errSecUnimplemented

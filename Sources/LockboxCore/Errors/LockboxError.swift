@@ -130,6 +130,9 @@ public enum LockboxError: Error {
     /// The user dismissed the prompt that the backend showed. Nothing changed.
     case userCanceled
 
+    /// A call of Apple's Keychain failed with the result code `status`, for which no other case fits. Nothing changed.
+    case keychainFailure(operation: String, status: Int32, reason: String)
+
     /// Another writer changed the record at the same time. Its change is kept; read the item and try again.
     ///
     /// The store is unchanged, unless a move, a copy or a migration throws or reports this. After a move to another key or

@@ -156,7 +156,7 @@ struct MigrationRun {
                 }
                 return .move(old: old, new: existing, isWritten: true)
             }
-            let new = try newItem(item, key, value, old.stored?.attributes)
+            let new = try newItem(item, key, value, old.attributes)
             try state?.check(new.attributes.accessibility)
             if let stored = old.stored, existing != nil {
                 let isInPlace = try isSameStore(source, identity, true)

@@ -151,6 +151,11 @@ import Lockbox
         ),
         (.userCanceled, .userCanceled, -128, "The user canceled the request. Nothing was changed."),
         (
+            .keychainFailure(operation: "SecItemAdd", status: -34018, reason: "the entitlement is missing"),
+            .keychainFailure, -34018,
+            "SecItemAdd failed with the status -34018: the entitlement is missing. Nothing was changed."
+        ),
+        (
             .conflict(record: "keybag"), .conflict, -25304,
             "Another writer changed keybag at the same time. Its change is kept. Read it and try again."
         ),

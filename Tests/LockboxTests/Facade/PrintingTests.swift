@@ -3,6 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
+import LockboxKeychain
 import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxTesting
@@ -69,6 +70,7 @@ import LockboxMigration
             "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }
+        samples.merge(try samplesOfKeychain(item)) { first, _ in first }
         samples["VerifyReport"] = [try backend.verify()]
         samples["StoreFinding"] = [StoreFinding(kind: .damaged, location: "l", reason: "r")]
         samples["RotationReport"] = [try backend.rotateKeys()]
@@ -111,6 +113,18 @@ import LockboxMigration
         ]
         _ = try storage.read(record, upTo: .max, maximum: 100) { samples["RecordContents"] = ["\($0)"] }
         return samples
+    }
+
+    private func samplesOfKeychain(_ item: StoredItem) throws -> [String: [Any]] {
+        let keychain = KeychainSimulator()
+        let backend = KeychainBackend(keychain)
+        try backend.write(item, policy: .replace)
+        return [
+            "KeychainSimulator": [keychain], "KeychainBackend": [backend, KeychainBackend()],
+            "KeychainValue": [KeychainValue.text(secret), KeychainValue.data(Data(secret.utf8))],
+            "SystemKeychain": [SystemKeychain()], "Platform": KeychainSimulator.Platform.allCases,
+            "KeychainName": [KeychainName.self], "KeychainStatus": [KeychainStatus.self],
+        ]
     }
 
     private struct Quoting: Error { let text: String }

@@ -45,7 +45,7 @@ extension LockboxError {
         case .conflict, .notABackup, .userCanceled, .slotRefused: .conflict
         case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
         case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
-        case .notReachable, .accessDenied, .outcomeUnknown, .notSupported: .inputOutput
+        case .notReachable, .accessDenied, .outcomeUnknown, .notSupported, .keychainFailure: .inputOutput
         @unknown default: .inputOutput
         }
     }

@@ -1,0 +1,365 @@
+public import LockboxCore
+public import LockboxPlatform
+
+/// Stores items in Apple's Keychain, as generic passwords.
+///
+/// ```swift
+/// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend())
+/// ```
+///
+/// An app creates it explicitly; Lockbox's own default is files on every system. It uses the data-protection
+/// keychain only, also on macOS, where the program must be signed with an entitlement for it. Without one, calls
+/// throw ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -34018.
+///
+/// > Important: This backend is tested on a simulation of the Keychain's documented rules. Its binding to Apple's
+/// > Security has been parsed, not compiled, and not been run on Apple's systems until somebody has.
+///
+/// An item has the prefix as its service and the key as its account, both in Unicode normalization form C. The
+/// value, the class, the label and the comment are where Apple has them; everything else is in `kSecAttrGeneric`
+/// with a random revision. A change names the revision that it replaces, so it takes effect only if no other
+/// process has changed the item since it was read. No lock is needed for that.
+///
+/// What the Keychain does differently from other backends:
+///
+/// - Attributes of locked items cannot be read. While items of a class are locked, a list that would have them
+///   throws ``LockboxError/interactionNotAllowed(_:)``; it never leaves them out.
+/// - The system deletes an item that it cannot decrypt, and counts it as absent.
+/// - Whether the device is locked is not known before an item is read, so this is no ``LockableBackend``.
+/// - Items that need a fingerprint or a passcode to be read count as locked. No call shows a prompt.
+public struct KeychainBackend: RepairableBackend {
+    /// The largest value: 1 MiB.
+    ///
+    /// Apple states no limit. The Keychain decrypts whole items in a process that all programs share, warns of values
+    /// above 32 KiB in its log, and is not made for files.
+    public var maximumValueSize: Int { 1 << 20 }
+
+    /// How often a change starts again because another writer was faster.
+    static let maximumRounds = 64
+
+    let calls: any KeychainCalls
+    private let accessGroup: String?
+    private let isSynchronizable: Bool
+    private let isProbed = Protected(false)
+
+    /// Creates a backend.
+    ///
+    /// - Parameters:
+    ///   - calls: The Keychain. By default the system's.
+    ///   - accessGroup: The access group of the items, such as `TEAM.com.example.shared`. If `nil`, new items get the
+    ///     program's first group, and items of all its groups are found: an item that is in two of them cannot be read,
+    ///     and removals remove both. So a program with several groups should name one.
+    ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
+    ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart.
+    public init(
+        _ calls: any KeychainCalls = SystemKeychain(),
+        accessGroup: String? = nil,
+        isSynchronizable: Bool = false
+    ) {
+        self.calls = calls
+        self.accessGroup = accessGroup
+        self.isSynchronizable = isSynchronizable
+    }
+
+    // MARK: Reading
+
+    /// See ``LockboxBackend/item(for:now:)``.
+    public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        try read(key).flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item }
+    }
+
+    /// See ``LockboxBackend/attributes(for:now:)``. Throws for a locked item.
+    public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
+        let found = try one(query(key), key, withValue: false)
+        let attributes = try found.map { try KeychainMetadata.attributes($0, record(key)) }
+        return attributes.flatMap { $0.isExpired(at: now) ? nil : $0 }
+    }
+
+    /// See ``LockboxBackend/attributes(prefix:now:)``. Throws if one of the items is locked.
+    public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+        var items: [ItemKey: ItemAttributes] = [:]
+        try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }, { items[$0] = $1 })
+        return items
+    }
+
+    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Throws if one of the items is locked.
+    public func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
+        var query = query
+        query[KeychainName.attrService] = .text(prefix.canonical)
+        var seen: Set<ItemKey> = []
+        for found in try all(query, withValue: false) {
+            let key = found[KeychainName.attrAccount]?.text.flatMap {
+                try? ItemKey(storedPrefix: prefix, key: $0)
+            }
+            let attributes: ItemAttributes
+            do throws(LockboxError) {
+                guard let key else {
+                    let record = "an item of the service \(String(reflecting: prefix))"
+                    throw .corrupt(record: record, reason: "its account is not a key")
+                }
+                if !seen.insert(key).inserted { throw severalGroups(key) }
+                attributes = try KeychainMetadata.attributes(found, record(key))
+            } catch {
+                let record = found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? ""
+                try unreadable(
+                    UnreadableItem(key: key, record: record, location: "the Keychain", error: error)
+                )
+                continue
+            }
+            if let key, !attributes.isExpired(at: now) { try body(key, attributes) }
+        }
+    }
+
+    /// See ``LockboxBackend/prefixes()``. Throws if an item of any prefix is locked.
+    public func prefixes() throws -> Set<String> {
+        let services = try all(query, withValue: false).compactMap { $0[KeychainName.attrService]?.text }
+        return Set(services.filter { !$0.isEmpty && !ItemKey.isReserved(prefix: $0) })
+    }
+
+    // MARK: Changing
+
+    /// See ``LockboxBackend/update(_:now:_:)``.
+    ///
+    /// - Throws: ``LockboxError/conflict(record:)`` if other writers were faster 64 times;
+    ///   ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -25299 if another program's item
+    ///   has this service and account.
+    public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        for _ in 0..<Self.maximumRounds {
+            let old = try read(key)
+            let new = try change(old.flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item })
+            if try replace(old, with: new, key) { return }
+        }
+        throw LockboxError.conflict(record: record(key))
+    }
+
+    /// See ``LockboxBackend/remove(_:)``.
+    public func remove(_ key: ItemKey) throws { try delete(query(key)) }
+
+    /// See ``LockboxBackend/removeAll(prefix:)``. Removes all of them or none, also while they are locked.
+    public func removeAll(prefix: String) throws {
+        var query = query
+        query[KeychainName.attrService] = .text(prefix.canonical)
+        try delete(query)
+    }
+
+    // MARK: Unreadable items
+
+    /// See ``RepairableBackend/remove(record:)``. A record is the item's persistent reference, in hexadecimal.
+    public func remove(record: String) throws {
+        guard let reference = Data(hexadecimal: record),
+            reference.starts(with: KeychainName.classGenericPassword.utf8)
+        else { throw LockboxError.invalidKey(reason: "no item of the Keychain has this record") }
+        let query: KeychainCalls.Attributes = [
+            KeychainName.valuePersistentRef: .data(reference),
+            KeychainName.useDataProtectionKeychain: .bool(true),
+        ]
+        // A reference can be any program's, and a query with one may name nothing else.
+        for item in try all(query, withValue: false) where item[KeychainName.attrCreator]?.int == Self.creator
+        {
+            try delete(query)
+        }
+    }
+
+    /// See ``RepairableBackend/quarantine(record:)``. Not supported.
+    public func quarantine(record: String) throws -> String {
+        throw LockboxError.notSupported(operation: "quarantine")
+    }
+
+    // MARK: One item
+
+    /// An item and the metadata that its next change names.
+    private struct Revision {
+        let item: StoredItem
+        let metadata: KeychainValue
+    }
+
+    private func read(_ key: ItemKey) throws -> Revision? {
+        guard let found = try one(query(key), key, withValue: true) else { return nil }
+        let attributes = try KeychainMetadata.attributes(found, record(key))
+        let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
+        guard data.count == attributes.size, let metadata = found[KeychainName.attrGeneric] else {
+            throw LockboxError.corrupt(
+                record: record(key),
+                reason: "its value is not as long as its metadata says"
+            )
+        }
+        let value = try ArchivedValue(data: data, format: attributes.format)
+        return Revision(item: StoredItem(key: key, value: value, checked: attributes), metadata: metadata)
+    }
+
+    /// Returns whether the item was still the old one.
+    private func replace(_ old: Revision?, with new: StoredItem?, _ key: ItemKey) throws -> Bool {
+        guard let new else {
+            guard let old else { return true }
+            let status = calls.delete(query(key, old.metadata))
+            return try isDone(status, KeychainStatus.itemNotFound, "SecItemDelete", nil)
+        }
+        let attributes = try attributes(of: new)
+        let accessibility = new.attributes.accessibility
+        if let old {
+            let status = calls.update(query(key, old.metadata), attributes)
+            return try isDone(status, KeychainStatus.itemNotFound, "SecItemUpdate", accessibility)
+        }
+        let added = query(key).merging(attributes) { $1 }
+        if try isDone(calls.add(added), KeychainStatus.duplicateItem, "SecItemAdd", accessibility) {
+            return true
+        }
+        try checkForForeignItem(key)
+        return false
+    }
+
+    /// - Parameter lost: The status if another writer was faster.
+    private func isDone(_ status: Int32, _ lost: Int32, _ operation: String, _ accessibility: Accessibility?)
+        throws(LockboxError) -> Bool
+    {
+        if status == KeychainStatus.success { return true }
+        if status == lost { return false }
+        throw LockboxError(status, operation, accessibility)
+    }
+
+    private func attributes(of item: StoredItem) throws(LockboxError) -> KeychainCalls.Attributes {
+        let attributes = item.attributes
+        if attributes.size > maximumValueSize {
+            throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
+        }
+        if isSynchronizable, attributes.accessibility.isBoundToDevice {
+            throw .invalidAttribute(
+                name: "accessibility",
+                reason:
+                    "\(attributes.accessibility) is bound to this device, and synchronizable items are not"
+            )
+        }
+        // An update cannot remove an attribute, so the metadata says whether there is a label and a comment.
+        return [
+            KeychainName.valueData: .data(item.value.data),
+            KeychainName.attrGeneric: .data(KeychainMetadata.bytes(attributes)),
+            KeychainName.attrAccessible: .text(attributes.accessibility.rawValue),
+            KeychainName.attrLabel: .text(attributes.label ?? ""),
+            KeychainName.attrComment: .text(attributes.comment ?? ""),
+        ]
+    }
+
+    // MARK: Queries
+
+    /// All items of this backend.
+    private var query: KeychainCalls.Attributes {
+        var query: KeychainCalls.Attributes = [
+            KeychainName.class: .text(KeychainName.classGenericPassword),
+            KeychainName.attrCreator: .int(Self.creator),
+            KeychainName.attrSynchronizable: .bool(isSynchronizable),
+            KeychainName.useDataProtectionKeychain: .bool(true),
+        ]
+        query[KeychainName.attrAccessGroup] = accessGroup.map(KeychainValue.text)
+        return query
+    }
+
+    /// The letters LKBX. Tells Lockbox's items from others that have the same service.
+    package static let creator: Int64 = 0x4C4B_4258
+
+    private func query(_ key: ItemKey, _ metadata: KeychainValue? = nil) -> KeychainCalls.Attributes {
+        var query = query
+        query[KeychainName.attrService] = .text(key.prefix.canonical)
+        query[KeychainName.attrAccount] = .text(key.key.canonical)
+        query[KeychainName.attrGeneric] = metadata
+        return query
+    }
+
+    private func one(_ query: KeychainCalls.Attributes, _ key: ItemKey, withValue: Bool) throws
+        -> KeychainCalls.Attributes?
+    {
+        let found = try all(query, withValue: withValue)
+        if found.count > 1 { throw severalGroups(key) }
+        return found.first
+    }
+
+    private func all(_ query: KeychainCalls.Attributes, withValue: Bool) throws
+        -> [KeychainCalls.Attributes]
+    {
+        let answer = answer(query, withValue: withValue)
+        switch answer.status {
+        case KeychainStatus.success: return answer.items
+        case KeychainStatus.itemNotFound:
+            try checkEntitlement()
+            return []
+        case KeychainStatus.interactionNotAllowed:
+            throw LockboxError.interactionNotAllowed(lockedClass(query))
+        default: throw LockboxError(answer.status, "SecItemCopyMatching", nil)
+        }
+    }
+
+    private func answer(_ query: KeychainCalls.Attributes, withValue: Bool)
+        -> (status: Int32, items: [KeychainCalls.Attributes])
+    {
+        var query = query
+        query[KeychainName.matchLimit] = .text(KeychainName.matchLimitAll)
+        query[KeychainName.returnAttributes] = .bool(true)
+        query[KeychainName.returnPersistentRef] = .bool(true)
+        if withValue { query[KeychainName.returnData] = .bool(true) }
+        query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
+        return calls.copyMatching(query)
+    }
+
+    /// The attributes of a locked item cannot be read, so its class is looked for.
+    private func lockedClass(_ query: KeychainCalls.Attributes) -> Accessibility {
+        Accessibility.allCases.first { accessibility in
+            var query = query
+            query[KeychainName.attrAccessible] = .text(accessibility.rawValue)
+            return answer(query, withValue: true).status == KeychainStatus.interactionNotAllowed
+        } ?? .whenUnlocked
+    }
+
+    /// Another program's item may have this item's place. Lockbox's queries do not find it.
+    private func checkForForeignItem(_ key: ItemKey) throws {
+        var query = query(key)
+        query[KeychainName.attrCreator] = nil
+        let answer = answer(query, withValue: false)
+        let isForeign =
+            switch answer.status {
+            case KeychainStatus.success:
+                answer.items.contains { $0[KeychainName.attrCreator]?.int != Self.creator }
+            case KeychainStatus.interactionNotAllowed:
+                self.answer(self.query(key), withValue: false).status == KeychainStatus.itemNotFound
+            default: false
+            }
+        guard isForeign else { return }
+        throw LockboxError.keychainFailure(
+            operation: "SecItemAdd",
+            status: KeychainStatus.duplicateItem,
+            reason: "another program's item has the service and account of \(record(key))"
+        )
+    }
+
+    /// On macOS, a program without the entitlement is told that there is no item, whichever it looks for. Only a
+    /// removal says why.
+    package func checkEntitlement() throws {
+        if isProbed.withLock({ $0 }) { return }
+        let name = String(UInt64.random(in: .min ... .max), radix: 16)
+        var query = query
+        query[KeychainName.attrService] = .text(ItemKey.probePrefix)
+        query[KeychainName.attrAccount] = .text(name)
+        try delete(query)
+        isProbed.withLock { $0 = true }
+    }
+
+    private func delete(_ query: KeychainCalls.Attributes) throws {
+        let status = calls.delete(query)
+        if status == KeychainStatus.success || status == KeychainStatus.itemNotFound { return }
+        throw LockboxError(status, "SecItemDelete", nil)
+    }
+
+    // MARK: Errors
+
+    private func record(_ key: ItemKey) -> String { "the item for the key \(String(reflecting: key.key))" }
+
+    private func severalGroups(_ key: ItemKey) -> LockboxError {
+        .keychainFailure(
+            operation: "SecItemCopyMatching",
+            status: KeychainStatus.duplicateItem,
+            reason: "several access groups have \(record(key)); name one of them"
+        )
+    }
+}

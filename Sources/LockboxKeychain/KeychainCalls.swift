@@ -1,0 +1,100 @@
+public import LockboxPlatform
+
+/// The four calls of Apple's Keychain that this product uses, as functions of Swift values.
+///
+/// ``SystemKeychain`` makes them. `KeychainSimulator`, in `LockboxTesting`, answers them on every system. Names and
+/// codes are in ``KeychainName`` and ``KeychainStatus``.
+public protocol KeychainCalls: Sendable {
+    /// A query or an item's attributes, by the names in ``KeychainName``.
+    typealias Attributes = [String: KeychainValue]
+
+    /// `SecItemAdd`. Asks for no result.
+    ///
+    /// - Parameter attributes: The item's class, attributes and value.
+    /// - Returns: A result code.
+    func add(_ attributes: Attributes) -> Int32
+
+    /// `SecItemCopyMatching`.
+    ///
+    /// - Parameter query: What to look for, and what to return of it.
+    /// - Returns: A result code, and the items in no particular order. If the query asks for one part only, each has
+    ///   only that part, under the name ``KeychainName/valueData`` or ``KeychainName/valuePersistentRef``. If it asks
+    ///   for nothing, there are none.
+    func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes])
+
+    /// `SecItemUpdate`: changes all items that match, or none.
+    ///
+    /// - Parameters:
+    ///   - query: What to look for.
+    ///   - attributes: What to change.
+    /// - Returns: A result code.
+    func update(_ query: Attributes, _ attributes: Attributes) -> Int32
+
+    /// `SecItemDelete`: removes all items that match.
+    ///
+    /// - Parameter query: What to look for.
+    /// - Returns: A result code.
+    func delete(_ query: Attributes) -> Int32
+}
+
+/// A value in a query of the Keychain, or of an item's attribute.
+public enum KeychainValue: Sendable, Hashable {
+    /// A `CFString`.
+    case text(String)
+    /// A `CFData`.
+    case data(Data)
+    /// A `CFNumber`.
+    case int(Int64)
+    /// A `CFBoolean`.
+    case bool(Bool)
+    /// A `CFDate`.
+    case date(Date)
+}
+
+extension KeychainValue {
+    package var text: String? {
+        switch self {
+        case .text(let text): text
+        // An attribute comes back as it was written, and others may have written bytes.
+        case .data(let data): String(validating: data, as: UTF8.self)
+        default: nil
+        }
+    }
+
+    package var data: Data? {
+        switch self {
+        case .data(let data): data
+        case .text(let text): Data(text.utf8)
+        default: nil
+        }
+    }
+
+    package var date: Date? { if case .date(let date) = self { date } else { nil } }
+
+    package var int: Int64? {
+        switch self {
+        case .int(let int): int
+        case .bool(let bool): bool ? 1 : 0
+        default: nil
+        }
+    }
+}
+
+extension KeychainValue: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The kind of value, not the value.
+    public var description: String {
+        switch self {
+        case .text: "text"
+        case .data(let data): "\(data.count) bytes"
+        case .int: "number"
+        case .bool: "boolean"
+        case .date: "date"
+        }
+    }
+
+    /// Same as ``description``.
+    public var debugDescription: String { description }
+
+    /// Keeps `dump(_:)` from showing the value.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,77 @@
+package import LockboxCore
+import LockboxPlatform
+
+extension LockboxError {
+    /// The error for a result code of the Keychain. Its ``osStatus`` is that code.
+    ///
+    /// - Parameters:
+    ///   - status: The result code.
+    ///   - operation: The call.
+    ///   - accessibility: The class of the item that was to be stored. Nil for a read or a removal.
+    package init(_ status: Int32, _ operation: String, _ accessibility: Accessibility?) {
+        let keychain = "the Keychain"
+        func other(_ reason: String) -> LockboxError {
+            .keychainFailure(operation: operation, status: status, reason: reason)
+        }
+        self =
+            switch status {
+            case KeychainStatus.interactionNotAllowed: .interactionNotAllowed(accessibility ?? .whenUnlocked)
+            case KeychainStatus.authenticationFailed where accessibility == .whenPasscodeSetThisDeviceOnly:
+                .passcodeNotSet
+            case KeychainStatus.authenticationFailed:
+                .accessDenied(endpoint: keychain, reason: "the user could not be authenticated")
+            case KeychainStatus.userCanceled: .userCanceled
+            case KeychainStatus.notAvailable:
+                .notReachable(endpoint: keychain, reason: "there is none on this system, or in this session")
+            case KeychainStatus.diskFull:
+                .storageFailure(operation: operation, path: keychain, errno: ENOSPC)
+            case KeychainStatus.inputOutput:
+                .storageFailure(operation: operation, path: keychain, errno: EIO)
+            case KeychainStatus.missingEntitlement:
+                other(
+                    "the program is not signed with an entitlement for the Keychain, or not for this access group"
+                )
+            case KeychainStatus.needsUpgrade:
+                other("the Keychain waits for the device to be unlocked")
+            case KeychainStatus.duplicateItem:
+                other("another item has the same service and account")
+            default: other("see SecBase.h for its meaning")
+            }
+    }
+}
+
+extension Accessibility {
+    /// Whether items of this class never leave the device.
+    var isBoundToDevice: Bool {
+        switch self {
+        case .whenUnlocked, .afterFirstUnlock, .always: false
+        case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
+            .whenPasscodeSetThisDeviceOnly:
+            true
+        }
+    }
+}
+
+extension KeychainBackend: CustomStringConvertible, CustomReflectable {
+    /// The type's name and the type of the calls. Does not show any items.
+    public var description: String { "KeychainBackend(\(type(of: calls)))" }
+
+    /// Keeps `dump(_:)` from showing the calls.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension Data {
+    /// Nil unless these are two digits for each byte.
+    init?(hexadecimal text: String) {
+        guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ UInt8(ascii: "0") <= $0 }) else {
+            return nil
+        }
+        self.init()
+        var rest = text[...]
+        while !rest.isEmpty {
+            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
+            append(byte)
+            rest = rest.dropFirst(2)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+#if canImport(Darwin)
+    import LockboxPlatform
+    import Security
+
+    /// Apple's Keychain. Only converts values and makes the calls.
+    ///
+    /// > Important: This type has been parsed, not compiled, and not been run on Apple's systems until somebody has.
+    public struct SystemKeychain: KeychainCalls {
+        /// Does nothing yet. The first call may fail.
+        public init() {}
+
+        /// See ``KeychainCalls/add(_:)``.
+        public func add(_ attributes: Attributes) -> Int32 {
+            SecItemAdd(attributes.mapValues(KeychainValue.object) as CFDictionary, nil)
+        }
+
+        /// See ``KeychainCalls/copyMatching(_:)``.
+        public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
+            var result = nil as CFTypeRef?
+            let status = SecItemCopyMatching(query.mapValues(KeychainValue.object) as CFDictionary, &result)
+            guard status == errSecSuccess, let result else { return (status, []) }
+            // One part alone comes without its name.
+            let name =
+                query[KeychainName.returnData] == .bool(true)
+                ? KeychainName.valueData : KeychainName.valuePersistentRef
+            let objects = (result as? [Any]) ?? [result]
+            return (status, objects.map { Attributes(object: $0, name: name) })
+        }
+
+        /// See ``KeychainCalls/update(_:_:)``.
+        public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
+            SecItemUpdate(
+                query.mapValues(KeychainValue.object) as CFDictionary,
+                attributes.mapValues(KeychainValue.object) as CFDictionary
+            )
+        }
+
+        /// See ``KeychainCalls/delete(_:)``.
+        public func delete(_ query: Attributes) -> Int32 {
+            SecItemDelete(query.mapValues(KeychainValue.object) as CFDictionary)
+        }
+    }
+
+    extension [String: KeychainValue] {
+        /// Leaves out what is none of the five kinds, such as an access control object.
+        fileprivate init(object: Any, name: String) {
+            let attributes = object as? [String: Any] ?? [name: object]
+            self = attributes.compactMapValues(KeychainValue.init(object:))
+        }
+    }
+
+    extension KeychainValue {
+        fileprivate init?(object: Any) {
+            switch object {
+            case let text as String: self = .text(text)
+            case let data as Data: self = .data(data)
+            case let date as Date: self = .date(date)
+            case let number as NSNumber:
+                let isBoolean = CFGetTypeID(number) == CFBooleanGetTypeID()
+                self = isBoolean ? .bool(number.boolValue) : .int(number.int64Value)
+            default: return nil
+            }
+        }
+
+        fileprivate static let object: @Sendable (KeychainValue) -> Any = { value in
+            switch value {
+            case .text(let text): text as NSString
+            case .data(let data): data as NSData
+            case .int(let int): int as NSNumber
+            case .bool(let bool): bool as NSNumber
+            case .date(let date): date as NSDate
+            }
+        }
+    }
+#endif

@@ -1,0 +1,151 @@
+import LockboxCore
+import LockboxKeychain
+package import LockboxMigration
+import LockboxPlatform
+
+/// Generic passwords of the Keychain that another library has written.
+package struct KeychainSourceItems: SourceItems {
+    /// Where the library puts an item's key.
+    enum Naming {
+        /// Into the service, behind a prefix and a dot. There is no account, which the Keychain keeps as an empty one.
+        case service(prefix: String)
+        /// Into the account. The service is the same for all items.
+        case account(service: String)
+    }
+
+    let calls: any KeychainCalls
+    let naming: Naming
+    let accessGroup: String?
+    /// Nil for both kinds.
+    let isSynchronizable: Bool?
+    /// An account that is not an item of the app.
+    var otherAccount: String?
+
+    package func keys() throws -> [String] {
+        var query = query
+        switch naming {
+        case .service: query[KeychainName.attrAccount] = .text("")
+        case .account(let service): query[KeychainName.attrService] = .text(service)
+        }
+        let keys = try found(query, withValue: false).compactMap(key)
+        return Set(keys).sorted()
+    }
+
+    private func key(_ found: KeychainCalls.Attributes) -> String? {
+        switch naming {
+        case .service(let prefix):
+            guard let service = found[KeychainName.attrService]?.text else { return nil }
+            let start = "\(prefix)."
+            guard service.utf8.starts(with: start.utf8) else { return nil }
+            return String(service.utf8.dropFirst(start.utf8.count))
+        case .account:
+            guard let account = found[KeychainName.attrAccount]?.text, account != otherAccount else {
+                return nil
+            }
+            return account
+        }
+    }
+
+    package func item(forKey key: String) throws -> SourceItem? { try current(key)?.item }
+
+    package func remove(_ items: [String: SourceItem]) throws -> Set<String> {
+        var changed: Set<String> = []
+        for (key, item) in items.sorted(by: { $0.key < $1.key }) {
+            guard let (found, current) = try current(key) else { continue }
+            guard current.value == item.value, current.attributes == item.attributes else {
+                changed.insert(key)
+                continue
+            }
+            // Another writer may be faster than this call: it removes the item as it was read, or nothing. macOS does
+            // not look at the date of modification. There, only an item that was made anew is another.
+            var query = query(key)
+            for name in [
+                KeychainName.attrAccessGroup, KeychainName.attrSynchronizable,
+                KeychainName.attrCreationDate, KeychainName.attrModificationDate,
+            ] { query[name] = found[name] }
+            switch calls.delete(query) {
+            case KeychainStatus.success: break
+            case KeychainStatus.itemNotFound: if try self.current(key) != nil { changed.insert(key) }
+            case let status: throw LockboxError(status, "SecItemDelete", nil)
+            }
+        }
+        return changed
+    }
+
+    private func current(_ key: String) throws -> (found: KeychainCalls.Attributes, item: SourceItem)? {
+        if key == otherAccount { return nil }
+        let record = "the Keychain's item for the key \(String(reflecting: key))"
+        let all = try found(query(key), withValue: true)
+        guard let found = all.first else { return nil }
+        guard all.count == 1 else {
+            throw LockboxError.corrupt(
+                record: record,
+                reason:
+                    "there are \(all.count) of them; name the access group, or whether it is synchronizable"
+            )
+        }
+        let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
+        guard let modified = found[KeychainName.attrModificationDate]?.date else {
+            throw LockboxError.corrupt(record: record, reason: "it has no modification date")
+        }
+        func text(_ name: String) -> String? { found[name]?.text.flatMap { $0.isEmpty ? nil : $0 } }
+        do {
+            let attributes = try ItemAttributes(
+                accessibility: found[KeychainName.attrAccessible]?.text.flatMap(Accessibility.init)
+                    ?? .whenUnlocked,
+                created: found[KeychainName.attrCreationDate]?.date ?? modified,
+                modified: modified,
+                label: text(KeychainName.attrLabel),
+                comment: text(KeychainName.attrComment),
+                size: data.count,
+                format: .data
+            )
+            return (found, SourceItem(.bytes(data, isOwn: false), attributes: attributes))
+        } catch { throw LockboxError.corrupt(record: record, reason: error.description) }
+    }
+
+    private var query: KeychainCalls.Attributes {
+        var query: KeychainCalls.Attributes = [
+            KeychainName.class: .text(KeychainName.classGenericPassword),
+            KeychainName.useDataProtectionKeychain: .bool(true),
+            KeychainName.attrSynchronizable: isSynchronizable.map(KeychainValue.bool)
+                ?? .text(KeychainName.synchronizableAny),
+        ]
+        query[KeychainName.attrAccessGroup] = accessGroup.map(KeychainValue.text)
+        return query
+    }
+
+    /// The texts as the library wrote them: the Keychain compares their bytes.
+    private func query(_ key: String) -> KeychainCalls.Attributes {
+        var query = query
+        switch naming {
+        case .service(let prefix):
+            query[KeychainName.attrService] = .text("\(prefix).\(key)")
+            query[KeychainName.attrAccount] = .text("")
+        case .account(let service):
+            query[KeychainName.attrService] = .text(service)
+            query[KeychainName.attrAccount] = .text(key)
+        }
+        return query
+    }
+
+    private func found(_ query: KeychainCalls.Attributes, withValue: Bool) throws -> [KeychainCalls
+        .Attributes]
+    {
+        var query = query
+        query[KeychainName.matchLimit] = .text(KeychainName.matchLimitAll)
+        query[KeychainName.returnAttributes] = .bool(true)
+        if withValue { query[KeychainName.returnData] = .bool(true) }
+        query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
+        let (status, items) = calls.copyMatching(query)
+        switch status {
+        // Lockbox's own items are none of another library's.
+        case KeychainStatus.success:
+            return items.filter { $0[KeychainName.attrCreator]?.int != KeychainBackend.creator }
+        case KeychainStatus.itemNotFound:
+            try KeychainBackend(calls, accessGroup: accessGroup).checkEntitlement()
+            return []
+        default: throw LockboxError(status, "SecItemCopyMatching", nil)
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import LockboxCore
+public import LockboxKeychain
+public import LockboxPlatform
+
+/// A simulation of Apple's data-protection keychain, for tests on every system. Nothing is encrypted or written.
+///
+/// ```swift
+/// let keychain = KeychainSimulator()
+/// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend(keychain))
+/// keychain.isLocked = true
+/// // …the app must not log the user out now
+/// ```
+///
+/// It is strict: what the Keychain's source refuses, it refuses with the same result code. The rules are those of
+/// Apple's Security 61901, and each names the file or function that it is taken from. They have been read there, not
+/// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
+/// nothing and report success, the simulation refuses the call.
+///
+/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, and
+/// macOS's old file keychain.
+public final class KeychainSimulator: KeychainCalls {
+    /// The system whose Keychain it behaves like.
+    public enum Platform: String, Sendable, Hashable, CaseIterable {
+        /// iOS and the systems that are like it.
+        case iOS
+        /// macOS. Without an entitlement, a query finds nothing. Without
+        /// `KeychainName.useDataProtectionKeychain`, a call is about the file keychain, which is not simulated: it
+        /// is answered with `KeychainStatus.unimplemented`.
+        case macOS
+    }
+
+    struct State: Sendable {
+        var items: [KeychainItem] = []
+        var isLocked = false
+        var hasPasscode = true
+        var accessGroups: [String]
+    }
+
+    let platform: Platform
+    let now: @Sendable () -> Date
+    private let state: Protected<State>
+
+    /// Creates an empty Keychain.
+    ///
+    /// - Parameters:
+    ///   - platform: The system whose Keychain it behaves like.
+    ///   - accessGroups: See ``accessGroups``.
+    ///   - now: Returns the current time, for the items' dates.
+    public init(
+        platform: Platform = .iOS,
+        accessGroups: [String] = ["TEAM.com.example.app"],
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) {
+        self.platform = platform
+        self.now = now
+        state = Protected(State(accessGroups: accessGroups))
+    }
+
+    /// Whether the device is locked after its first unlock.
+    public var isLocked: Bool {
+        get { state.withLock { $0.isLocked } }
+        set { state.withLock { $0.isLocked = newValue } }
+    }
+
+    /// Whether the device has a passcode. When it is removed, so are the items whose class needs one
+    /// (documentation of `kSecAttrAccessibleWhenPasscodeSetThisDeviceOnly`).
+    public var hasPasscode: Bool {
+        get { state.withLock { $0.hasPasscode } }
+        set {
+            state.withLock { state in
+                state.hasPasscode = newValue
+                if !newValue { state.items.removeAll { $0.accessibility == "akpu" } }
+            }
+        }
+    }
+
+    /// The program's access groups. New items get the first one. Without any, the program has no entitlement for the
+    /// Keychain.
+    ///
+    /// Items of other groups stay where they are: set it to another program's groups to act as that program.
+    public var accessGroups: [String] {
+        get { state.withLock { $0.accessGroups } }
+        set { state.withLock { $0.accessGroups = newValue } }
+    }
+
+    // MARK: The four calls
+
+    /// See `KeychainCalls.add(_:)`.
+    public func add(_ attributes: Attributes) -> Int32 {
+        answer { state throws(KeychainRefusal) in
+            try state.add(self.query(attributes, .add, state), self.now())
+        }
+    }
+
+    /// See `KeychainCalls.copyMatching(_:)`.
+    public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
+        var items: [Attributes] = []
+        let status = answer { state throws(KeychainRefusal) in
+            if platform == .macOS, state.accessGroups.isEmpty {
+                throw KeychainRefusal(KeychainStatus.itemNotFound)
+            }
+            items = try state.copyMatching(self.query(query, .copyMatching, state))
+        }
+        return (status, items)
+    }
+
+    /// See `KeychainCalls.update(_:_:)`.
+    public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
+        answer { state throws(KeychainRefusal) in
+            try state.update(self.query(query, .update, state), attributes, self.now())
+        }
+    }
+
+    /// See `KeychainCalls.delete(_:)`.
+    public func delete(_ query: Attributes) -> Int32 {
+        answer { state throws(KeychainRefusal) in try state.delete(self.query(query, .delete, state)) }
+    }
+
+    /// Each call is one transaction: if it is refused, nothing has changed.
+    private func answer(_ body: (inout State) throws(KeychainRefusal) -> Void) -> Int32 {
+        state.withLock { state in
+            var new = state
+            do throws(KeychainRefusal) { try body(&new) } catch { return error.status }
+            state = new
+            return KeychainStatus.success
+        }
+    }
+
+    private enum Call { case add, copyMatching, update, delete }
+
+    private func query(_ query: Attributes, _ call: Call, _ state: State) throws(KeychainRefusal)
+        -> KeychainQuery
+    {
+        var query = query
+        if platform == .macOS {
+            // `SecItemCategorizeQuery` in `SecItem.cpp`. Elsewhere it makes no difference.
+            guard query[KeychainName.useDataProtectionKeychain] == .bool(true) else {
+                throw KeychainRefusal(KeychainStatus.unimplemented)
+            }
+            query = Self.translated(query, call)
+        }
+        // `SecEntitlementError` in `SecItemServer.c`.
+        if state.accessGroups.isEmpty { throw KeychainRefusal(KeychainStatus.missingEntitlement) }
+        let checked = try KeychainQuery(query)
+        try state.checkGroup(checked)
+        return checked
+    }
+
+    /// What macOS takes out of a query before it looks at it (`SecItemCopyTranslatedAttributes` in `SecItem.cpp`): the
+    /// date of modification always, so that it is no condition there, and what iOS would refuse.
+    private static func translated(_ query: Attributes, _ call: Call) -> Attributes {
+        query.filter { name, _ in
+            switch name {
+            case KeychainName.attrModificationDate: false
+            case KeychainName.valueData: call == .add
+            case KeychainName.attrSynchronizable: query[KeychainName.valuePersistentRef] == nil
+            case let name where name.hasPrefix("m_"): call == .copyMatching
+            case let name where name.hasPrefix("r_"): call == .copyMatching || call == .add
+            default: true
+            }
+        }
+    }
+}
+
+extension KeychainSimulator: CustomStringConvertible, CustomReflectable {
+    /// The type's name. Does not show any items.
+    public var description: String { "KeychainSimulator" }
+
+    /// Keeps `dump(_:)` from showing the items.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,318 @@
+import Foundation
+import LockboxKeychain
+import LockboxKeychainMigration
+import LockboxTesting
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxMigration
+
+/// From a simulated Keychain with what the libraries write, which is what their sources pass to `SecItemAdd`.
+@Suite struct KeychainMigrationTests {
+    private typealias Attributes = KeychainCalls.Attributes
+
+    private let keychain = KeychainSimulator(accessGroups: ["T.app", "T.shared"])
+    private let lockbox: Lockbox
+    private let now = Date(timeIntervalSinceReferenceDate: 8e8)
+
+    init() throws {
+        let now = now
+        lockbox = try Lockbox(keyPrefix: "com.example.app", backend: InMemoryBackend()) { now }
+    }
+
+    // MARK: What the libraries write
+
+    /// Lockbox.m, `setObject:forKey:accessibility:` and `setData:forKey:accessibility:`.
+    private func lockbox2(
+        _ key: String,
+        _ data: Data,
+        _ accessibility: String = "ak",
+        prefix: String = "com.example.app"
+    ) {
+        let attributes: Attributes = [
+            "class": .text("genp"), "svce": .text("\(prefix).\(key)"), "pdmn": .text(accessibility),
+            "v_Data": .data(data),
+        ]
+        #expect(keychain.add(attributes) == 0)
+    }
+
+    /// KeychainAccess's `Options.attributes(key:value:)`.
+    private func keychainAccess(_ key: String, _ text: String, _ more: Attributes = [:]) {
+        let attributes: Attributes = [
+            "class": .text("genp"), "svce": .text("com.example.app"), "acct": .text(key),
+            "v_Data": .data(Data(text.utf8)),
+            "pdmn": .text("ck"), "sync": .bool(false),
+        ]
+        #expect(keychain.add(attributes.merging(more) { $1 }) == 0)
+    }
+
+    /// Valet's `Service.generateBaseQuery()` and `Keychain.setObject(_:forKey:options:)`.
+    private func valet(_ service: String, _ key: String, _ text: String, _ more: Attributes = [:]) {
+        let attributes: Attributes = [
+            "class": .text("genp"), "svce": .text(service), "nleg": .bool(true), "acct": .text(key),
+            "v_Data": .data(Data(text.utf8)),
+        ]
+        #expect(keychain.add(attributes.merging(more) { $1 }) == 0)
+    }
+
+    private var count: Int {
+        keychain.copyMatching([
+            "class": .text("genp"), "sync": .text("syna"), "m_Limit": .text("m_LimitAll"),
+            "r_Attributes": .bool(true),
+        ]).items.count
+    }
+
+    private func text(_ key: String) throws -> String? { try lockbox.unarchiveObject(forKey: key) }
+
+    // MARK: Tests
+
+    @Test func lockbox2And3() throws {
+        lockbox2("token", Data("t0ken".utf8), "ck")
+        lockbox2("searches", Data("a-|-b".utf8))
+        let archiver = NSKeyedArchiver(requiringSecureCoding: false)
+        archiver.encode("alice" as NSString, forKey: "name")
+        archiver.finishEncoding()
+        lockbox2("name", archiver.encodedData)
+        lockbox2("token", Data("other".utf8), prefix: "com.example.application")
+        keychainAccess("account", "not Lockbox's", ["svce": .text("com.example.app.x")])
+        let source = MigrationSource.lockboxKeychain(calls: keychain)
+        #expect(try source.keys(for: lockbox) == ["name", "searches", "token"])
+        let migration = Migration(
+            "from Lockbox 3",
+            from: source,
+            .string("token"),
+            .array("searches"),
+            .archive("name", as: String.self),
+            .string("absent")
+        )
+        let dry = try lockbox.migrate(migration, dryRun: true)
+        #expect(dry.outcomes.map(\.outcome) == [.migrated, .migrated, .migrated, .absent] && count == 5)
+        let report = try lockbox.migrate(migration)
+        #expect(report.isComplete && report.outcomes.map(\.outcome) == dry.outcomes.map(\.outcome))
+        #expect(try text("token") == "t0ken" && text("name") == "alice")
+        #expect(try lockbox.unarchiveObject([String].self, forKey: "searches") == ["a", "b"])
+        #expect(try lockbox.attributes(forKey: "token")?.accessibility == .afterFirstUnlock)
+        // The others' stay.
+        #expect(count == 2)
+        #expect(try lockbox.migrate(migration).outcomes.prefix(3).allSatisfy { $0.outcome == .doneBefore })
+    }
+
+    @Test func keychainAccess() throws {
+        keychainAccess("token", "t0ken", ["labl": .text("label"), "icmt": .text("comment")])
+        keychainAccess("cloud", "c", ["sync": .bool(true)])
+        keychainAccess("kept", "k")
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        #expect(try source.keys(for: lockbox) == ["cloud", "kept", "token"])
+        let report = try lockbox.migrate(
+            Migration("from KeychainAccess", from: source, .string("token"), .string("cloud"))
+        )
+        #expect(report.isComplete && count == 1)
+        #expect(try text("token") == "t0ken" && text("cloud") == "c" && text("kept") == nil)
+        let attributes = try lockbox.attributes(forKey: "token")
+        #expect(attributes?.label == "label" && attributes?.comment == "comment")
+        #expect(attributes?.accessibility == .afterFirstUnlock && attributes?.modified == now)
+        #expect(attributes.map { abs($0.created.timeIntervalSinceNow) < 60 } == true)
+    }
+
+    @Test func valet() throws {
+        let start = "VAL_VALValet_initWithIdentifier:accessibility:_Druidia"
+        valet("\(start)_AccessibleWhenUnlocked", "token", "t0ken", ["pdmn": .text("ak")])
+        valet("\(start)_AccessibleWhenUnlocked", "VAL_KeychainCanaryUsername", "x", ["pdmn": .text("ak")])
+        valet("\(start)_AccessibleAfterFirstUnlockThisDeviceOnly", "token", "other", ["pdmn": .text("cku")])
+        valet(
+            "VAL_VALSynchronizableValet_initWithIdentifier:accessibility:_Druidia_AccessibleWhenUnlocked",
+            "token",
+            "cloud",
+            ["pdmn": .text("ak"), "sync": .bool(true)]
+        )
+        let shared = "VAL_VALValet_initWithSharedAccessGroupIdentifier:accessibility:_shared"
+        let group: Attributes = ["pdmn": .text("ck"), "agrp": .text("T.shared")]
+        valet("\(shared)_AccessibleAfterFirstUnlock", "token", "shared", group)
+        valet("\(shared)_id_AccessibleAfterFirstUnlock", "token", "shared id", group)
+        let sources: [(MigrationSource, String)] = [
+            (.valet(identifier: "Druidia", accessibility: .whenUnlocked, calls: keychain), "t0ken"),
+            (
+                .valet(
+                    identifier: "Druidia",
+                    accessibility: .afterFirstUnlockThisDeviceOnly,
+                    calls: keychain
+                ), "other"
+            ),
+            (
+                .valet(
+                    identifier: "Druidia",
+                    accessibility: .whenUnlocked,
+                    isSynchronizable: true,
+                    calls: keychain
+                ), "cloud"
+            ),
+            (
+                .valet(sharedGroup: "shared", prefix: "T", accessibility: .afterFirstUnlock, calls: keychain),
+                "shared"
+            ),
+            (
+                .valet(
+                    sharedGroup: "shared",
+                    prefix: "T",
+                    identifier: "id",
+                    accessibility: .afterFirstUnlock,
+                    calls: keychain
+                ),
+                "shared id"
+            ),
+        ]
+        for (number, (source, value)) in sources.enumerated() {
+            #expect(try source.keys(for: lockbox) == ["token"], "\(value)")
+            let report = try lockbox.migrate(
+                Migration("valet \(number)", from: source, .string("token", to: value))
+            )
+            #expect(report.isComplete, "\(value)")
+            #expect(try text(value) == value)
+        }
+        #expect(count == 1)  // Valet's own
+    }
+
+    @Test func oldItemsStayIfWanted() throws {
+        keychainAccess("token", "t0ken")
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        let migration = Migration("m", from: source, .string("token"), keepsOldItems: true)
+        #expect(try lockbox.migrate(migration).isComplete && count == 1 && text("token") == "t0ken")
+    }
+
+    @Test func anItemThatCannotBeDecodedStays() throws {
+        keychainAccess("number", "x")
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        let report = try lockbox.migrate(Migration("m", from: source, .json("number", as: Int.self)))
+        #expect(report.refused.count == 1 && count == 1)
+    }
+
+    @Test func aLockedItemStopsTheMigrationBeforeItWrites() throws {
+        keychainAccess("open", "o")
+        keychainAccess("locked", "l", ["pdmn": .text("ak")])
+        keychain.isLocked = true
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        let migration = Migration("m", from: source, .string("open"), .string("locked"))
+        expectError(.interactionNotAllowed) { try lockbox.migrate(migration) }
+        #expect(try lockbox.allKeys().isEmpty)
+        keychain.isLocked = false
+        #expect(try lockbox.migrate(migration).isComplete && count == 0)
+    }
+
+    @Test func anItemInTwoGroupsIsRefused() throws {
+        keychainAccess("token", "one")
+        keychainAccess("token", "two", ["agrp": .text("T.shared")])
+        let all = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        #expect(try lockbox.migrate(Migration("m", from: all, .string("token"))).refused.count == 1)
+        let one = MigrationSource.keychain(
+            service: "com.example.app",
+            accessGroup: "T.shared",
+            calls: keychain
+        )
+        #expect(try lockbox.migrate(Migration("m", from: one, .string("token"))).isComplete)
+        #expect(try text("token") == "two" && count == 1)
+    }
+
+    @Test func withoutEntitlementNothingIsAbsent() throws {
+        let mac = KeychainSimulator(platform: .macOS, accessGroups: [])
+        let migration = Migration("m", from: .keychain(service: "s", calls: mac), .string("token"))
+        expectError(.keychainFailure) { try lockbox.migrate(migration) }
+    }
+
+    @Test func lockboxsOwnItemsAreNotMigrated() throws {
+        let own = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend(keychain))
+        try own.archiveObject("mine", forKey: "token")
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        #expect(try source.keys(for: lockbox).isEmpty)
+        #expect(
+            try lockbox.migrate(Migration("m", from: source, .string("token"))).outcomes.map(\.outcome) == [
+                .absent
+            ]
+        )
+        #expect(try own.unarchiveObject(forKey: "token") == "mine")
+    }
+
+    /// Something happens before a removal.
+    private struct Interrupted: KeychainCalls {
+        let keychain: KeychainSimulator
+        let before: @Sendable () -> Int32?
+
+        func add(_ attributes: Attributes) -> Int32 { keychain.add(attributes) }
+        func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
+            keychain.copyMatching(query)
+        }
+        func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
+            keychain.update(query, attributes)
+        }
+        func delete(_ query: Attributes) -> Int32 { before() ?? keychain.delete(query) }
+    }
+
+    @Test func anItemThatChangesMeanwhileStays() throws {
+        keychainAccess("token", "t0ken")
+        let calls = Interrupted(keychain: keychain) { [keychain] in
+            let query: Attributes = ["class": .text("genp"), "acct": .text("token")]
+            _ = keychain.update(query, ["v_Data": .data(Data("newer".utf8))])
+            return nil
+        }
+        let source = MigrationSource.keychain(service: "com.example.app", calls: calls)
+        let report = try lockbox.migrate(Migration("m", from: source, .string("token")))
+        #expect(report.outcomes.map(\.outcome) == [.refused(.changed)] && count == 1)
+    }
+
+    /// macOS does not compare dates of modification, and Valet deletes and adds there.
+    @Test func onMacOSAnItemThatIsReplacedMeanwhileStays() throws {
+        let mac = KeychainSimulator(platform: .macOS)
+        let item: Attributes = [
+            "class": .text("genp"), "nleg": .bool(true), "acct": .text("token"), "pdmn": .text("ak"),
+            "svce": .text("VAL_VALValet_initWithIdentifier:accessibility:_id_AccessibleWhenUnlocked"),
+        ]
+        func value(_ text: String) -> Attributes { item.merging(["v_Data": .data(Data(text.utf8))]) { $1 } }
+        #expect(mac.add(value("t0ken")) == 0)
+        let newer = value("newer")
+        let calls = Interrupted(keychain: mac) {
+            _ = mac.delete(item)
+            _ = mac.add(newer)
+            return nil
+        }
+        func migration(_ name: String, _ calls: any KeychainCalls) -> Migration {
+            Migration(
+                name,
+                from: .valet(identifier: "id", accessibility: .whenUnlocked, calls: calls),
+                .string("token", to: name)
+            )
+        }
+        #expect(try lockbox.migrate(migration("1", calls)).outcomes.map(\.outcome) == [.refused(.changed)])
+        #expect(mac.copyMatching(item).status == 0)
+        #expect(try lockbox.migrate(migration("2", mac)).isComplete && text("2") == "newer")
+        #expect(mac.copyMatching(item).status == -25300)
+    }
+
+    @Test func anInterruptedRunIsCompletedByTheNext() throws {
+        keychainAccess("token", "t0ken")
+        let migration = { (calls: any KeychainCalls) in
+            Migration("m", from: .keychain(service: "com.example.app", calls: calls), .string("token"))
+        }
+        let failing = Interrupted(keychain: keychain) { -25308 }
+        expectError(.interactionNotAllowed) { try lockbox.migrate(migration(failing)) }
+        #expect(try text("token") == "t0ken" && count == 1)
+        #expect(try lockbox.migrate(migration(keychain)).isComplete && count == 0)
+    }
+
+    /// The items go where they already are: into the Keychain, as Lockbox's.
+    @Test func intoTheSameKeychain() throws {
+        lockbox2("token", Data("t0ken".utf8))
+        keychainAccess("other", "o")
+        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend(keychain))
+        #expect(
+            try lockbox.migrate(Migration("1", from: .lockboxKeychain(calls: keychain), .string("token")))
+                .isComplete
+        )
+        #expect(try lockbox.unarchiveObject(forKey: "token") == "t0ken")
+        // KeychainAccess's item has the place of Lockbox's, so another key or prefix is needed.
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        expectError(.keychainFailure) { try lockbox.migrate(Migration("2", from: source, .string("other"))) }
+        #expect(try lockbox.migrate(Migration("3", from: source, .string("other", to: "moved"))).isComplete)
+        #expect(try lockbox.unarchiveObject(forKey: "moved") == "o")
+        #expect(try lockbox.allKeys() == ["token", "moved"])
+    }
+}
