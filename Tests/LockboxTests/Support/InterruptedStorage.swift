@@ -17,6 +17,12 @@ struct InterruptedStorage: RecordStorage {
         return try wrapped.read(record, upTo: limit, maximum: maximum, body)
     }
 
+    /// As of one moment, as the limits say.
+    func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        interruption.call()
+        return try wrapped.read(records, maximum: maximum)
+    }
+
     func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
         interruption.call()
         try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
