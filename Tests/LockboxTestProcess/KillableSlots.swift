@@ -46,8 +46,12 @@ func runOnSlots(_ operation: String, _ passcode: String, _ backend: EncryptedFil
     switch operation {
     case "addRecoveryCode": try backend.addRecoveryCode(killableCode, confirmation: .value(killableCode.text))
     case "removeSlot":
-        guard let slot = try backend.slots.first(where: { $0.kind == .recoveryCode }) else { return }
-        try backend.removeSlot(slot.id)
+        if let slot = try backend.slots.first(where: { $0.kind == .recoveryCode }) {
+            try backend.removeSlot(slot.id)
+        } else {
+            // It is gone, but items may not be resealed yet.
+            try backend.rotateKeys()
+        }
     default: try backend.rotateKeys(newDeviceKey: .bytes(killableDeviceKey))
     }
 }

@@ -216,7 +216,7 @@ struct ClusterTests {
         let alone = "\(bin)/lockbox"
         let original = URL(fileURLWithPath: Sandbox.executable).resolvingSymlinksInPath().path
         // A process of its own: what this one has open for writing may be inherited, and then it cannot be run.
-        try sandbox.execution([original, alone], executable: "/bin/cp").run()
+        try #require(sandbox.execution([original, alone], executable: "/bin/cp").run().status == 0)
         sandbox.environment["LOCKBOX_DIRECTORY"] = arguments.contains("--store") ? nil : sandbox.store
         let outcome = try sandbox.execution(arguments, executable: alone).run()
         #expect(
