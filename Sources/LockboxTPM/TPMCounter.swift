@@ -1,6 +1,7 @@
 #if TPM
     import CTSS2
     import LockboxCore
+    public import LockboxSealed
 
     /// A counter in the non-volatile memory of a TPM. It can only go up: with it, a store notices that an older copy of
     /// itself was put back.
@@ -16,7 +17,7 @@
     /// the keybag, not once per change of an item.
     ///
     /// > Important: Tested with the software TPM swtpm, and not with a chip yet.
-    public struct TPMCounter: Sendable {
+    public struct TPMCounter: GenerationCounter {
         /// An index among those that the TCG leaves to the owner of a machine.
         public static let defaultIndex: UInt32 = 0x0181_10cb
 

@@ -2,6 +2,7 @@
     import CTSS2
     import Foundation
     import LockboxCore
+    import LockboxSealed
     import Testing
 
     @testable import LockboxTPM
@@ -21,6 +22,30 @@
                 try tpm.restart()
                 #expect(try counter.read() == first + 2)
             }
+
+            /// Across a restart of the machine, where nothing else remembers.
+            @Test func anOldCopyOfAStoreIsRefused() throws {
+                _ = try counter.define()
+                let directory = NSTemporaryDirectory() + "lockbox-tpm-\(UInt64.random(in: .min ... .max))"
+                defer { try? FileManager.default.removeItem(atPath: directory) }
+                let own = EncryptedFileBackend(directory: directory, deviceKey: key, counter: counter)
+                try own.checkAccess(.always, now: Date())
+                // The counter's first value may be higher than the number of a new store.
+                try own.acceptRestored()
+                let keybag = try Data(contentsOf: URL(filePath: "\(directory)/keybag"))
+                try own.rotateKeys()
+                try tpm.restart()
+                let next = EncryptedFileBackend(directory: directory, deviceKey: key, counter: counter)
+                #expect(try next.slots.isEmpty)
+                try keybag.write(to: URL(filePath: "\(directory)/keybag"))
+                #expect {
+                    try EncryptedFileBackend(directory: directory, deviceKey: key, counter: counter).slots
+                } throws: {
+                    ($0 as? LockboxError)?.code == .rolledBack
+                }
+            }
+
+            private var key: DeviceKeySource { .bytes([UInt8](repeating: 7, count: 32)) }
 
             @Test func anAbsentCounterIsNoFirstUse() throws {
                 #expect(try counter.read() == nil)

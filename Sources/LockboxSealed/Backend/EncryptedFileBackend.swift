@@ -18,12 +18,21 @@ extension SealedBackend where Storage == FileStorage {
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
     ///   - requirements: What the program expects of the store.
+    ///   - counter: A counter that nobody can put back, to notice an older copy of the store. Every program that uses the
+    ///     store must give it: it does not follow the changes of others.
     public convenience init(
         directory: String,
         deviceKey: DeviceKeySource = .stored,
-        requires requirements: StoreRequirements = .none
+        requires requirements: StoreRequirements = .none,
+        counter: (any GenerationCounter)? = nil
     ) {
-        self.init(storage: FileStorage(directory: directory), deviceKey: deviceKey, requires: requirements)
+        self.init(
+            storage: FileStorage(directory: directory),
+            deviceKey: deviceKey,
+            requires: requirements,
+            kernel: KernelKeyring(),
+            counter: counter
+        )
     }
 
     /// The user's store, shared by all programs like a login keychain.

@@ -36,7 +36,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         deviceKey: DeviceKeySource,
         requires requirements: StoreRequirements = .none,
         kernel: KernelKeyring,
-        seen: SeenGeneration? = nil
+        seen: SeenGeneration? = nil,
+        counter: (any GenerationCounter)? = nil
     ) {
         self.storage = storage
         keys = KeyStore(
@@ -44,7 +45,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
             deviceKey: deviceKey,
             requirements: requirements,
             kernel: kernel,
-            seen: seen
+            seen: seen,
+            counter: counter
         )
     }
 

@@ -139,7 +139,7 @@ extension KeyStore {
         let keys = try method.map { try slotKeys($0, of: opened.keybag) }
         return try rewrite(.butRollback, keys) { opened in
             var next = try KeybagRewrite(after: opened)
-            if let highest = highestSeen(opened, nil), highest.generation >= next.contents.generation {
+            if let highest = try highestSeen(opened, nil), highest.generation >= next.contents.generation {
                 next.contents.generation = try KeybagContents.generation(after: highest.generation)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
             }

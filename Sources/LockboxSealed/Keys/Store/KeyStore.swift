@@ -17,6 +17,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let userUnlock: UserUnlock
     let requirements: StoreRequirements
     private let seen: SeenGeneration
+    private let counter: (any GenerationCounter)?
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
@@ -30,9 +31,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         deviceKey: DeviceKeySource,
         requirements: StoreRequirements,
         kernel: KernelKeyring,
-        seen: SeenGeneration? = nil
+        seen: SeenGeneration? = nil,
+        counter: (any GenerationCounter)? = nil
     ) {
         self.storage = storage
+        self.counter = counter
         self.requirements = requirements
         device = StoredDeviceKey(storage: storage, source: deviceKey)
         userUnlock = UserUnlock(kernel: kernel)
@@ -124,7 +127,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 let opened = try faults(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
-                if check != .butRollback, let highest = highestSeen(opened, before),
+                if check != .butRollback, let highest = try highestSeen(opened, before),
                     highest.generation > keybag.generation
                 {
                     // Unless another process has just replaced it.
@@ -228,10 +231,16 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     // MARK: What was seen before, and what is required
 
-    /// The highest generation that this process or another one of the user has seen.
-    func highestSeen(_ opened: OpenedKeybag, _ before: OpenedKeybag?) -> SeenGeneration.Seen? {
+    /// The highest generation that this process, another one of the user, or the counter has seen.
+    func highestSeen(_ opened: OpenedKeybag, _ before: OpenedKeybag?) throws -> SeenGeneration.Seen? {
         let own = before.map { SeenGeneration.Seen(generation: $0.keybag.generation, epoch: $0.keybag.epoch) }
-        return [own, seen.read(opened.keyring, at: keybagLocation)].compactMap { $0 }.max {
+        let counted = try counted().map { counted in
+            // The counter knows no epoch. A generation begins at most one.
+            let missed = counted - min(counted, opened.keybag.generation)
+            let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
+            return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
+        }
+        return [own, seen.read(opened.keyring, at: keybagLocation), counted].compactMap { $0 }.max {
             $0.generation < $1.generation
         }
     }
@@ -240,12 +249,42 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// the device key can forge its generation.
     func remember(_ opened: OpenedKeybag, isOwn: Bool = false) {
         let keybag = opened.keybag
+        if isOwn { count(keybag.generation) }
         guard keybag.generation > 1, isOwn || !opened.unlockKeys.isEmpty else { return }
         if let known = seen.read(opened.keyring, at: keybagLocation), known.generation >= keybag.generation {
             return
         }
         let new = SeenGeneration.Seen(generation: keybag.generation, epoch: keybag.epoch)
         seen.write(new, opened.keyring, at: keybagLocation)
+    }
+
+    /// Nil if this program uses no counter.
+    private func counted() throws -> UInt64? {
+        guard let counter else { return nil }
+        if let value = try counter.read() { return value }
+        throw LockboxError.missing(record: "the counter of \(keybagLocation)")
+    }
+
+    /// Called in this process's turn, as the counter must never be ahead of the keybag. An increment that fails is made up
+    /// for after the next change.
+    private func count(_ generation: UInt64) {
+        guard let counter, var value = (try? counter.read()) ?? nil else { return }
+        // Whoever has the device key can forge a generation that would take a counter's whole life.
+        for _ in 0..<Self.maximumIncrements where value < generation {
+            guard let next = try? counter.increment() else { return }
+            value = next
+        }
+    }
+
+    private static var maximumIncrements: Int { 128 }
+
+    /// A store that is not there is not a new one if there was one before.
+    private func checkNothingWasCounted() throws {
+        guard let counted = try counted(), counted > 1 else { return }
+        throw LockboxError.rolledBack(
+            record: keybagLocation,
+            reason: "there is none, and number \(counted) was seen before"
+        )
     }
 
     /// Of a keybag that was read, or that is to be written.
@@ -271,7 +310,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Reads the keybag; returns nil if there is no store.
     func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
         if let opened = try load(check) { return opened }
-        guard try hasItems() else { return nil }
+        guard try hasItems() else {
+            try checkNothingWasCounted()
+            return nil
+        }
         // The keybag is written before the first item: another process may have just created both.
         if let opened = try load(check) { return opened }
         throw keybagIsMissing
