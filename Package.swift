@@ -21,11 +21,25 @@ let package = Package(
         .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
         .library(name: "LockboxFIDO2", targets: ["LockboxFIDO2"]),
         .library(name: "LockboxEtcd", targets: ["LockboxEtcd"]),
+        .library(name: "LockboxIdentities", targets: ["LockboxIdentities"]),
+        .library(name: "LockboxConfiguration", targets: ["LockboxConfiguration"]),
     ],
     traits: [
         .trait(name: "TPM", description: "LockboxTPM, which needs tpm2-tss"),
         .trait(name: "FIDO2", description: "LockboxFIDO2, which needs libfido2"),
         .trait(name: "Etcd", description: "LockboxEtcd, which needs libcurl"),
+        .trait(
+            name: "Identities",
+            description: "LockboxIdentities, which needs swift-crypto and swift-certificates"
+        ),
+        .trait(name: "Configuration", description: "LockboxConfiguration, which needs swift-configuration"),
+    ],
+    // Only for the two traits above: without them, none is resolved.
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
     ],
     targets: [
         .systemLibrary(
@@ -109,6 +123,37 @@ let package = Package(
             dependencies: [
                 "LockboxCore", "LockboxSealed",
                 .target(name: "CCurl", condition: .when(traits: ["Etcd"])),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxIdentities",
+            dependencies: [
+                "LockboxCore", "LockboxPlatform",
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Identities"])),
+                .product(
+                    name: "CryptoExtras",
+                    package: "swift-crypto",
+                    condition: .when(traits: ["Identities"])
+                ),
+                .product(
+                    name: "X509",
+                    package: "swift-certificates",
+                    condition: .when(traits: ["Identities"])
+                ),
+                .product(name: "SwiftASN1", package: "swift-asn1", condition: .when(traits: ["Identities"])),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxConfiguration",
+            dependencies: [
+                "LockboxCore", "LockboxPlatform",
+                .product(
+                    name: "Configuration",
+                    package: "swift-configuration",
+                    condition: .when(traits: ["Configuration"])
+                ),
             ],
             swiftSettings: settings
         ),

@@ -38,7 +38,7 @@ public enum LockboxError: Error {
     /// The key or the prefix is empty, too long or reserved. Also thrown for a move or a migration that cannot work.
     case invalidKey(reason: String)
 
-    /// A date or a text cannot be stored as an attribute.
+    /// A date or a text cannot be stored as an attribute, or a certificate, a key or an identity cannot be used.
     case invalidAttribute(name: String, reason: String)
 
     /// The encoded value is larger than the limit.

@@ -71,6 +71,7 @@ import LockboxMigration
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }
         samples.merge(try samplesOfKeychain(item)) { first, _ in first }
+        samples.merge(try samplesOfItemClasses()) { first, _ in first }
         samples["VerifyReport"] = [try backend.verify()]
         samples["StoreFinding"] = [StoreFinding(kind: .damaged, location: "l", reason: "r")]
         samples["RotationReport"] = [try backend.rotateKeys()]
@@ -127,6 +128,19 @@ import LockboxMigration
         ]
     }
 
+    private func samplesOfItemClasses() throws -> [String: [Any]] {
+        let key = PrivateKey(pkcs8: Data(secret.utf8))
+        let certificate = Certificate(der: Data([0x30, 0]))
+        return [
+            "Certificate": [certificate], "PrivateKey": [key, Optional(key) as Any],
+            "Identity": [try Identity(chain: [certificate], privateKey: key)],
+            "Algorithm": [PrivateKey.Algorithm.rsa],
+            "Attributes": [
+                Certificate.Attributes(), PrivateKey.Attributes(), Identity.Attributes(),
+            ],
+        ]
+    }
+
     private struct Quoting: Error { let text: String }
 
     @Test("Promise 7: no way of printing a public value shows a secret, a key or a closure")
@@ -151,7 +165,8 @@ import LockboxMigration
         let declaration = /\bpublic (?:final )?(?:struct|class|enum|actor) (\w+)/
         // Those behind traits are printed in tests of their own.
         let sources = try SourceText.files(under: "Sources").filter { path, _ in
-            !["LockboxTPM/", "LockboxFIDO2/", "LockboxEtcd/"].contains { path.contains($0) }
+            !["LockboxTPM/", "LockboxFIDO2/", "LockboxEtcd/", "LockboxIdentities/", "LockboxConfiguration/"]
+                .contains { path.contains($0) }
         }
         let names = sources.values.flatMap { text in
             text.matches(of: declaration).map { String($0.1) }

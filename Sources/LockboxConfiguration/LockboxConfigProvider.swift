@@ -1,0 +1,264 @@
+#if Configuration
+    public import Configuration
+    public import LockboxCore
+    import LockboxPlatform
+
+    /// Gives an app's configuration the values of a lockbox, always marked as secrets.
+    ///
+    /// ```swift
+    /// let secrets = try await LockboxConfigProvider(lockbox)
+    /// let config = ConfigReader(providers: [EnvironmentVariablesProvider(), secrets])
+    /// let password = try config.requiredString(forKey: "database.password")
+    /// ```
+    ///
+    /// The item's key is the components of the configuration's key with dots between them. The context of a key is not
+    /// used.
+    ///
+    /// `value` and `snapshot` answer from memory: they do not wait for a disk or a network. What is in memory was read by
+    /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked later. An
+    /// expired item is absent from its expiry on.
+    ///
+    /// `nil` means that there is no such item. Each item that is locked, damaged or does not fit the type throws its own
+    /// ``LockboxError`` when it is asked for, and does not affect the others. Note that a `ConfigReader` throws it only from
+    /// its `required…` and `fetch…` methods; the others report it to their access reporter, and return `nil` or the default.
+    ///
+    /// Values fit as follows, whether they were archived as JSON or as bytes (text is UTF-8):
+    ///
+    /// | asked for | archived |
+    /// |---|---|
+    /// | string | `String`, or `Data` with text |
+    /// | int, double | a number, or text of one |
+    /// | bool | `Bool`, or the text `true` or `false` |
+    /// | bytes | `Data`, or the bytes of a `String` |
+    /// | arrays | an array: of `String`, `Int`, `Double`, `Bool`, or `Data` |
+    public final class LockboxConfigProvider: ConfigProvider {
+        /// The name that access reporters show.
+        public let providerName: String
+
+        let lockbox: Lockbox
+        private let items: Protected<[String: Reading]>
+
+        /// Creates a provider, and reads all items with the lockbox's prefix, outside the cooperative pool.
+        ///
+        /// - Parameters:
+        ///   - lockbox: Has the values. Its key prefix should have nothing but configuration, as every value is read into
+        ///     memory.
+        ///   - name: The name that access reporters show.
+        /// - Throws: ``LockboxError`` if the items cannot be listed at all. An item that cannot be read throws only when it
+        ///   is asked for.
+        public init(_ lockbox: Lockbox, name: String = "lockbox") async throws {
+            self.lockbox = lockbox
+            providerName = name
+            items = Protected(try await Self.readAll(lockbox))
+        }
+
+        // MARK: Reading
+
+        /// Returns the value for a key, from memory.
+        ///
+        /// - Parameters:
+        ///   - key: The configuration's key.
+        ///   - type: The type of the value.
+        /// - Returns: The value, marked as a secret, or none if there is no such item.
+        /// - Throws: ``LockboxError`` if the item could not be read, or does not fit the type.
+        public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
+            let name = try name(key)
+            return try items.withLock { $0[name] }.result(name, type, lockbox, at: lockbox.now())
+        }
+
+        /// Reads the value for a key from the store, outside the cooperative pool.
+        ///
+        /// - Parameters:
+        ///   - key: The configuration's key.
+        ///   - type: The type of the value.
+        /// - Returns: The value, marked as a secret, or none if there is no such item.
+        /// - Throws: ``LockboxError`` if the item cannot be read, or does not fit the type.
+        public func fetchValue(forKey key: AbsoluteConfigKey, type: ConfigType) async throws -> LookupResult {
+            let name = try name(key)
+            let reading = await read(name)
+            return try reading.result(name, type, lockbox, at: lockbox.now())
+        }
+
+        /// Returns all values, as they are in memory now.
+        public func snapshot() -> any ConfigSnapshot {
+            Snapshot(
+                providerName: providerName,
+                lockbox: lockbox,
+                items: items.withLock { $0 },
+                date: lockbox.now()
+            )
+        }
+
+        /// Reads all items again.
+        ///
+        /// - Throws: ``LockboxError`` if the items cannot be listed at all. What is in memory then stays.
+        public func reload() async throws {
+            let read = try await Self.readAll(lockbox)
+            items.withLock { $0 = read }
+        }
+
+        /// Keeps what is in memory up to date, until the task is canceled. Suits `run()` of ServiceLifecycle's `Service`.
+        ///
+        /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend does not report changes, or ``LockboxError``
+        ///   if they can no longer be noticed.
+        public func run() async throws {
+            let changes: LockboxChanges = try await lockbox.changes()
+            try await reload()
+            for try await change in changes { await apply(change) }
+        }
+
+        // MARK: Watching
+
+        /// Calls a closure with the value for a key, as the store has it now, and then with each change of it.
+        ///
+        /// If the backend does not report changes, the closure gets the present value only.
+        ///
+        /// - Parameters:
+        ///   - key: The configuration's key.
+        ///   - type: The type of the value.
+        ///   - updatesHandler: Gets the values, or the errors of reading them. If it is slow, it gets only the last one. The
+        ///     sequence ends when the task is canceled, or changes can no longer be noticed; its last element is then that
+        ///     error.
+        /// - Returns: What the closure returns.
+        /// - Throws: What the closure throws, and ``LockboxError`` if the changes of a backend that reports them cannot be
+        ///   noticed.
+        public func watchValue<Return: ~Copyable>(
+            forKey key: AbsoluteConfigKey,
+            type: ConfigType,
+            updatesHandler: (
+                _ updates: ConfigUpdatesAsyncSequence<Result<LookupResult, any Error>, Never>
+            ) async throws -> Return
+        ) async throws -> Return {
+            let name = try name(key)
+            let (updates, update) = AsyncStream.makeStream(
+                of: Result<LookupResult, any Error>.self,
+                bufferingPolicy: .bufferingNewest(1)
+            )
+            let changes = try await self.changes()
+            @Sendable func read() async -> Result<LookupResult, any Error> {
+                let reading = await self.read(name)
+                return Result { try reading.result(name, type, lockbox, at: lockbox.now()) }
+            }
+            let first = await read()
+            update.yield(first)
+            let task = changes.map { changes in
+                Task {
+                    var last = try? first.get()
+                    do {
+                        for try await change in changes where change.concerns(name) {
+                            let next = await read()
+                            if let result = try? next.get(), result == last { continue }
+                            last = try? next.get()
+                            update.yield(next)
+                        }
+                    } catch { update.yield(.failure(error)) }
+                    update.finish()
+                }
+            }
+            defer { task?.cancel() }
+            return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
+        }
+
+        /// Calls a closure with all values, as the store has them now, and then again after changes.
+        ///
+        /// If the backend does not report changes, the closure gets the present values only.
+        ///
+        /// - Parameter updatesHandler: Gets the values. If it is slow, it gets only the last ones. The sequence ends when the
+        ///   task is canceled, or changes can no longer be noticed.
+        /// - Returns: What the closure returns.
+        /// - Throws: What the closure throws, and ``LockboxError`` if the items cannot be listed, or the changes of a
+        ///   backend that reports them cannot be noticed.
+        public func watchSnapshot<Return: ~Copyable>(
+            updatesHandler: (_ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>) async throws ->
+                Return
+        ) async throws -> Return {
+            let (updates, update) = AsyncStream.makeStream(
+                of: (any ConfigSnapshot).self,
+                bufferingPolicy: .bufferingNewest(1)
+            )
+            let changes = try await self.changes()
+            try await reload()
+            update.yield(snapshot())
+            let task = changes.map { changes in
+                Task {
+                    do {
+                        for try await change in changes {
+                            await apply(change)
+                            update.yield(snapshot())
+                        }
+                    } catch {}
+                    update.finish()
+                }
+            }
+            defer { task?.cancel() }
+            return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
+        }
+
+        // MARK: The store
+
+        private func name(_ key: AbsoluteConfigKey) throws(LockboxError) -> String {
+            let name = key.components.joined(separator: ".")
+            _ = try lockbox.itemKey(name)
+            return name
+        }
+
+        /// Nil if the backend does not report changes.
+        private func changes() async throws -> LockboxChanges? {
+            do { return try await lockbox.changes() } catch LockboxError.notSupported { return nil }
+        }
+
+        /// Also keeps what it has read.
+        private func read(_ name: String) async -> Reading? {
+            let lockbox = lockbox
+            let reading: Reading?
+            do {
+                reading = try await offPool {
+                    try lockbox.backend.item(for: lockbox.itemKey(name), now: lockbox.now()).map { .item($0) }
+                }
+            } catch { reading = .failure(error) }
+            items.withLock { $0[name] = reading }
+            return reading
+        }
+
+        private func apply(_ change: LockboxChange) async {
+            switch change {
+            case .item(let name): _ = await read(name)
+            case .unknownItem, .everything: try? await reload()
+            }
+        }
+
+        private static func readAll(_ lockbox: Lockbox) async throws -> [String: Reading] {
+            try await offPool {
+                let list = try lockbox.list()
+                var readings: [String: Reading] = [:]
+                for item in list.unreadable {
+                    if let key = item.key { readings[key.key] = .failure(item.error) }
+                }
+                for name in list.items.keys {
+                    do {
+                        readings[name] = try lockbox.backend.item(
+                            for: lockbox.itemKey(name),
+                            now: lockbox.now()
+                        )
+                        .map { .item($0) }
+                    } catch { readings[name] = .failure(error) }
+                }
+                return readings
+            }
+        }
+    }
+
+    extension LockboxConfigProvider: CustomStringConvertible, CustomReflectable {
+        /// The name and the key prefix. Does not show any values.
+        public var description: String { "LockboxConfigProvider(\(providerName), \(lockbox.keyPrefix))" }
+
+        /// Keeps `dump(_:)` from showing values.
+        public var customMirror: Mirror { Mirror(self, children: []) }
+    }
+
+    extension LockboxChange {
+        fileprivate func concerns(_ name: String) -> Bool {
+            if case .item(let other) = self { other == name } else { true }
+        }
+    }
+#endif

@@ -1,0 +1,82 @@
+#if Configuration
+    import Configuration
+    import LockboxCore
+    import LockboxPlatform
+
+    /// What a read of one item has given. Nil, where it is optional: there is no such item.
+    enum Reading: Sendable {
+        case item(StoredItem)
+        case failure(any Error)
+    }
+
+    extension Reading? {
+        func result(_ name: String, _ type: ConfigType, _ lockbox: Lockbox, at date: Date) throws
+            -> LookupResult
+        {
+            switch self {
+            case nil: return LookupResult(encodedKey: name, value: nil)
+            case .failure(let error): throw error
+            case .item(let item):
+                if item.attributes.isExpired(at: date) { return LookupResult(encodedKey: name, value: nil) }
+                let content = try lockbox.content(item.value, name, type)
+                return LookupResult(encodedKey: name, value: ConfigValue(content, isSecret: true))
+            }
+        }
+    }
+
+    /// What was in memory at one time.
+    struct Snapshot: ConfigSnapshot {
+        let providerName: String
+        let lockbox: Lockbox
+        let items: [String: Reading]
+        let date: Date
+
+        func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
+            let name = key.components.joined(separator: ".")
+            _ = try lockbox.itemKey(name)
+            return try items[name].result(name, type, lockbox, at: date)
+        }
+    }
+
+    extension Snapshot: CustomStringConvertible, CustomReflectable {
+        var description: String { "Snapshot(\(providerName))" }
+        var customMirror: Mirror { Mirror(self, children: []) }
+    }
+
+    extension Lockbox {
+        fileprivate func content(_ value: ArchivedValue, _ name: String, _ type: ConfigType) throws
+            -> ConfigContent
+        {
+            func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
+                try unarchive(type, value, name)
+            }
+            /// A number that was archived as such, or as text.
+            func parsed<Value: Decodable>(_ parse: (String) -> Value?) throws -> Value {
+                if value.format != .data, let number = try? decoded(Value.self) { return number }
+                guard let number = parse(try text()) else {
+                    throw LockboxError.typeMismatch(key: name, stored: value.format, type: "\(Value.self)")
+                }
+                return number
+            }
+            func text() throws -> String {
+                guard value.format == .data else { return try decoded(String.self) }
+                guard let text = String(validating: value.data, as: UTF8.self) else {
+                    throw LockboxError.typeMismatch(key: name, stored: value.format, type: "String")
+                }
+                return text
+            }
+            switch type {
+            case .string: return .string(try text())
+            case .int: return .int(try parsed { Int($0) })
+            case .double: return .double(try parsed { Double($0) })
+            case .bool: return .bool(try parsed { Bool($0) })
+            case .bytes: return .bytes(value.format == .data ? Array(value.data) : Array(try text().utf8))
+            case .stringArray: return .stringArray(try decoded([String].self))
+            case .intArray: return .intArray(try decoded([Int].self))
+            case .doubleArray: return .doubleArray(try decoded([Double].self))
+            case .boolArray: return .boolArray(try decoded([Bool].self))
+            case .byteChunkArray: return .byteChunkArray(try decoded([Data].self).map { Array($0) })
+            }
+        }
+    }
+#endif

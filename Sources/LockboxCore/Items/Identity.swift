@@ -1,0 +1,132 @@
+public import LockboxPlatform
+
+/// A private key with the chain of its certificates, in one item: what a server or a client proves itself with.
+///
+/// ```swift
+/// let lockbox = try Lockbox(keyPrefix: "com.example.server")
+/// let identity = try Identity(chain: [leaf, intermediate], privateKey: PrivateKey(pkcs8: bytes))
+/// let attributes = Identity.Attributes(certificate: .init(label: "web", subject: "CN=example.com"))
+/// try lockbox.archiveObject(identity, forKey: attributes.key("tls"), policy: .replace)
+/// ```
+///
+/// Key and chain are replaced together, so a reader never has a key with another key's certificate.
+///
+/// Lockbox does not look into the bytes. With the package trait `Identities`, the product `LockboxIdentities` does: it
+/// reads PEM, refuses a key that does not belong to the certificate, and fills ``Attributes``.
+///
+/// However an identity is printed, the key's bytes are not shown.
+public struct Identity: Sendable, Hashable {
+    /// The certificates in DER. The first one is that of the key, and each further one has signed the one before it.
+    public let chain: [Data]
+
+    /// The key in DER, as PKCS#8 has it (RFC 5958), without encryption.
+    public let pkcs8: Data
+
+    /// Creates an identity. The bytes are not checked.
+    ///
+    /// - Parameters:
+    ///   - chain: The certificates: first that of the key, then those that have signed the one before them. Together
+    ///     with the key at most 12 MiB, as the value's limit counts Base64.
+    ///   - privateKey: The key.
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
+    public init(chain: [Certificate], privateKey: PrivateKey) throws(LockboxError) {
+        guard !chain.isEmpty else {
+            throw .invalidAttribute(name: "identity", reason: "it has no certificate")
+        }
+        self.chain = chain.map(\.der)
+        pkcs8 = privateKey.pkcs8
+    }
+
+    /// The certificate of the key: the first one of the chain.
+    public var certificate: Certificate { Certificate(der: chain[0]) }
+
+    /// All certificates, in the order of the chain.
+    public var certificates: [Certificate] { chain.map(Certificate.init(der:)) }
+
+    /// The key.
+    public var privateKey: PrivateKey { PrivateKey(pkcs8: pkcs8) }
+}
+
+extension Identity: Codable {
+    private enum CodingKeys: CodingKey {
+        case chain
+        case pkcs8
+    }
+
+    /// Decodes an identity.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: What the decoder throws, and ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        try self.init(
+            chain: container.decode([Data].self, forKey: .chain).map(Certificate.init(der:)),
+            privateKey: PrivateKey(pkcs8: container.decode(Data.self, forKey: .pkcs8))
+        )
+    }
+}
+
+extension Identity {
+    /// What an identity is found by: the attributes of its certificate and of its key.
+    ///
+    /// A part that is `nil` has no attribute. So the same value describes an identity and asks for one:
+    /// `lockbox.list(matching: Identity.Attributes(certificate: .init(subject: "CN=example.com")).searchable)`.
+    public struct Attributes: Sendable, Hashable {
+        /// The attributes of the first certificate of the chain. Its label is the identity's.
+        public let certificate: Certificate.Attributes
+
+        /// The attributes of the key. Its label is that of the certificate.
+        public let privateKey: PrivateKey.Attributes
+
+        /// Creates the attributes of an identity, or what to look for.
+        ///
+        /// - Parameters:
+        ///   - certificate: The attributes of the first certificate of the chain.
+        ///   - privateKey: The attributes of the key. Its label counts only if the certificate has none.
+        public init(
+            certificate: Certificate.Attributes = Certificate.Attributes(),
+            privateKey: PrivateKey.Attributes = PrivateKey.Attributes()
+        ) {
+            let texts = privateKey.texts.merging(certificate.texts) { $1 }
+            self.certificate = Certificate.Attributes(texts: texts)
+            self.privateKey = PrivateKey.Attributes(texts: texts)
+        }
+
+        /// Creates the attributes from an item's, or `nil` if the item is not an ``Identity``.
+        ///
+        /// - Parameter attributes: The item's attributes.
+        public init?(_ attributes: ItemAttributes) {
+            let texts = attributes.searchable
+            guard texts["class"] == "idnt" else { return nil }
+            certificate = Certificate.Attributes(texts: texts)
+            privateKey = PrivateKey.Attributes(texts: texts)
+        }
+
+        /// The searchable attributes: those of the certificate and of the key, and `class`.
+        public var searchable: [String: String] {
+            privateKey.texts.merging(certificate.texts) { $1 }.merging(["class": "idnt"]) { $1 }
+        }
+
+        /// Returns a key for an identity with these attributes. A write with it replaces all searchable attributes.
+        ///
+        /// - Parameters:
+        ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8. A renewed identity has the same.
+        ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
+        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<Identity?> {
+            LockboxKey(
+                name,
+                accessibility: accessibility,
+                label: certificate.label.map { .set($0) } ?? .unchanged,
+                attributes: .set(searchable)
+            )
+        }
+    }
+}
+
+extension Identity: CustomStringConvertible, CustomReflectable {
+    /// How many certificates it has. Does not show the key.
+    public var description: String { "Identity(\(chain.count) certificates)" }
+
+    /// The number of certificates. Keeps `dump(_:)` from showing the key.
+    public var customMirror: Mirror { Mirror(self, children: ["certificates": chain.count]) }
+}
