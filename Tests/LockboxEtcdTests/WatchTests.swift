@@ -93,12 +93,14 @@
             for number in 0..<300 { try put(storage, "\(number)") }
             let records = (0..<300).map { RecordName(namespace: "n", name: "\($0)") }
             let isOver = Protected(false)
+            // Microseconds: on a busy machine, no read would ever come to its end.
+            let pause = Protected<UInt32>(0)
             let ended = DispatchSemaphore(value: 0)
             try detachThread {
                 while !isOver.withLock({ $0 }) {
                     _ = try? storage.commit([.put(records[0], [1])], expecting: [:], turn: nil)
                     try? compact(storage)
-                    usleep(100_000)
+                    usleep(max(100_000, pause.withLock { $0 }))
                 }
                 ended.signal()
             }
@@ -106,7 +108,12 @@
                 isOver.withLock { $0 = true }
                 ended.wait()
             }
-            for _ in 0..<150 { #expect(try storage.read(records, maximum: 10).count == 300) }
+            for _ in 0..<150 {
+                let time = try ContinuousClock().measure {
+                    #expect(try storage.read(records, maximum: 10).count == 300)
+                }
+                pause.withLock { $0 = UInt32(time / .microseconds(1)) * 3 }
+            }
         }
     }
 #endif
