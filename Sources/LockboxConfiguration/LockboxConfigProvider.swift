@@ -18,6 +18,8 @@
     /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked later. An
     /// expired item is absent from its expiry on.
     ///
+    /// If a damaged item does not say which key it has, absent keys are looked up in the store, which may then wait.
+    ///
     /// `nil` means that there is no such item. Each item that is locked, damaged or does not fit the type throws its own
     /// ``LockboxError`` when it is asked for, and does not affect the others. Note that a `ConfigReader` throws it only from
     /// its `required…` and `fetch…` methods; the others report it to their access reporter, and return `nil` or the default.
@@ -36,7 +38,7 @@
         public let providerName: String
 
         let lockbox: Lockbox
-        private let items: Protected<[String: Reading]>
+        private let contents: Protected<Contents>
 
         /// Creates a provider, and reads all items with the lockbox's prefix, outside the cooperative pool.
         ///
@@ -49,7 +51,7 @@
         public init(_ lockbox: Lockbox, name: String = "lockbox") async throws {
             self.lockbox = lockbox
             providerName = name
-            items = Protected(try await Self.readAll(lockbox))
+            contents = Protected(try await Self.readAll(lockbox))
         }
 
         // MARK: Reading
@@ -62,8 +64,7 @@
         /// - Returns: The value, marked as a secret, or none if there is no such item.
         /// - Throws: ``LockboxError`` if the item could not be read, or does not fit the type.
         public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
-            let name = try name(key)
-            return try items.withLock { $0[name] }.result(name, type, lockbox, at: lockbox.now())
+            try snapshot().value(forKey: key, type: type)
         }
 
         /// Reads the value for a key from the store, outside the cooperative pool.
@@ -84,7 +85,7 @@
             Snapshot(
                 providerName: providerName,
                 lockbox: lockbox,
-                items: items.withLock { $0 },
+                contents: contents.withLock { $0 },
                 date: lockbox.now()
             )
         }
@@ -94,7 +95,7 @@
         /// - Throws: ``LockboxError`` if the items cannot be listed at all. What is in memory then stays.
         public func reload() async throws {
             let read = try await Self.readAll(lockbox)
-            items.withLock { $0 = read }
+            contents.withLock { $0 = read }
         }
 
         /// Keeps what is in memory up to date, until the task is canceled. Suits `run()` of ServiceLifecycle's `Service`.
@@ -211,12 +212,8 @@
         private func read(_ name: String) async -> Reading? {
             let lockbox = lockbox
             let reading: Reading?
-            do {
-                reading = try await offPool {
-                    try lockbox.backend.item(for: lockbox.itemKey(name), now: lockbox.now()).map { .item($0) }
-                }
-            } catch { reading = .failure(error) }
-            items.withLock { $0[name] = reading }
+            do { reading = try await offPool { Reading(name, lockbox) } } catch { reading = .failure(error) }
+            contents.withLock { $0.items[name] = reading }
             return reading
         }
 
@@ -227,23 +224,19 @@
             }
         }
 
-        private static func readAll(_ lockbox: Lockbox) async throws -> [String: Reading] {
+        private static func readAll(_ lockbox: Lockbox) async throws -> Contents {
             try await offPool {
                 let list = try lockbox.list()
-                var readings: [String: Reading] = [:]
+                var contents = Contents()
                 for item in list.unreadable {
-                    if let key = item.key { readings[key.key] = .failure(item.error) }
+                    if let key = item.key {
+                        contents.items[key.key] = .failure(item.error)
+                    } else {
+                        contents.hasUnnamed = true
+                    }
                 }
-                for name in list.items.keys {
-                    do {
-                        readings[name] = try lockbox.backend.item(
-                            for: lockbox.itemKey(name),
-                            now: lockbox.now()
-                        )
-                        .map { .item($0) }
-                    } catch { readings[name] = .failure(error) }
-                }
-                return readings
+                for name in list.items.keys { contents.items[name] = Reading(name, lockbox) }
+                return contents
             }
         }
     }

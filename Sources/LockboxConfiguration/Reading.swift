@@ -7,6 +7,26 @@
     enum Reading: Sendable {
         case item(StoredItem)
         case failure(any Error)
+
+        /// Reads from the store. Nil if there is no such item.
+        init?(_ name: String, _ lockbox: Lockbox) {
+            do {
+                let item = try lockbox.backend.item(for: lockbox.itemKey(name), now: lockbox.now())
+                guard let item else { return nil }
+                self = .item(item)
+            } catch { self = .failure(error) }
+        }
+    }
+
+    /// What was read of all items.
+    struct Contents: Sendable {
+        var items: [String: Reading] = [:]
+        /// Whether there are damaged items whose keys are not known. An absent key may be that of one.
+        var hasUnnamed = false
+
+        func reading(_ name: String, _ lockbox: Lockbox) -> Reading? {
+            items[name] ?? (hasUnnamed ? Reading(name, lockbox) : nil)
+        }
     }
 
     extension Reading? {
@@ -28,13 +48,13 @@
     struct Snapshot: ConfigSnapshot {
         let providerName: String
         let lockbox: Lockbox
-        let items: [String: Reading]
+        let contents: Contents
         let date: Date
 
         func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
             let name = key.components.joined(separator: ".")
             _ = try lockbox.itemKey(name)
-            return try items[name].result(name, type, lockbox, at: date)
+            return try contents.reading(name, lockbox).result(name, type, lockbox, at: date)
         }
     }
 

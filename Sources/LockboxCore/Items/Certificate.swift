@@ -18,7 +18,7 @@ public struct Certificate: Sendable, Hashable, Codable {
 
     /// Creates a certificate. The bytes are not checked.
     ///
-    /// - Parameter der: The certificate in DER, at most 12 MiB, as the value's limit counts Base64.
+    /// - Parameter der: The certificate in DER, at most 11 MiB, as the value's limit counts Base64.
     public init(der: Data) { self.der = der }
 }
 

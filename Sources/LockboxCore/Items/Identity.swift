@@ -26,7 +26,7 @@ public struct Identity: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - chain: The certificates: first that of the key, then those that have signed the one before them. Together
-    ///     with the key at most 12 MiB, as the value's limit counts Base64.
+    ///     with the key at most 11 MiB, as the value's limit counts Base64.
     ///   - privateKey: The key.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
     public init(chain: [Certificate], privateKey: PrivateKey) throws(LockboxError) {

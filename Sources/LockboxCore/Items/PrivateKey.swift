@@ -21,7 +21,7 @@ public struct PrivateKey: Sendable, Hashable, Codable {
 
     /// Creates a private key. The bytes are not checked.
     ///
-    /// - Parameter pkcs8: The key in DER, as PKCS#8 has it, without encryption; at most 12 MiB, as the value's limit
+    /// - Parameter pkcs8: The key in DER, as PKCS#8 has it, without encryption; at most 11 MiB, as the value's limit
     ///   counts Base64.
     public init(pkcs8: Data) { self.pkcs8 = pkcs8 }
 }
