@@ -93,8 +93,13 @@
             for number in 0..<300 { try put(storage, "\(number)") }
             let records = (0..<300).map { RecordName(namespace: "n", name: "\($0)") }
             let isOver = Protected(false)
-            // Microseconds: on a busy machine, no read would ever come to its end.
-            let pause = Protected<UInt32>(0)
+            func timeOfRead() throws -> UInt32 {
+                let begin = ContinuousClock.now
+                #expect(try storage.read(records, maximum: 10).count == 300)
+                return UInt32(begin.duration(to: .now) / .microseconds(1))
+            }
+            // Microseconds between compactions: on a busy machine, no read would ever come to its end.
+            let pause = Protected(try timeOfRead() * 5)
             let ended = DispatchSemaphore(value: 0)
             try detachThread {
                 while !isOver.withLock({ $0 }) {
@@ -109,10 +114,8 @@
                 ended.wait()
             }
             for _ in 0..<150 {
-                let begin = ContinuousClock.now
-                #expect(try storage.read(records, maximum: 10).count == 300)
-                let time = begin.duration(to: .now)
-                pause.withLock { $0 = UInt32(time / .microseconds(1)) * 3 }
+                let time = try timeOfRead()
+                pause.withLock { $0 = max($0, time * 5) }
             }
         }
     }
