@@ -2,11 +2,11 @@
 /// copy of itself was put back, or that it was removed, also after a restart of the machine.
 ///
 /// Each store needs a counter of its own. It follows the number of the keybag, which rises by two with every change of a
-/// passcode or slot and with every rotation, not with writes of items. A process that is killed between such a change and the
+/// passcode or slot and with every rotation, not with writes of items. It is read whenever the keybag is. A process that is killed between such a change and the
 /// counter leaves it behind: until the next change, a copy from just before is not noticed.
 ///
-/// If a store is to use a counter that already stands higher than the store's own number, call
-/// ``SealedBackend/acceptRestored(_:progress:)`` once, with the counter: it moves the number beyond the counter.
+/// If a store is to use a counter that already stands higher than the store's own number, call `acceptRestored` of
+/// ``SealedBackend`` once, with the counter: it moves the number beyond the counter.
 public protocol GenerationCounter: Sendable {
     /// The value, or nil if there is no counter. Lockbox never takes that for the first use, but throws
     /// ``LockboxError/missing(record:)``.
