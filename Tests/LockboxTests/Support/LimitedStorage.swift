@@ -2,7 +2,7 @@ import Lockbox
 
 /// Records in memory, as a storage has them that others operate and whose commits wait for nobody: it has limits, and keeps
 /// no device key.
-struct LimitedStorage: RecordStorage {
+struct LimitedStorage: WrappingStorage {
     let wrapped: InMemoryStorage
     /// Called after each commit.
     var afterCommit: @Sendable () -> Void = {}
@@ -23,21 +23,6 @@ struct LimitedStorage: RecordStorage {
 
     struct Exceeded: Error {}
 
-    func read(
-        _ record: RecordName,
-        upTo limit: Int,
-        maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
-        try wrapped.read(record, upTo: limit, maximum: maximum, body)
-    }
-
-    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
-        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
-    }
-
-    func namespaces() -> [String] { wrapped.namespaces() }
-
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
@@ -54,6 +39,4 @@ struct LimitedStorage: RecordStorage {
         afterCommit()
         return outcome
     }
-
-    func location(of record: RecordName) -> String { wrapped.location(of: record) }
 }
