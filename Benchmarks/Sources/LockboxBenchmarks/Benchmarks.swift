@@ -45,7 +45,7 @@ struct Session: Codable {
     /// `cluster ENDPOINTS [ROWS]`, and what it starts.
     private static func cluster(_ arguments: [String]) throws {
         #if Etcd
-            if arguments[0] == "cluster-callers" { return try Callers(arguments)?.run() ?? exit(64) }
+            if let callers = Callers(arguments) { return try callers.run() }
             guard arguments.count >= 2 else { exit(64) }
             try Cluster(endpoints: arguments[1].split(separator: ",").map(String.init)).run()
         #else

@@ -44,6 +44,20 @@
             try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
         }
 
+        func forEachPage(
+            of namespace: String,
+            maximum: Int,
+            waitingForCommits: Bool,
+            _ body: ([(name: String, record: Record?)]) throws -> Void
+        ) throws {
+            try storage.forEachPage(
+                of: namespace,
+                maximum: maximum,
+                waitingForCommits: waitingForCommits,
+                body
+            )
+        }
+
         func namespaces() throws -> [String] { try storage.namespaces() }
         func location(of record: RecordName) -> String { storage.location(of: record) }
     }
