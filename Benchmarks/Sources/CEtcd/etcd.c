@@ -141,14 +141,26 @@ static char *add_compare(char *at, const char *key, uint64_t revision) {
     return at + sprintf(at, ",\"mod_revision\":\"%llu\"}", (unsigned long long)revision);
 }
 
+static char *add_put(char *at, const char *key, const uint8_t *value, size_t length) {
+    at = add_key(add(at, "{\"request_put\":{"), "key", key);
+    return add(encode(add(at, ",\"value\":\""), value, length), "\"}}");
+}
+
 int etcd_replace(etcd *e, const char *key, uint64_t revision, const char *other, uint64_t other_revision, const uint8_t *value, size_t length) {
+    return etcd_replace_once(e, key, revision, other, other_revision, value, length, NULL, NULL);
+}
+
+int etcd_replace_once(etcd *e, const char *key, uint64_t revision, const char *other, uint64_t other_revision, const uint8_t *value, size_t length, const char *mark, uint64_t *mark_revision) {
     if (2 * length + 4096 > REQUEST) return -1;
     char *end = add_compare(add(e->request, "{\"compare\":["), key, revision);
     end = add_compare(add(end, ","), other, other_revision);
-    end = add_key(add(end, "],\"success\":[{\"request_put\":{"), "key", key);
-    end = add(encode(add(end, ",\"value\":\""), value, length), "\"}}]}");
-    if (post(e, "/v3/kv/txn", end - e->request)) return -1;
-    return strstr(e->answer, "\"succeeded\":true") ? 0 : -1;
+    if (mark) end = add_compare(add(end, ","), mark, *mark_revision);
+    end = add_put(add(end, "],\"success\":["), key, value, length);
+    if (mark) end = add_put(add(end, ","), mark, value, 16);
+    end = add(end, "]}");
+    if (post(e, "/v3/kv/txn", end - e->request) || !strstr(e->answer, "\"succeeded\":true")) return -1;
+    if (mark) *mark_revision = number(e->answer, "\"revision\":\"");
+    return 0;
 }
 
 long etcd_list(etcd *e, const char *prefix) {

@@ -54,7 +54,7 @@
             let floor = contender == .c ? EtcdFloor(endpoints[0], root) : nil
             switch (floor, work) {
             case (let floor?, .read): return { try floor.readBeside(key()) }
-            case (let floor?, .write): return { try floor.replace(key()) }
+            case (let floor?, .write): return { try floor.replaceOnce(key()) }
             case (nil, .read): return { _ = try lockbox.unarchiveObject(Data.self, forKey: key()) }
             case (nil, .write): return { try lockbox.archiveObject(Cluster.value, forKey: key()) }
             }

@@ -73,6 +73,12 @@
                 { try floor.replace(keys.next()) }
             )
             compare(
+                "write Data (replace), against the same with a mark against late and repeated ones",
+                2000,
+                { try lockbox.archiveObject(Self.value, forKey: keys.next()) },
+                { try floor.replaceOnce(keys.next()) }
+            )
+            compare(
                 "list 1,000 items, against a range with their values",
                 50,
                 { _ = try lockbox.allAttributes() },

@@ -63,6 +63,28 @@
             }
         }
 
+        private let mark = UUID().uuidString
+        private var markRevision: UInt64 = 0
+
+        /// With a mark of this connection's own, as Lockbox has.
+        func replaceOnce(_ key: String) throws {
+            var revision: UInt64 = 0
+            let length = try read(key, &revision)
+            let mark = "\(root)/c/f/\(mark)"
+            let result = etcd_replace_once(
+                handle,
+                path(key),
+                revision,
+                keybag,
+                keybagRevision,
+                room,
+                length,
+                mark,
+                &markRevision
+            )
+            if result != 0 { throw Failed() }
+        }
+
         func list(_ prefix: String) throws -> Int {
             let bytes = etcd_list(handle, prefix)
             if bytes < 0 { throw Failed() }

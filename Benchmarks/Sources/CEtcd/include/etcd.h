@@ -22,6 +22,10 @@ long etcd_read_beside(etcd *e, const char *key, const char *other, uint8_t *out,
 // Puts a value, if both keys are at these revisions still: a transaction. 0, or -1.
 int etcd_replace(etcd *e, const char *key, uint64_t revision, const char *other, uint64_t other_revision, const uint8_t *value, size_t length);
 
+// As that, and in the same transaction puts 16 bytes to a mark, if that is at its revision still, too. `mark_revision` receives the
+// next one. So a transaction that arrives late, or twice, has no effect.
+int etcd_replace_once(etcd *e, const char *key, uint64_t revision, const char *other, uint64_t other_revision, const uint8_t *value, size_t length, const char *mark, uint64_t *mark_revision);
+
 // Reads all that begins with a prefix, which ends in a slash, in one request. Returns the number of its bytes, or -1.
 long etcd_list(etcd *e, const char *prefix);
 
