@@ -18,7 +18,7 @@ actor TokenIssuer {
     private let lifetime: Duration
     /// For how long the token that was used last may be used once more, by a client that did not get the answer.
     private let grace: Duration
-    /// How long the answer to a refresh takes.
+    /// How long the answer to the first refresh of a session takes.
     private let delay: Duration
     private var logins: [Login] = []
     private var overlapping = 0
@@ -61,7 +61,7 @@ actor TokenIssuer {
         logins[index].refreshes += 1
         logins[index].isRefreshing = true
         let response = issue(index)
-        try? await Task.sleep(for: delay)
+        try? await Task.sleep(for: logins[index].refreshes == 1 ? delay : .milliseconds(50))
         logins[index].isRefreshing = false
         return response
     }
