@@ -6,6 +6,8 @@ struct LimitedStorage: WrappingStorage {
     let wrapped: InMemoryStorage
     /// Called after each commit.
     var afterCommit: @Sendable () -> Void = {}
+    /// Called after several records were read together.
+    var afterReading: @Sendable () -> Void = {}
 
     static let maximumLength = 150_000
     static let maximumCommitLength = 200_000
@@ -22,6 +24,29 @@ struct LimitedStorage: WrappingStorage {
     var isOnThisDevice: Bool { false }
 
     struct Exceeded: Error {}
+
+    func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        let found = try wrapped.read(records, maximum: maximum)
+        afterReading()
+        return found
+    }
+
+    /// Seven at a time, with their contents.
+    func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        var names: [RecordName] = []
+        wrapped.forEachName(in: namespace, waitingForCommits: false) {
+            names.append(RecordName(namespace: namespace, name: $0))
+        }
+        for start in stride(from: 0, to: names.count, by: 7) {
+            let page = try read(Array(names[start..<min(start + 7, names.count)]), maximum: .max)
+            try body(page.map { ($0.name, $1.bytes.count > maximum ? nil : $1) })
+        }
+    }
 
     func commit(
         _ changes: [RecordChange],
