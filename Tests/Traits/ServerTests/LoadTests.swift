@@ -60,6 +60,6 @@ import Lockbox
         try await restarted.wait(for: "listening on port ")
         let result = Outcome(await handshakes, renewal: ContinuousClock.now)
         print(result.row("control: restart"))
-        #expect(!result.failures.isEmpty)
+        #expect(!result.failures.isEmpty && result.new > 0)
     }
 }
