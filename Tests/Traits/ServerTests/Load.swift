@@ -67,13 +67,15 @@ struct Outcome {
     let old: Int
     let new: Int
     let failures: [String]
-    /// From the renewal's end, until no handshake that began later had the old chain. Nil if none had the new one.
+    /// How long after the renewal had begun, and after it had ended, the last handshake with the old chain began. Nil if none
+    /// had the new one.
     let delay: Duration?
+    let lag: Duration?
     /// Whether no handshake that began after one with the new chain had ended had the old one.
     let isInOrder: Bool
     private let time: Duration
 
-    init(_ handshakes: [Load.Handshake], renewal: ContinuousClock.Instant) {
+    init(_ handshakes: [Load.Handshake], renewal: Range<ContinuousClock.Instant>) {
         var (olds, news, failures): ([Load.Handshake], [Load.Handshake], [String]) = ([], [], [])
         for handshake in handshakes {
             switch handshake.result {
@@ -85,7 +87,10 @@ struct Outcome {
         (count, old, new, self.failures) = (handshakes.count, olds.count, news.count, failures)
         let lastOld = olds.map(\.begin).max()
         let firstNew = news.map(\.end).min()
-        delay = firstNew.map { _ in max(.zero, lastOld.map { $0 - renewal } ?? .zero) }
+        func since(_ instant: ContinuousClock.Instant) -> Duration? {
+            firstNew.map { _ in max(.zero, lastOld.map { $0 - instant } ?? .zero) }
+        }
+        (delay, lag) = (since(renewal.lowerBound), since(renewal.upperBound))
         isInOrder = lastOld.flatMap { last in firstNew.map { last < $0 } } ?? true
         let (first, last) = (handshakes.map(\.begin).min(), handshakes.map(\.end).max())
         time = first.flatMap { first in last.map { $0 - first } } ?? .zero

@@ -63,7 +63,7 @@ import Lockbox
         let other = try Client(port: client.port, trusting: Authority("Test"))
         await #expect(throws: (any Error).self) { try await other.visit() }
         #expect(try await client.visit() == old.chain[0])
-        server.end()
+        await server.endInBackground()
         await #expect(throws: (any Error).self) { try await client.visit() }
     }
 

@@ -37,6 +37,16 @@ final class KeptProcess: @unchecked Sendable {
         process.waitUntilExit()
     }
 
+    /// The same, in a thread of its own: others that test go on.
+    func endInBackground() async {
+        await withCheckedContinuation { continuation in
+            Thread {
+                self.end()
+                continuation.resume()
+            }.start()
+        }
+    }
+
     var text: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
     /// Waits for a text in what it prints.
