@@ -6,6 +6,12 @@ import PackageDescription
 let lockbox = Target.Dependency.product(name: "Lockbox", package: "Lockbox")
 let testing = Target.Dependency.product(name: "LockboxTesting", package: "Lockbox")
 
+let cluster = Target.Dependency.product(
+    name: "LockboxEtcd",
+    package: "Lockbox",
+    condition: .when(traits: ["Etcd"])
+)
+
 let package = Package(
     name: "LockboxExamples",
     platforms: [.macOS(.v15)],
@@ -28,12 +34,15 @@ let package = Package(
         .executableTarget(name: "Settings", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "Counter", dependencies: [lockbox]),
         .executableTarget(name: "SharedToken", dependencies: [lockbox]),
+        .executableTarget(name: "SharedSession", dependencies: [lockbox, cluster, "TinyHTTP"]),
+        .executableTarget(name: "ClusterDemo", dependencies: [cluster, "TinyHTTP"]),
         .executableTarget(name: "SharedGroup", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "MigrateFromV2", dependencies: [lockbox]),
         .executableTarget(name: "Service", dependencies: [lockbox], exclude: ["lockbox-example.service"]),
         .target(name: "SwapBackendInTests", dependencies: [lockbox]),
         .testTarget(name: "SwapBackendInTestsTests", dependencies: ["SwapBackendInTests", testing]),
         .target(name: "Terminal"),
+        .target(name: "TinyHTTP"),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -67,6 +67,41 @@
             try names.forEach(body)
         }
 
+        /// See ``RecordStorage/forEachPage(of:maximum:waitingForCommits:_:)``. All are read as of one revision of the cluster,
+        /// unless etcd has removed that meanwhile; the rest is then as of a later one.
+        public func forEachPage(
+            of namespace: String,
+            maximum: Int,
+            waitingForCommits: Bool,
+            _ body: ([(name: String, record: Record?)]) throws -> Void
+        ) throws {
+            let folder = "\(root)/i/\(namespace)"
+            let first = try key(RecordName(namespace: namespace, name: "_")).dropLast()
+            var request = RangeRequest(first, to: Self.end(of: folder))
+            // Names are hashes, so these are a sample of all.
+            request.limit = Number(100)
+            while true {
+                let page: RangeAnswer
+                do { page = try range(request) } catch let fault as Fault where fault.isCompacted {
+                    request.revision = nil
+                    continue
+                }
+                try body(
+                    page.found.map { found in
+                        let name = String(decoding: found.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
+                        if found.value.count > maximum { return (name, nil) }
+                        return (name, Record(bytes: [UInt8](found.value), revision: revision(of: found)))
+                    }
+                )
+                guard page.hasMore, let last = page.found.last else { return }
+                request.key = last.key + [0]
+                request.revision = request.revision ?? page.header?.revision
+                // Some megabytes at a time.
+                let length = page.found.reduce(0) { $0 + $1.value.count } / page.found.count
+                request.limit = Number(UInt64(min(1000, max(1, (2 << 20) / max(1, length)))))
+            }
+        }
+
         /// See ``RecordStorage/namespaces()``. Includes those that have records now, with one call for each.
         public func namespaces() throws -> [String] {
             let folder = "\(root)/i"

@@ -70,7 +70,7 @@ public struct KeychainBackend: RepairableBackend {
     /// See ``LockboxBackend/attributes(for:now:)``. Throws for a locked item.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         let found = try one(query(key), key, withValue: false)
-        let attributes = try found.map { try KeychainMetadata.attributes($0, record(key)) }
+        let attributes = try found.map { try KeychainMetadata.attributes($0, key.location) }
         return attributes.flatMap { $0.isExpired(at: now) ? nil : $0 }
     }
 
@@ -102,7 +102,7 @@ public struct KeychainBackend: RepairableBackend {
                     throw .corrupt(record: record, reason: "its account is not a key")
                 }
                 if !seen.insert(key).inserted { throw severalGroups(key) }
-                attributes = try KeychainMetadata.attributes(found, record(key))
+                attributes = try KeychainMetadata.attributes(found, key.location)
             } catch {
                 let record = found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? ""
                 try unreadable(
@@ -133,7 +133,7 @@ public struct KeychainBackend: RepairableBackend {
             let new = try change(old.flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item })
             if try replace(old, with: new, key) { return }
         }
-        throw LockboxError.conflict(record: record(key))
+        throw LockboxError.conflict(record: key.location)
     }
 
     /// See ``LockboxBackend/remove(_:)``.
@@ -179,11 +179,11 @@ public struct KeychainBackend: RepairableBackend {
 
     private func read(_ key: ItemKey) throws -> Revision? {
         guard let found = try one(query(key), key, withValue: true) else { return nil }
-        let attributes = try KeychainMetadata.attributes(found, record(key))
+        let attributes = try KeychainMetadata.attributes(found, key.location)
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard data.count == attributes.size, let metadata = found[KeychainName.attrGeneric] else {
             throw LockboxError.corrupt(
-                record: record(key),
+                record: key.location,
                 reason: "its value is not as long as its metadata says"
             )
         }
@@ -226,7 +226,7 @@ public struct KeychainBackend: RepairableBackend {
         if attributes.size > maximumValueSize {
             throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
         }
-        if isSynchronizable, attributes.accessibility.isBoundToDevice {
+        if isSynchronizable, attributes.accessibility.isThisDeviceOnly {
             throw .invalidAttribute(
                 name: "accessibility",
                 reason:
@@ -329,7 +329,7 @@ public struct KeychainBackend: RepairableBackend {
         throw LockboxError.keychainFailure(
             operation: "SecItemAdd",
             status: KeychainStatus.duplicateItem,
-            reason: "another program's item has the service and account of \(record(key))"
+            reason: "another program's item has the service and account of \(key.location)"
         )
     }
 
@@ -353,13 +353,11 @@ public struct KeychainBackend: RepairableBackend {
 
     // MARK: Errors
 
-    private func record(_ key: ItemKey) -> String { "the item for the key \(String(reflecting: key.key))" }
-
     private func severalGroups(_ key: ItemKey) -> LockboxError {
         .keychainFailure(
             operation: "SecItemCopyMatching",
             status: KeychainStatus.duplicateItem,
-            reason: "several access groups have \(record(key)); name one of them"
+            reason: "several access groups have \(key.location); name one of them"
         )
     }
 }

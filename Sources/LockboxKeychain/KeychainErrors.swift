@@ -40,18 +40,6 @@ extension LockboxError {
     }
 }
 
-extension Accessibility {
-    /// Whether items of this class never leave the device.
-    var isBoundToDevice: Bool {
-        switch self {
-        case .whenUnlocked, .afterFirstUnlock, .always: false
-        case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
-            .whenPasscodeSetThisDeviceOnly:
-            true
-        }
-    }
-}
-
 extension KeychainBackend: CustomStringConvertible, CustomReflectable {
     /// The type's name and the type of the calls. Does not show any items.
     public var description: String { "KeychainBackend(\(type(of: calls)))" }

@@ -3,7 +3,8 @@ import LockboxCore
 
 /// Notices that this process is a forked child, in which the kernel has wiped the secret keys (`MADV_WIPEONFORK`).
 package enum ForkGuard {
-    /// Holds ``generation``. Nil where the kernel wipes nothing.
+    /// Holds ``generation``, an aligned word that is written once in a process, under the lock. Nil where the kernel wipes
+    /// nothing.
     nonisolated(unsafe) private static let page = page_wiped_on_fork()
     private static let last = Protected(0)
 

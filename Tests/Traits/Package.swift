@@ -12,11 +12,24 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "LockboxTraitTests",
     platforms: [.macOS(.v15)],
+    // Where libcurl and etcd are: the server is then also tested on a cluster.
+    traits: ["Etcd"],
     dependencies: [
-        .package(name: "Lockbox", path: "../..", traits: ["Identities", "Configuration"]),
+        .package(
+            name: "Lockbox",
+            path: "../..",
+            traits: ["Identities", "Configuration", .trait(name: "Etcd", condition: .when(traits: ["Etcd"]))]
+        ),
+        .package(
+            path: "../../Examples/Server",
+            traits: [.trait(name: "Etcd", condition: .when(traits: ["Etcd"]))]
+        ),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.98.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
     ],
     targets: [
         .testTarget(
@@ -42,6 +55,25 @@ let package = Package(
                 .product(name: "ConfigurationTesting", package: "swift-configuration"),
             ],
             path: "ConfigurationTests",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "ServerTests",
+            dependencies: [
+                .product(name: "Server", package: "Server"),
+                .product(name: "Configured", package: "Server"),
+                .product(name: "Lockbox", package: "Lockbox"),
+                .product(name: "LockboxIdentities", package: "Lockbox"),
+                .product(name: "LockboxEtcd", package: "Lockbox", condition: .when(traits: ["Etcd"])),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOTLS", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            path: "ServerTests",
             swiftSettings: settings
         ),
     ],

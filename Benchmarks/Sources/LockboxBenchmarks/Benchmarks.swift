@@ -20,6 +20,7 @@ struct Session: Codable {
     static func main() throws {
         var arguments = CommandLine.arguments.dropFirst()
         if arguments.first == "writer" { return try writer(Array(arguments)) }
+        if arguments.first?.hasPrefix("cluster") == true { return try cluster(Array(arguments)) }
         let isOfWriters = arguments.first == "writers"
         if isOfWriters { arguments.removeFirst() }
         let place = arguments.first ?? FileManager.default.currentDirectoryPath
@@ -39,6 +40,18 @@ struct Session: Codable {
         else { exit(64) }
         let score = try Writers.write(contender, arguments[2], index, nil)
         print(score.writes, score.longest)
+    }
+
+    /// `cluster ENDPOINTS [ROWS]`, and what it starts.
+    private static func cluster(_ arguments: [String]) throws {
+        #if Etcd
+            if let callers = Callers(arguments) { return try callers.run() }
+            guard arguments.count >= 2 else { exit(64) }
+            try Cluster(endpoints: arguments[1].split(separator: ",").map(String.init)).run()
+        #else
+            print("Build it with --traits Etcd.")
+            exit(64)
+        #endif
     }
 
     private let small: Lockbox

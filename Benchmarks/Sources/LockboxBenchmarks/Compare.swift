@@ -1,5 +1,7 @@
-/// Only the rows with this text are measured: the second argument, if there is one.
-private let wanted = CommandLine.arguments.count == 3 ? CommandLine.arguments[2] : ""
+/// Only the rows with this text are measured: the second argument, if there is one, or the third after `cluster`.
+private let wanted =
+    CommandLine.arguments.dropFirst(CommandLine.arguments.dropFirst().first == "cluster" ? 3 : 2)
+    .first ?? ""
 
 func isWanted(_ row: String) -> Bool { wanted.isEmpty || row.contains(wanted) }
 

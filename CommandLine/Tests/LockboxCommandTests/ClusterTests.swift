@@ -69,6 +69,8 @@ struct ClusterTests {
         #expect(try sandbox.lockbox("set", "my-token", text: "hunter2-hunter2").status == 0)
         #expect(try sandbox.lockbox("get", "my-token").output == "hunter2-hunter2")
         #expect(try sandbox.lockbox("list").output.contains("my-token"))
+        let completion = ["---completion", "get", "--", "positional@0", "2", "3", "lockbox", "get", "my"]
+        #expect(try sandbox.execution(completion).run().output == "my-token\n")
         #expect(try sandbox.lockbox("get", "other").status == 1)
         #expect(try sandbox.lockbox("verify").status == 0)
         let status = try sandbox.lockbox("status").output

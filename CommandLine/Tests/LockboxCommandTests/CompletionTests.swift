@@ -42,6 +42,12 @@ import Testing
         #expect(try completions("lockbox", "get", "--prefix", "ot") == ["other.app"])
     }
 
+    @Test func keysOfTheStoreThatIsNamed() throws {
+        let elsewhere = "\(sandbox.home)/elsewhere"
+        try sandbox.lockbox("set", "tokens", "--store", elsewhere, text: "v")
+        #expect(try completions("lockbox", "get", "--store", elsewhere, "tok") == ["tokens"])
+    }
+
     /// Keys may come from somebody else, and bash evaluates what it is offered.
     @Test func whatIsInAKeyIsNotRun() throws {
         let marker = "\(sandbox.home)/marker"

@@ -46,7 +46,7 @@ extension LockboxBackend {
     /// Another writer may have changed it since, or the backend may not keep what it is given. No other writer knows the
     /// key of a probe, so a probe tells which.
     package func errorOfReadingBack(_ item: StoredItem, now: Date) -> LockboxError {
-        let record = "the item for the key \(String(reflecting: item.key.key))"
+        let record = item.key.location
         let keeps = try? withProbe(item.attributes.accessibility, now: now) { try keepsWritesAndUpdates($0) }
         if keeps == true { return .conflict(record: record) }
         return .corrupt(record: record, reason: "reading it back returned another item")

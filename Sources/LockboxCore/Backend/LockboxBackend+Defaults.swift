@@ -5,6 +5,9 @@ extension LockboxBackend {
     /// Returns ``ArchivedValue/maximumSize``.
     public var maximumValueSize: Int { ArchivedValue.maximumSize }
 
+    /// Returns `true`.
+    public var isOnThisDevice: Bool { true }
+
     /// See ``LockboxBackend/write(_:to:policy:)``. Calls ``LockboxBackend/update(_:now:_:)``.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         try update(key, now: changes.modified) { try changes.item(after: $0, key, policy) }

@@ -32,7 +32,7 @@ extension LockboxBackend {
         if key == newKey { return }
         try update(key, now: nil) { current in
             guard current == nil || current == item else {
-                throw LockboxError.conflict(record: "the item for the key \(String(reflecting: key.key))")
+                throw LockboxError.conflict(record: key.location)
             }
             return nil
         }

@@ -34,6 +34,12 @@ public protocol LockboxBackend: Sendable {
     /// ``LockboxError/valueTooLarge(size:limit:)`` or, if its attributes are short, may store it.
     var maximumValueSize: Int { get }
 
+    /// Whether the items stay on this device. If false, other machines share them, and each of them migrates its own old
+    /// items into this backend.
+    ///
+    /// The default implementation returns `true`.
+    var isOnThisDevice: Bool { get }
+
     // MARK: Required
 
     /// Returns the value and the attributes of an item, both from the same write, or `nil` if the item is

@@ -35,6 +35,13 @@ public struct ItemKey: Sendable, Hashable {
         self.key = key
     }
 
+    /// How errors and findings name the item.
+    package var location: String { Self.location(ofKey: key) }
+
+    package static func location(ofKey key: String) -> String {
+        "the item for the key \(String(reflecting: key))"
+    }
+
     package static func isReserved(prefix: String) -> Bool { prefix.utf8.first == 0 }
 
     static func checkPrefix(_ prefix: String) throws(LockboxError) {

@@ -33,7 +33,7 @@ public struct UnreadableItem: Sendable, Equatable {
     package var finding: StoreFinding {
         let finding = StoreFinding(error, location)
         guard let key else { return finding }
-        let reason = "the item for the key \(String(reflecting: key.key)): \(finding.reason)"
+        let reason = "\(key.location): \(finding.reason)"
         return StoreFinding(kind: finding.kind, location: finding.location, reason: reason)
     }
 }

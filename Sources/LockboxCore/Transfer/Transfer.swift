@@ -108,7 +108,7 @@ struct Transfer {
         if removing {
             try source.update(key, now: now) { current in
                 if let current, current != item {
-                    throw LockboxError.conflict(record: "the item for the key \(String(reflecting: key.key))")
+                    throw LockboxError.conflict(record: key.location)
                 }
                 return nil
             }

@@ -17,7 +17,7 @@ public struct TransferReport: StoreReport {
     public var findings: [StoreFinding] {
         unreadable.map(\.finding)
             + failed.sorted { $0.key.key < $1.key.key }.map { key, error in
-                let location = "the item for the key \(String(reflecting: key.key))"
+                let location = key.location
                 if let error = error as? LockboxError { return StoreFinding(error, location) }
                 // An error of the app's own backend may quote a value, so only its type is shown.
                 return StoreFinding(kind: .damaged, location: location, reason: "\(type(of: error))")

@@ -43,9 +43,13 @@ package struct MigrationRecord: Codable {
 
     private struct Version: Decodable { let version: Int }
 
-    package static func key(ofMigration name: String, prefix: String) throws -> ItemKey {
+    /// - Parameter machine: A hash of the machine whose old items it is about. Nil in a store that is on one machine, or if
+    ///   the old items are where all machines have them.
+    package static func key(ofMigration name: String, prefix: String, machine: String? = nil) throws
+        -> ItemKey
+    {
         if name.isEmpty { throw LockboxError.invalidKey(reason: "the migration's name is empty") }
-        let reserved = "\0migration\0"
+        let reserved = machine.map { "\0migration of \($0)\0" } ?? "\0migration\0"
         let length = reserved.utf8.count + max(prefix.utf8.count, prefix.canonical.utf8.count)
         // No prefix begins with a NUL, so a hash cannot be mistaken for one.
         let suffix = length > ItemKey.maximumLength ? "\0" + hash(of: prefix) : prefix

@@ -44,8 +44,7 @@ public struct MigrationReport: StoreReport {
     /// The items that could not be migrated. If there are none, the migration is complete.
     public var findings: [StoreFinding] {
         refused.sorted { $0.key < $1.key }.map { key, refusal in
-            let location = "the item for the key \(String(reflecting: key))"
-            return StoreFinding(kind: .damaged, location: location, reason: refusal.description)
+            StoreFinding(kind: .damaged, location: ItemKey.location(ofKey: key), reason: refusal.description)
         }
     }
 

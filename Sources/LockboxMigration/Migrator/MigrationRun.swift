@@ -13,8 +13,13 @@ struct MigrationRun {
     init(_ migration: Migration, _ lockbox: Lockbox) throws {
         self.migration = migration
         self.lockbox = lockbox
+        let isOfThisMachine = !lockbox.backend.isOnThisDevice && !migration.source.isShared
         marker = try migration.name.map {
-            try MigrationRecord.key(ofMigration: $0, prefix: lockbox.keyPrefix)
+            try MigrationRecord.key(
+                ofMigration: $0,
+                prefix: lockbox.keyPrefix,
+                machine: isOfThisMachine ? Machine.hash() : nil
+            )
         }
         now = lockbox.now()
         try check()

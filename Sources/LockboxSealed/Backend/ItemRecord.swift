@@ -6,4 +6,12 @@ import LockboxCore
 struct ItemRecord: Sendable {
     let name: RecordName
     let id: RecordID
+    /// What was read of it together with other records. Nil if it has to be read.
+    var contents: KnownContents?
+}
+
+/// What a record was at some instant.
+enum KnownContents: Sendable {
+    case absent
+    case present(Record)
 }

@@ -70,7 +70,10 @@ extension SealedBackend {
     ) throws -> Part {
         var part: Part = ([], [:], 0)
         var length = 0
-        for record in records where part.count == 0 || length < maximumLength {
+        var (ahead, most): (ArraySlice<ItemRecord>, Int) = ([], 16)
+        while part.count < records.count, part.count == 0 || length < maximumLength {
+            if ahead.isEmpty { ahead = try readTogether(records.dropFirst(part.count), most: &most) }
+            let record = ahead.removeFirst()
             guard let change = try decide(record, keyring) else {
                 part.count += 1
                 continue

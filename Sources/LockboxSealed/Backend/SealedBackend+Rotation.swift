@@ -97,8 +97,11 @@ extension SealedBackend {
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
-            for start in stride(from: 0, to: items.count, by: ItemOperation.batch) {
-                let batch = items[start..<min(start + ItemOperation.batch, items.count)]
+            // A transaction has room for so many. Otherwise, others get a turn in between.
+            let limit = storage.limits.isTransactional ? storage.limits.maximumChanges : ItemOperation.batch
+            let length = min(limit, 1000)
+            for start in stride(from: 0, to: items.count, by: length) {
+                let batch = items[start..<min(start + length, items.count)]
                 try reseal(Array(batch), &report)
                 completed += batch.count
                 progress(StoreProgress(completed: completed, total: total))
@@ -109,14 +112,16 @@ extension SealedBackend {
     /// Checks all items again, because removing a key too early loses its items.
     private func itemsWithOldKeys(_ keyring: Keyring) throws -> [String: LockboxError] {
         var left: [String: LockboxError] = [:]
-        for item in try allItems(keyring).joined() {
-            let location = storage.location(of: item.name)
-            do {
-                // Nil if the item was removed after it was listed.
-                guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { continue }
-                left[location] = .corrupt(record: location, reason: "it is not sealed with the new keys")
-            } catch let error as LockboxError {
-                left[location] = error
+        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
+            try forEachRecord(in: namespace, waitingForCommits: true) { item in
+                let location = storage.location(of: item.name)
+                do {
+                    // Nil if the item was removed after it was listed.
+                    guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return }
+                    left[location] = .corrupt(record: location, reason: "it is not sealed with the new keys")
+                } catch let error as LockboxError {
+                    left[location] = error
+                }
             }
         }
         return left

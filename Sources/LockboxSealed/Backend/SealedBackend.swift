@@ -102,13 +102,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         _ body: (ItemKey, ItemAttributes) throws -> Void
     ) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        let items = try items(in: namespace(of: prefix, keyring))
-        if items.isEmpty { try keys.checkIsThere() }
-        for item in items {
+        var isEmpty = true
+        try forEachRecord(in: namespace(of: prefix, keyring)) { item in
+            isEmpty = false
             // Nil if the item was removed after the names were read.
-            guard let metadata = try metadata(item, keyring, unreadable: unreadable) else { continue }
+            guard let metadata = try metadata(item, keyring, unreadable: unreadable) else { return }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
+        if isEmpty { try keys.checkIsThere() }
     }
 
     /// See ``LockboxBackend/prefixes()``.
@@ -166,18 +167,18 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         upTo limit: Int,
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws -> Bool {
+        var record = record
         func attempt(_ keyring: Keyring) throws -> Bool {
-            try storage.read(record.name, upTo: limit, maximum: ItemEnvelope.maximumLength) {
-                try open($0, record.id, keyring)
-            }
+            try contents(of: record, upTo: limit) { try open($0, record.id, keyring) }
         }
         do {
             var keyring = keyring
             while true {
                 do { return try attempt(keyring) } catch let fault as RecordError where fault.isOfKeyring {
                     let current = try keys.currentKeyring()
-                    if current === keyring { throw fault }
-                    keyring = current
+                    if current === keyring, record.contents == nil { throw fault }
+                    // What was read earlier may be sealed with keys that are gone by now.
+                    (keyring, record.contents) = (current, nil)
                 }
             }
         } catch let fault as RecordError {
@@ -283,8 +284,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
     )? {
         var seal: (Accessibility, UInt32, RecordRevision)?
-        let maximum = ItemEnvelope.maximumLength
-        _ = try storage.read(record.name, upTo: ItemHeader.length, maximum: maximum) { contents in
+        _ = try contents(of: record, upTo: ItemHeader.length) { contents in
             seal = ItemHeader.seal(contents.bytes).map { ($0, $1, contents.revision) }
         }
         return seal
@@ -299,6 +299,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     public var maximumValueSize: Int {
         ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumLength)
     }
+
+    /// See ``LockboxBackend/isOnThisDevice``. As the storage says.
+    public var isOnThisDevice: Bool { storage.isOnThisDevice }
 
     // MARK: One namespace
 

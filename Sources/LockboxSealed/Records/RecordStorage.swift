@@ -75,6 +75,27 @@ public protocol RecordStorage: Sendable {
     /// - Throws: ``LockboxError`` if the namespace cannot be read.
     func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws
 
+    /// Calls a closure with all records of a namespace, many at a time, in no particular order. Called if the storage is
+    /// transactional.
+    ///
+    /// A record that exists during the whole call is always included, once, even if it is replaced meanwhile. The default
+    /// implementation passes all names at once, without contents, as ``forEachName(in:waitingForCommits:_:)`` lists them. A
+    /// storage that can give the contents of many records in one round trip should do that.
+    ///
+    /// - Parameters:
+    ///   - namespace: The namespace. It need not exist.
+    ///   - maximum: The maximum length. A longer record has no contents.
+    ///   - waitingForCommits: See ``forEachName(in:waitingForCommits:_:)``.
+    ///   - body: Called with some records at a time. It may use the storage. A record without contents has to be read with
+    ///     ``read(_:upTo:maximum:_:)``. Errors that it throws are rethrown.
+    /// - Throws: ``LockboxError`` if the namespace cannot be read.
+    func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws
+
     /// Returns every namespace that was ever written to.
     ///
     /// - Throws: ``LockboxError`` if the namespaces cannot be read.
@@ -155,6 +176,18 @@ extension RecordStorage {
             }
         }
         return found
+    }
+
+    /// Passes all names at once.
+    public func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        var names: [(name: String, record: Record?)] = []
+        try forEachName(in: namespace, waitingForCommits: waitingForCommits) { names.append(($0, nil)) }
+        try body(names)
     }
 
     /// Returns `true`.

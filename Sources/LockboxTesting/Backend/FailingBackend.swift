@@ -37,6 +37,9 @@ public final class FailingBackend: LockboxBackend {
     let wrapped: any LockboxBackend
     private let failures = Protected<[Operation: Failure]>([:])
 
+    /// See ``LockboxBackend/isOnThisDevice``. Does not fail.
+    public var isOnThisDevice: Bool { wrapped.isOnThisDevice }
+
     /// - Parameter wrapped: Answers all calls that are not made to fail.
     public init(_ wrapped: any LockboxBackend = InMemoryBackend()) {
         self.wrapped = wrapped

@@ -4,7 +4,8 @@ import LockboxSealed
 extension StorageConformance {
     /// All requirements.
     public static let all: [StorageConformance] = [
-        absent, roundTrip, limits, copies, replacement, removal, expectations, severalChanges, revisions,
+        absent, roundTrip, limits, pages, copies, replacement, removal, expectations, severalChanges,
+        revisions,
         namespaces, errors, turns, noLostUpdate, wholeRecords, listsAreComplete, transactions,
         notices, noticesEndFromWithin,
     ]
@@ -50,6 +51,30 @@ extension StorageConformance {
         let records = (0..<min(limits.maximumChanges, 200)).map { subject.record("\($0)") }
         try subject.expect(subject.isCommitted(records.map { .put($0, bytes) }), "many changes: a conflict")
         try subject.expect(subject.names().count == records.count + 1, "not all of many changes")
+    }
+
+    private static let pages = StorageConformance("pages have every record once, as it is read by itself") {
+        subject in
+        func pages(of namespace: String) throws -> [String: Record?] {
+            var found: [String: Record?] = [:]
+            try subject.storage.forEachPage(of: namespace, maximum: 1000, waitingForCommits: false) { page in
+                for (name, record) in page {
+                    try subject.expect(found.updateValue(record, forKey: name) == nil, "\(name) came twice")
+                }
+            }
+            return found
+        }
+        try subject.expect(pages(of: "namespace").isEmpty, "records of an empty namespace")
+        try subject.put(subject.record("elsewhere", in: "other"), subject.bytes())
+        let names = (0..<250).map { "\($0)" }
+        for name in names { try subject.put(subject.record(name), subject.bytes()) }
+        try subject.put(subject.record("long"), subject.bytes(1001))
+        let found = try pages(of: "namespace")
+        try subject.expect(Set(found.keys) == Set(names + ["long"]), "other records than there are")
+        try subject.expect(found["long"] == .some(nil), "contents of a record that is too long")
+        for case (let name, let record?) in found {
+            try subject.expect(record == subject.read(subject.record(name)), "other contents of \(name)")
+        }
     }
 
     private static let copies = StorageConformance("a reader may overwrite its copy") { subject in

@@ -32,7 +32,11 @@ final class StorageSubject: Sendable {
     }
 
     /// Bytes that are random at the beginning, like sealed records.
-    func bytes(_ count: Int = 100) -> [UInt8] { (0..<count).map { _ in .random(in: .min ... .max) } }
+    func bytes(_ count: Int = 100) -> [UInt8] {
+        var bytes = [UInt8](repeating: .random(in: .min ... .max), count: count)
+        for index in bytes.prefix(16).indices { bytes[index] = .random(in: .min ... .max) }
+        return bytes
+    }
 
     func read(_ record: RecordName) throws -> Record? {
         var found: Record?

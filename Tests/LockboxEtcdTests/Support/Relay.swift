@@ -19,6 +19,7 @@
         private struct State: Sendable {
             var loss: Loss?
             var losses = 0
+            var requests = 0
             var kept: [Data] = []
         }
 
@@ -46,6 +47,8 @@
         deinit { close(listener) }
 
         var endpoint: String { "http://127.0.0.1:\(port)" }
+        /// How many it has received.
+        var requests: Int { state.withLock { $0.requests } }
         var losses: Int { state.withLock { $0.losses } }
         func lose(_ loss: Loss) { state.withLock { $0.loss = loss } }
         func pass() { state.withLock { $0.loss = nil } }
@@ -62,6 +65,7 @@
 
         private func serve(_ client: CInt) {
             while let request = message(client) {
+                state.withLock { $0.requests += 1 }
                 switch loss(of: request) {
                 case nil:
                     guard let answer = forward(request) else { return }
@@ -148,20 +152,31 @@
         }
     }
 
-    /// A whole request or answer of HTTP, or nil if there is no more. All of them state their length here.
+    /// A whole request or answer of HTTP, or nil if there is no more. Long answers of etcd come in chunks, the others state their
+    /// length.
     private func message(_ descriptor: CInt) -> Data? {
         var bytes = Data()
-        var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
             if let end = bytes.range(of: Data("\r\n\r\n".utf8)) {
                 let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).lowercased()
+                if head.contains("transfer-encoding: chunked") {
+                    if bytes.suffix(7) == Data("\r\n0\r\n\r\n".utf8) { return bytes }
+                    guard receive(descriptor, &bytes) else { return nil }
+                    continue
+                }
                 let field = head.split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
                 let length = field.flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) } ?? 0
                 if bytes.count >= end.upperBound + length { return bytes }
             }
-            let count = recv(descriptor, &buffer, buffer.count, 0)
-            if count <= 0 { return nil }
-            bytes.append(contentsOf: buffer[..<count])
+            guard receive(descriptor, &bytes) else { return nil }
         }
+    }
+
+    /// Appends what has arrived. Returns false if nothing more will.
+    private func receive(_ descriptor: CInt, _ bytes: inout Data) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        if count > 0 { bytes.append(contentsOf: buffer[..<count]) }
+        return count > 0
     }
 #endif

@@ -200,27 +200,12 @@ import Lockbox
 }
 
 /// Takes no more than two changes at once.
-private struct NarrowStorage: RecordStorage {
-    private let wrapped = InMemoryStorage()
+private struct NarrowStorage: WrappingStorage {
+    let wrapped = InMemoryStorage()
 
     var limits: StorageLimits {
         StorageLimits(maximumLength: .max, maximumChanges: 2, isTransactional: true)
     }
-
-    func read(
-        _ record: RecordName,
-        upTo limit: Int,
-        maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
-        try wrapped.read(record, upTo: limit, maximum: maximum, body)
-    }
-
-    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
-        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
-    }
-
-    func namespaces() -> [String] { wrapped.namespaces() }
 
     func commit(
         _ changes: [RecordChange],
@@ -230,6 +215,4 @@ private struct NarrowStorage: RecordStorage {
         try #require(changes.count <= limits.maximumChanges)
         return wrapped.commit(changes, expecting: expecting, turn: turn)
     }
-
-    func location(of record: RecordName) -> String { wrapped.location(of: record) }
 }

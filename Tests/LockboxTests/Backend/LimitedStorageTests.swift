@@ -11,11 +11,12 @@ import Lockbox
     private let memory = InMemoryStorage()
     private let deviceKey = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
 
-    private func backend(afterCommit: @escaping @Sendable () -> Void = {}) -> SealedBackend<LimitedStorage> {
-        SealedBackend(
-            storage: LimitedStorage(wrapped: memory, afterCommit: afterCommit),
-            deviceKey: deviceKey
-        )
+    private func backend(
+        afterCommit: @escaping @Sendable () -> Void = {},
+        afterReading: @escaping @Sendable () -> Void = {}
+    ) -> SealedBackend<LimitedStorage> {
+        let storage = LimitedStorage(wrapped: memory, afterCommit: afterCommit, afterReading: afterReading)
+        return SealedBackend(storage: storage, deviceKey: deviceKey)
     }
 
     private func lockbox() throws -> Lockbox { try Lockbox(keyPrefix: "p", backend: backend()) }
@@ -117,5 +118,40 @@ import Lockbox
             #expect(try instance.unarchiveObject(forKey: "old") == "old")
             #expect(try instance.unarchiveObject(forKey: "new") == "new")
         }
+    }
+
+    // MARK: Records that are read together
+
+    /// What a page has may be sealed with keys that are gone before it is opened.
+    @Test func aListBesideTwoRotations() throws {
+        let keys = (0..<20).map { "\($0)" }
+        try lockbox().batch { for key in keys { try $0.archiveObject("value", forKey: key) } }
+        let (pages, other) = (Protected(0), backend())
+        let reading = backend(afterReading: {
+            guard pages.next() == 1 else { return }
+            do { _ = try other.rotateKeys() } catch { Issue.record(error) }
+        })
+        let lockbox = try Lockbox(keyPrefix: "p", backend: reading)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "0") == "value")
+        _ = try other.rotateKeys()
+        #expect(try lockbox.allKeys().sorted() == keys.sorted())
+        #expect(pages.withLock { $0 } == 3)
+    }
+
+    /// What was read together is what the commit expects.
+    @Test func aBatchKeepsWhatAnotherWriterChanges() throws {
+        let lockbox = try lockbox()
+        for key in ["a", "b"] { try lockbox.archiveObject("old", forKey: key) }
+        let readings = Protected(0)
+        let batching = backend(afterReading: {
+            guard readings.next() == 1 else { return }
+            do { try lockbox.setAttributes(forKey: "a", label: .set("new")) } catch { Issue.record(error) }
+        })
+        try Lockbox(keyPrefix: "p", backend: batching).batch { batch in
+            for key in ["a", "b"] { try batch.archiveObject("new", forKey: key) }
+        }
+        let item = try lockbox.unarchiveItem(String.self, forKey: "a")
+        #expect(item?.value == "new" && item?.attributes.label == "new")
+        #expect(readings.withLock { $0 } == 2)
     }
 }

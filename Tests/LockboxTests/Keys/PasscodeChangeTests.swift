@@ -136,7 +136,7 @@ import Lockbox
         if operation == "setPasscode" {
             try lockbox(store.backend()).archiveObject("old", forKey: "ak")
         } else {
-            _ = try prepare("old")
+            _ = try prepare("old", classes: [.whenUnlocked, .whenPasscodeSetThisDeviceOnly])
         }
         let arguments =
             operation == "setPasscode"
@@ -157,7 +157,7 @@ import Lockbox
 
     /// By another thread, before any of the locks that it takes: no keybag is written without the keys that are locked then.
     @Test(arguments: ["change", "remove", "rotate"]) func lockedInTheMiddle(_ operation: String) throws {
-        _ = try prepare("old")
+        _ = try prepare("old", classes: [.whenUnlocked, .whenPasscodeSetThisDeviceOnly])
         var number = 0
         while true {
             number += 1

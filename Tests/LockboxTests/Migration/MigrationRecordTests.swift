@@ -129,4 +129,89 @@ import Lockbox
             try MigrationRecord.key(ofMigration: "m", prefix: longest).prefix == "\0migration\0\(longest)"
         )
     }
+
+    // MARK: Several machines
+
+    private func shared() throws -> Lockbox {
+        let storage = LimitedStorage(wrapped: InMemoryStorage())
+        let backend = SealedBackend(storage: storage, deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
+        return try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+    }
+
+    private func onMachine<Result>(_ number: Int, _ body: () throws -> Result) throws -> Result {
+        try Machine.$identify.withValue({ String(repeating: "\(number)", count: 32) }, operation: body)
+    }
+
+    /// The old items of each are its own, whatever the others have migrated into the storage that they share.
+    @Test func eachMachineMigratesItsOwnItems() throws {
+        let shared = try shared()
+        for number in 1...2 {
+            let path = try file("\(number).env", "TOKEN=t\(number)\n".utf8)
+            let migration = Migration(
+                "m",
+                from: .environmentFile(at: path),
+                .string("TOKEN", to: "token of \(number)")
+            )
+            try onMachine(number) { () throws in
+                #expect(try shared.migrate(migration, dryRun: true)["TOKEN"] == .migrated)
+                #expect(try shared.migrate(migration)["TOKEN"] == .migrated)
+                #expect(try shared.migrate(migration)["TOKEN"] == .doneBefore)
+            }
+            #expect(try shared.unarchiveObject(String.self, forKey: "token of \(number)") == "t\(number)")
+            #expect(try text(path) == "")
+        }
+    }
+
+    /// Items that all machines have are migrated by one of them.
+    @Test func sharedItemsAreMigratedOnce() throws {
+        let (shared, other) = (try shared(), try shared())
+        let sources = [(MigrationSource.store, shared), (.backend(other.backend), other)]
+        for (number, (source, old)) in sources.enumerated() {
+            let migration = Migration("m\(number)", from: source, .string("token", to: "t\(number)"))
+            try write("t".utf8, "token", in: old)
+            #expect(try onMachine(1) { try shared.migrate(migration)["token"] } == .migrated)
+            #expect(try onMachine(2) { try shared.migrate(migration)["token"] } == .doneBefore)
+        }
+    }
+
+    /// Nothing is migrated that could not be remembered; and without a name, nothing is to be.
+    @Test func aMachineThatIsNotKnown() throws {
+        let shared = try shared()
+        let path = try file("a.env", "A=1\n".utf8)
+        func migrate(_ name: String?, into lockbox: Lockbox) throws -> MigrationReport.Outcome? {
+            try Machine.$identify.withValue(
+                { try Machine.identifier(inFile: "\(path).missing") },
+                operation: {
+                    try lockbox.migrate(Migration(name, from: .environmentFile(at: path), .string("A")))["A"]
+                }
+            )
+        }
+        #expect(lockboxError { try migrate("m", into: shared) }?.code == .storageFailure)
+        #expect(try text(path) == "A=1\n" && shared.allKeys().isEmpty)
+        #expect(try migrate(nil, into: shared) == .migrated)
+        try write("t".utf8, "token")
+        #expect(try migrate("m", into: lockbox) == .absent, "one machine's own store needs no name for it")
+    }
+
+    @Test func identifiersOfMachines() throws {
+        let digits = "0123456789abcdef0123456789abcdef"
+        for text in [digits, digits + "\n"] {
+            #expect(try Machine.identifier(inFile: file("machine-id", text.utf8)) == digits)
+        }
+        for text in ["", "\n", "uninitialized\n", digits + "0", digits + "\n\n", "\(digits.dropLast())g"] {
+            let path = try file("machine-id", text.utf8)
+            #expect(lockboxError { try Machine.identifier(inFile: path) }?.code == .corrupt, "\(text)")
+        }
+    }
+
+    @Test func whereARecordOfAMachineIs() throws {
+        let machine = try onMachine(1) { try Machine.hash() }
+        #expect(machine.count == 64)
+        #expect(try machine != onMachine(2) { try Machine.hash() })
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: "com.example", machine: machine)
+        #expect(key.prefix == "\0migration of \(machine)\0com.example" && key.key == "m")
+        let longest = String(repeating: "p", count: ItemKey.maximumLength)
+        let long = try MigrationRecord.key(ofMigration: "m", prefix: longest, machine: machine)
+        #expect(long.prefix.hasPrefix("\0migration of \(machine)\0\0"))
+    }
 }

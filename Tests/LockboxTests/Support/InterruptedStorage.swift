@@ -1,11 +1,9 @@
 import Lockbox
 
 /// Records in memory, to which commits wait for nobody. Before each call of it another process may do something.
-struct InterruptedStorage: RecordStorage {
+struct InterruptedStorage: WrappingStorage {
     let wrapped: InMemoryStorage
     let interruption: Interruption
-
-    var limits: StorageLimits { wrapped.limits }
 
     func read(
         _ record: RecordName,
@@ -41,6 +39,4 @@ struct InterruptedStorage: RecordStorage {
         interruption.call()
         return wrapped.commit(changes, expecting: expecting, turn: turn)
     }
-
-    func location(of record: RecordName) -> String { wrapped.location(of: record) }
 }

@@ -2,10 +2,12 @@ import Lockbox
 
 /// Records in memory, as a storage has them that others operate and whose commits wait for nobody: it has limits, and keeps
 /// no device key.
-struct LimitedStorage: RecordStorage {
+struct LimitedStorage: WrappingStorage {
     let wrapped: InMemoryStorage
     /// Called after each commit.
     var afterCommit: @Sendable () -> Void = {}
+    /// Called after several records were read together.
+    var afterReading: @Sendable () -> Void = {}
 
     static let maximumLength = 150_000
     static let maximumCommitLength = 200_000
@@ -23,20 +25,28 @@ struct LimitedStorage: RecordStorage {
 
     struct Exceeded: Error {}
 
-    func read(
-        _ record: RecordName,
-        upTo limit: Int,
+    func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        let found = try wrapped.read(records, maximum: maximum)
+        afterReading()
+        return found
+    }
+
+    /// Seven at a time, with their contents.
+    func forEachPage(
+        of namespace: String,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
-        try wrapped.read(record, upTo: limit, maximum: maximum, body)
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        var names: [RecordName] = []
+        wrapped.forEachName(in: namespace, waitingForCommits: false) {
+            names.append(RecordName(namespace: namespace, name: $0))
+        }
+        for start in stride(from: 0, to: names.count, by: 7) {
+            let page = try read(Array(names[start..<min(start + 7, names.count)]), maximum: .max)
+            try body(page.map { ($0.name, $1.bytes.count > maximum ? nil : $1) })
+        }
     }
-
-    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
-        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
-    }
-
-    func namespaces() -> [String] { wrapped.namespaces() }
 
     func commit(
         _ changes: [RecordChange],
@@ -54,6 +64,4 @@ struct LimitedStorage: RecordStorage {
         afterCommit()
         return outcome
     }
-
-    func location(of record: RecordName) -> String { wrapped.location(of: record) }
 }

@@ -18,13 +18,15 @@ extension PasscodeFixture {
         try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
     }
 
-    /// A backend that has set the passcode, and an item of every class.
-    func prepare(_ passcode: String = "1234", _ suffixes: [String] = [""]) throws
-        -> EncryptedFileBackend
-    {
+    /// A backend that has set the passcode, and an item of every class, or of these.
+    func prepare(
+        _ passcode: String = "1234",
+        _ suffixes: [String] = [""],
+        classes: [Accessibility] = Accessibility.allCases
+    ) throws -> EncryptedFileBackend {
         let backend = store.backend()
         try backend.setPasscode(.value(passcode), strength: .interactive)
-        for accessibility in Accessibility.allCases {
+        for accessibility in classes {
             for suffix in suffixes {
                 try lockbox(backend).archiveObject(
                     "old",

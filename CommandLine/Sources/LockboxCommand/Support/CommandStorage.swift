@@ -113,6 +113,20 @@ extension StoreChoice {
             try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
         }
 
+        func forEachPage(
+            of namespace: String,
+            maximum: Int,
+            waitingForCommits: Bool,
+            _ body: ([(name: String, record: Record?)]) throws -> Void
+        ) throws {
+            try storage.forEachPage(
+                of: namespace,
+                maximum: maximum,
+                waitingForCommits: waitingForCommits,
+                body
+            )
+        }
+
         func namespaces() throws -> [String] { try storage.namespaces() }
 
         func commit(

@@ -34,7 +34,8 @@ enum Extension {
 
         /// Looks at the words only: a word too many costs a slower start.
         private static func isNeeded(_ arguments: [String]) -> Bool {
-            let words = arguments.prefix { $0 != "--" }
+            // What is to be completed follows a "--".
+            let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
             if let store = Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) { return true }
             return words.contains { word in
                 let value = word.hasPrefix("--store=") ? word.dropFirst("--store=".count) : word[...]

@@ -40,8 +40,17 @@ enum Keys {
     }
 
     private static func store(_ words: [String]) throws -> Store {
-        var choice = StoreChoice(prefix: values(of: "--prefix", words).last)
-        choice.directory = values(of: "--directory", words).last
+        func last(_ option: String) -> String? { values(of: option, words).last }
+        var choice = StoreChoice(prefix: last("--prefix"))
+        choice.directory = last("--directory")
+        choice.store = last("--store")
+        choice.access = ClusterAccess(
+            authority: last("--ca-file"),
+            certificate: last("--certificate-file"),
+            certificateKey: last("--certificate-key-file"),
+            user: last("--user"),
+            userPasswordFile: last("--user-password-file")
+        )
         choice.deviceKeyFiles = values(of: "--device-key-file", words)
         choice.deviceKeyCredentials = values(of: "--device-key-credential", words)
         return try choice.store(checksPasscode: false)

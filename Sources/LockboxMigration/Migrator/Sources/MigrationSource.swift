@@ -9,16 +9,20 @@ public struct MigrationSource: Sendable {
     let open: @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     /// Whether the source is the lockbox's own store and prefix.
     let isStore: Bool
+    /// Whether other machines that share the lockbox's backend have the same items.
+    let isShared: Bool
     /// The prefix of the items' keys. Nil if the source is not a backend, so that its keys may be any strings.
     let keyPrefix: (@Sendable (Lockbox) -> String)?
 
     package init(
         isStore: Bool = false,
+        isShared: Bool = false,
         keyPrefix: (@Sendable (Lockbox) -> String)? = nil,
         open: @escaping @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     ) {
         self.open = open
         self.isStore = isStore
+        self.isShared = isShared
         self.keyPrefix = keyPrefix
     }
 
@@ -28,6 +32,7 @@ public struct MigrationSource: Sendable {
     /// see ``backend(_:keyPrefix:)``.
     public static let store = MigrationSource(
         isStore: true,
+        isShared: true,
         keyPrefix: { $0.keyPrefix },
         open: { BackendItems(backend: $0.backend, keyPrefix: $0.keyPrefix, now: $1, isStore: true) }
     )
@@ -43,6 +48,7 @@ public struct MigrationSource: Sendable {
     ///   - keyPrefix: The items' key prefix. If `nil`, the lockbox's.
     public static func backend(_ backend: any LockboxBackend, keyPrefix: String? = nil) -> MigrationSource {
         MigrationSource(
+            isShared: !backend.isOnThisDevice,
             keyPrefix: { keyPrefix ?? $0.keyPrefix },
             open: { BackendItems(backend: backend, keyPrefix: keyPrefix ?? $0.keyPrefix, now: $1) }
         )

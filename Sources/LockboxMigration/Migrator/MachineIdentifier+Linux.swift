@@ -1,0 +1,9 @@
+import LockboxPlatform
+
+#if canImport(Glibc) || canImport(Musl)
+    /// What the system calls this machine, machine-id(5).
+    ///
+    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if there is no such file, as in many containers;
+    ///   ``LockboxError/corrupt(record:reason:)`` if it is empty.
+    func machineIdentifier() throws -> String { try Machine.identifier(inFile: "/etc/machine-id") }
+#endif

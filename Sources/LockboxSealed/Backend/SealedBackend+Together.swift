@@ -1,0 +1,72 @@
+import LockboxCore
+import LockboxPlatform
+
+/// Reading many records in few calls of the storage.
+extension SealedBackend {
+    /// Calls a closure with each item's record of a namespace, with its contents if a transactional storage gives them.
+    func forEachRecord(
+        in namespace: String,
+        waitingForCommits: Bool = false,
+        _ body: (ItemRecord) throws -> Void
+    ) throws {
+        // Otherwise the names alone, which need less memory, are followed by one read for each.
+        guard storage.limits.isTransactional else {
+            return try items(in: namespace, waitingForCommits: waitingForCommits).forEach(body)
+        }
+        try storage.forEachPage(
+            of: namespace,
+            maximum: ItemEnvelope.maximumLength,
+            waitingForCommits: waitingForCommits
+        ) { page in
+            for (name, record) in page {
+                // Files that are not items are left out.
+                guard let id = RecordID(name: name) else { continue }
+                let name = RecordName(namespace: namespace, name: name)
+                try body(ItemRecord(name: name, id: id, contents: record.map(KnownContents.present)))
+            }
+        }
+    }
+
+    /// Returns the first of these records with their contents, if the storage reads several as of one instant; otherwise all
+    /// without. If one cannot be read, none has contents: what is wrong shows when it is read by itself.
+    ///
+    /// - Parameter most: How many to read. Receives how many of this size 4 MiB of memory hold.
+    func readTogether(_ records: ArraySlice<ItemRecord>, most: inout Int) throws -> ArraySlice<ItemRecord> {
+        guard storage.limits.isTransactional, records.count > 1 else { return records }
+        let records = records.prefix(most)
+        let found: [RecordName: Record]
+        do {
+            found = try storage.read(records.map(\.name), maximum: ItemEnvelope.maximumLength)
+        } catch let error as LockboxError where error.code == .corrupt {
+            return records
+        }
+        let length = found.values.reduce(0) { $0 + $1.bytes.count } / max(1, found.count)
+        most = max(1, (4 << 20) / max(1, length))
+        return ArraySlice(
+            records.map { record in
+                var record = record
+                record.contents = found[record.name].map(KnownContents.present) ?? .absent
+                return record
+            }
+        )
+    }
+
+    /// Reads one record, unless its contents are known. Returns false if it does not exist.
+    func contents(
+        of record: ItemRecord,
+        upTo limit: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool {
+        switch record.contents {
+        case .absent: return false
+        case .present(let known):
+            var bytes = known.bytes
+            try bytes.withUnsafeMutableBytes {
+                try body(RecordContents(bytes: $0, revision: known.revision))
+            }
+            return true
+        case nil:
+            return try storage.read(record.name, upTo: limit, maximum: ItemEnvelope.maximumLength, body)
+        }
+    }
+}
