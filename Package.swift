@@ -164,7 +164,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "LockboxTestProcess",
-            dependencies: ["Lockbox", "LockboxUserDefaults"],
+            dependencies: [
+                "Lockbox", "LockboxUserDefaults",
+                .target(name: "LockboxEtcd", condition: .when(traits: ["Etcd"])),
+            ],
             path: "Tests/LockboxTestProcess",
             swiftSettings: settings
         ),

@@ -13,12 +13,14 @@ import Lockbox
 ///     history run engine=files:DIRECTORY folder=LOGS worker=1 threads=2 backends=shared|separate seed=1 mix=items …
 ///     history look engine=files:DIRECTORY folder=LOGS worker=2 …     reads every key in every way
 ///     history findings engine=files:DIRECTORY …                      prints what is wrong with the store
+///     history secrets engine=files:DIRECTORY …                       stores what it is told: see HistorySecrets.swift
 func history(_ arguments: [String]) throws {
     let settings = try HistorySettings(Array(arguments.dropFirst()))
     switch arguments.first {
     case "run": try runHistory(settings)
     case "look": try look(settings)
     case "findings": for finding in try settings.open().findings() { print(finding) }
+    case "secrets": try storeSecrets(settings.open())
     default: exit(64)
     }
 }

@@ -17,7 +17,7 @@ extension HistoryThread {
         case .write: try write()
         case .update: try update()
         case .take: try take()
-        case .remove: try remove()
+        case .remove: remove(try randomKey())
         case .batch: try batch()
         case .changeClass: try changeClass()
         case .removeAll, .removeExpired: removeMany(call)
@@ -67,10 +67,13 @@ extension HistoryThread {
         let state = randomState(call)
         let policy = random.element([WritePolicy.replace, .replace, .addOnly, .updateOnly])
         let item = try state.item(key, isLate: isLate)
-        record("write \(name(key)) \(policy) \(state) \(era(isLate))") {
+        let outcome = record("write \(name(key)) \(policy) \(state) \(era(isLate))") {
             try items.write(item, policy: policy)
             return "ok"
         }
+        guard outcome.hasPrefix("error outcomeUnknown") else { return }
+        // What was not acknowledged must not come back after this.
+        for _ in 0..<10 where remove(key) == "ok" { return }
     }
 
     /// An increment's like: what it writes depends on what it reads.
@@ -102,8 +105,8 @@ extension HistoryThread {
         }
     }
 
-    private func remove() throws {
-        let key = try randomKey()
+    @discardableResult
+    private func remove(_ key: ItemKey) -> String {
         record("remove \(name(key))") {
             try items.remove(key)
             return "ok"

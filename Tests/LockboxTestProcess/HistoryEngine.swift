@@ -38,14 +38,19 @@ extension HistoryEngine {
 }
 
 /// - Parameters:
-///   - argument: `files:DIRECTORY`.
+///   - argument: `files:DIRECTORY`, or as in HistoryEtcd.swift.
 ///   - defect: The name of a ``HistoryDefect``, or nil.
 ///   - delays: How many of 10,000 system calls are delayed, so that others come in between.
 func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> any HistoryEngine {
     let parts = argument.split(separator: ":", maxSplits: 1).map(String.init)
     let engine: any HistoryEngine
     switch (parts.first, parts.count) {
-    case ("files", 2): engine = FilesHistoryEngine(directory: parts[1], delays: delays)
+    case ("files", 2): engine = filesHistoryEngine(directory: parts[1], delays: delays)
+    #if Etcd
+        case ("etcd", 2):
+            if let defect = defect.flatMap(EtcdDefect.init) { return try etcdHistoryEngine(parts[1], defect) }
+            engine = try etcdHistoryEngine(parts[1], nil)
+    #endif
     default: throw Violation(description: "there is no engine \(argument)")
     }
     guard let defect else { return engine }
@@ -56,27 +61,31 @@ func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> a
 }
 
 /// The default backend: encrypted files in a folder.
-struct FilesHistoryEngine: HistoryEngine {
-    private let backend: EncryptedFileBackend
-    private static let passphrase = PasscodeSource.value("passphrase")
+private func filesHistoryEngine(directory: String, delays: Int) -> any HistoryEngine {
+    let storage = FileStorage(
+        directory: directory,
+        calls: .delayed(delays),
+        // Longer than the coordinator stops anybody, and waits for anybody.
+        lockTimeout: .seconds(120)
+    )
+    return SealedHistoryEngine(backend: SealedBackend(storage: storage))
+}
+
+/// What Lockbox makes of any storage.
+struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
+    let backend: SealedBackend<Storage>
+    private var passphrase: PasscodeSource { .value("passphrase") }
+
+    init(backend: SealedBackend<Storage>) { self.backend = backend }
 
     var items: any LockboxBackend { backend }
 
-    init(directory: String, delays: Int) {
-        let storage = FileStorage(
-            directory: directory,
-            calls: .delayed(delays),
-            // Longer than the coordinator stops anybody, and waits for anybody.
-            lockTimeout: .seconds(120)
-        )
-        backend = SealedBackend(storage: storage)
-    }
-
     func rotate(pause: () -> Void) throws {
-        let report = try backend.rotateKeys { _ in pause() }
-        if let (location, error) = report.unreadable.first {
+        let unreadable = try backend.rotateKeys { _ in pause() }.unreadable
+        if let (location, error) = unreadable.first(where: { !$0.value.isOfCluster }) {
             throw HistoryOutcome.unreadable("\(location): \(error)")
         }
+        if let error = unreadable.values.first { throw error }
     }
 
     func setPasscode(_ passcode: String) throws {
@@ -92,11 +101,11 @@ struct FilesHistoryEngine: HistoryEngine {
     func lock() throws { try backend.lock() }
 
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
-        let report = try backend.exportBackup(to: path, passphrase: Self.passphrase, strength: .interactive)
+        let report = try backend.exportBackup(to: path, passphrase: passphrase, strength: .interactive)
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         var items: [StoredItem] = []
-        try reader.read(reader.key(header, Self.passphrase, maximum: PasscodeCost(.sensitive)), header) {
+        try reader.read(reader.key(header, passphrase, maximum: PasscodeCost(.sensitive)), header) {
             items.append($0)
         }
         try require(items.count == report.exported, "the backup has \(items.count) items")
@@ -104,12 +113,17 @@ struct FilesHistoryEngine: HistoryEngine {
     }
 
     func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey] {
-        try backend.importBackup(from: path, passphrase: Self.passphrase, existing: existing).kept
+        try backend.importBackup(from: path, passphrase: passphrase, existing: existing).kept
     }
 
     func findings() throws -> [String] {
         try backend.verify().findings.filter { $0.kind != .leftOver }.map { "\($0.location): \($0.reason)" }
     }
+}
+
+extension LockboxError {
+    /// Whether it says nothing about an item, as the storage could not be reached.
+    fileprivate var isOfCluster: Bool { code == .notReachable || code == .outcomeUnknown }
 }
 
 extension SystemCalls {

@@ -27,9 +27,12 @@ final class HistoryLog: Sendable {
     /// - Parameters:
     ///   - call: Its name and its arguments.
     ///   - body: The call; returns the result as text.
-    func record(_ call: String, _ body: () throws -> String) {
+    /// - Returns: The result, or the error.
+    func record(_ call: String, _ body: () throws -> String) -> String {
         append("i", call)
-        append("r", Self.result(body))
+        let result = Self.result(body)
+        append("r", result)
+        return result
     }
 
     /// What the call has read so far.
@@ -59,6 +62,8 @@ final class HistoryLog: Sendable {
         case LockboxError.corrupt: "corrupt"
         case LockboxError.authenticationFailed: "authenticationFailed"
         case LockboxError.storageFailure("flock", _, EWOULDBLOCK): "lockTimeout"
+        case LockboxError.notReachable: "notReachable"
+        case LockboxError.outcomeUnknown: "outcomeUnknown"
         case HistoryOutcome.unreadable: "unreadable"
         case is Violation: "violation"
         default: "other"

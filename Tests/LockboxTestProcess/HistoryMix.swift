@@ -1,3 +1,5 @@
+@testable import LockboxCore
+
 /// How often each call is made.
 enum HistoryCall: CaseIterable {
     case value, item, attributes, list, prefixes
@@ -14,11 +16,18 @@ enum HistoryMix: String {
     case rotations
     /// Passcodes come and go, and the store is locked and unlocked.
     case passcodes
+    /// Items in a storage that cannot be reached at times: more writes, and fewer calls that may end half done.
+    case cluster
+    /// Half of the items are absent.
+    case removals
 
     /// Of some 10,000 calls.
     func weight(_ call: HistoryCall) -> Int {
-        switch call {
-        case .value: 3400
+        if self == .removals {
+            return [.write: 4, .remove: 4, .value: 1, .item: 1, .attributes: 1][call] ?? 0
+        }
+        return switch call {
+        case .value: self == .cluster ? 800 : 3400
         case .item: 1400
         case .attributes: 800
         case .list: 900
@@ -31,12 +40,21 @@ enum HistoryMix: String {
         case .changeClass: 300
         case .removeAll: 60
         case .removeExpired: 80
-        case .copy, .move, .migrate: 25
+        case .copy, .move, .migrate: self == .cluster ? 0 : 25
         case .copyObject, .moveObject: 150
-        case .export, .importBackup: self == .items ? 3 : 1
-        case .rotate: [.items: 8, .rotations: 300, .passcodes: 20][self]!
+        case .export, .importBackup: [.items: 3, .cluster: 0][self] ?? 1
+        case .rotate: [.items: 8, .rotations: 300, .passcodes: 20, .cluster: 4][self]!
         case .setPasscode, .unlock: self == .passcodes ? 20 : 0
         case .changePasscode, .removePasscode, .lock: self == .passcodes ? 10 : 0
+        }
+    }
+
+    /// The classes that items are given.
+    var classes: [Accessibility] {
+        switch self {
+        case .items, .rotations: Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
+        case .passcodes: Accessibility.allCases
+        case .cluster, .removals: Accessibility.allCases.filter { !$0.isThisDeviceOnly }
         }
     }
 }

@@ -42,7 +42,9 @@ final class HistoryThread {
         return first + count
     }
 
-    func record(_ call: String, _ body: () throws -> String) { log.record(call, body) }
+    /// Returns the outcome.
+    @discardableResult
+    func record(_ call: String, _ body: () throws -> String) -> String { log.record(call, body) }
 
     func randomPrefix() -> String { HistorySettings.prefix(random.number(settings.prefixes)) }
 
@@ -50,10 +52,7 @@ final class HistoryThread {
         try ItemKey(prefix: randomPrefix(), key: String(random.number(settings.keys)))
     }
 
-    func randomClass() -> Accessibility {
-        let isPasscodeUsed = settings.mix == .passcodes
-        return random.element(isPasscodeUsed ? Accessibility.allCases : Accessibility.allCases.dropLast())
-    }
+    func randomClass() -> Accessibility { random.element(settings.mix.classes) }
 
     func name(_ key: ItemKey) -> String { "\(key.prefix)/\(key.key)" }
 
