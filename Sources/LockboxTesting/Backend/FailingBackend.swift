@@ -37,7 +37,7 @@ public final class FailingBackend: LockboxBackend {
     let wrapped: any LockboxBackend
     private let failures = Protected<[Operation: Failure]>([:])
 
-    /// See ``LockboxBackend/isOnThisDevice``. Does not fail.
+    /// Whether the items of the wrapped backend stay on this device. Does not fail.
     public var isOnThisDevice: Bool { wrapped.isOnThisDevice }
 
     /// - Parameter wrapped: Answers all calls that are not made to fail.
