@@ -75,9 +75,10 @@ import Lockbox
     func aTimeLimitEndsIt() throws {
         defer { clear() }
         let start = ContinuousClock.now
-        #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .milliseconds(1)) == .user)
+        #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(2)) == .user)
         let found = try readable(store.backend())
-        #expect(found == all || start.duration(to: .now) > .seconds(1), "the kernel counts whole seconds")
+        // The kernel's seconds are those of its clock: the first of the two may be over at once.
+        #expect(found == all || start.duration(to: .now) > .seconds(1))
         // Of the kernel, in whole seconds: nothing else can be waited for.
         let end = Date(timeIntervalSinceNow: 30)
         while try backend.lockState == .unlocked, Date() < end {}
