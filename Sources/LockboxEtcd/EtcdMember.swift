@@ -45,6 +45,7 @@
     extension Gateway {
         fileprivate func member(_ endpoint: String) throws -> EtcdMember {
             let path = "/v3/maintenance/status"
+            let deadline = deadline  // one for both calls
             // The first answer takes the time of the connection as well.
             let _: Result<StatusAnswer> = try call(path, StatusRequest(), until: deadline)
             var status: StatusAnswer?

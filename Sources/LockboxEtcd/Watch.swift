@@ -50,8 +50,10 @@
         private func run(from revision: UInt64) {
             let gateway = storage.gateway
             let position = Position(next: revision)
+            var endpoint = gateway.endpoint
             while !isCanceled {
-                let endpoint = gateway.endpoint(isFailing: position.failures > 0)
+                if position.failures > 0 { gateway.leave(endpoint) }
+                endpoint = gateway.endpoint
                 do {
                     switch try follow(endpoint, position) {
                     case .ended: break

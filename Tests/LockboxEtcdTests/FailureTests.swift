@@ -64,6 +64,10 @@
             let storage = try cluster.storage(root, timeLimit: limit)
             let record = RecordName(name: "record")
             #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            let backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
+            let lockbox = try Lockbox(keyPrefix: "test", backend: backend)
+            try lockbox.archiveObject("v", forKey: "k")
+            let removals = [{ try lockbox.removeObject(forKey: "k") }, { try lockbox.removeAllObjects() }]
             let followers = try cluster.followers()
             followers.forEach { $0.pause() }
             for round in 0..<3 {
@@ -85,6 +89,13 @@
                     ContinuousClock.now - start < limit + .milliseconds(500),
                     "a commit in round \(round)"
                 )
+            }
+            for call in removals {
+                let start = ContinuousClock.now
+                #expect { try call() } throws: {
+                    [.notReachable, .outcomeUnknown].contains(($0 as? LockboxError)?.code)
+                }
+                #expect(ContinuousClock.now - start < limit + .milliseconds(500), "a removal")
             }
             followers.forEach { $0.resume() }
             try eventually { try storage.read([record], maximum: 10)[record]?.bytes }

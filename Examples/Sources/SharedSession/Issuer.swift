@@ -14,7 +14,10 @@ enum IssuerError: Error {
 struct Issuer: Sendable {
     let port: Int
 
-    func logIn(_ user: String) async throws -> Session { try await session("grant_type=demo&user=\(user)") }
+    func logIn(_ user: String) async throws -> Session {
+        let name = user.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        return try await session("grant_type=demo&user=\(name)")
+    }
 
     func refresh(_ token: String) async throws -> Session {
         try await session("grant_type=refresh_token&refresh_token=\(token)")
@@ -23,7 +26,11 @@ struct Issuer: Sendable {
     /// Returns what the issuer says of the user, or nil if it does not accept the access token.
     func profile(_ accessToken: String) async throws -> String? {
         let response = try await send(Request("GET", "/profile", token: accessToken))
-        return response.status == 200 ? response.body : nil
+        switch response.status {
+        case 200: return response.body
+        case 401: return nil
+        default: throw IssuerError.noAnswer
+        }
     }
 
     private struct Answer: Decodable {
@@ -35,7 +42,7 @@ struct Issuer: Sendable {
     private func session(_ form: String) async throws -> Session {
         let asked = Date.now
         let response = try await send(Request("POST", "/token", body: form))
-        if response.status == 400 { throw IssuerError.refused }
+        if response.status == 400, response.body.contains("\"invalid_grant\"") { throw IssuerError.refused }
         guard response.status == 200,
             let answer = try? JSONDecoder().decode(Answer.self, from: Data(response.body.utf8))
         else { throw IssuerError.noAnswer }

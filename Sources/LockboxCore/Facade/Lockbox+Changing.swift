@@ -119,8 +119,8 @@ extension Lockbox {
     /// ```
     ///
     /// If a crash interrupts the call, each item is as before or as after, independently of the others. If an
-    /// operation is refused, nothing changes. In a batch of more than 1,000 operations or 4 MiB, however, earlier
-    /// operations may have been performed.
+    /// operation is refused, nothing changes. Earlier operations may have been performed, however, in a batch of
+    /// more than 1,000 operations or 4 MiB, and in the Keychain or another backend that does one after the other.
     ///
     /// - Parameter body: Adds the operations, each for a different key. Nothing is changed before it returns.
     ///   Errors that it throws are rethrown.

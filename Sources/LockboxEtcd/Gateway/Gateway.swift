@@ -61,8 +61,9 @@
             var round = 0
             while deadline - .now > .milliseconds(5) {
                 for _ in endpoints where deadline - .now > .milliseconds(5) {
+                    let used = endpoint
                     do {
-                        let attempt: Result<A> = try attempt(path, body, until: deadline)
+                        let attempt: Result<A> = try attempt(path, body, to: used, until: deadline)
                         return (attempt.answer, attempt.isRepeated || isInDoubt)
                     } catch let fault as Fault {
                         isInDoubt = isInDoubt || fault.isInDoubt
@@ -72,7 +73,7 @@
                         case .authenticate:
                             guard user != nil, !hasAuthenticated else { throw last }
                             hasAuthenticated = true
-                        case .tryElsewhere: withState { $0.preferred = ($0.preferred + 1) % endpoints.count }
+                        case .tryElsewhere: leave(used)
                         }
                     } catch  where isInDoubt {
                         // The source of the password has failed, after a request that may have had an effect.
@@ -96,11 +97,13 @@
 
         // MARK: One attempt
 
-        private func attempt<A: Answer>(_ path: String, _ body: Data, until deadline: ContinuousClock.Instant)
-            throws
-            -> Result<A>
-        {
-            let (endpoint, known, floor) = withState { (endpoints[$0.preferred], $0.token, $0.revision) }
+        private func attempt<A: Answer>(
+            _ path: String,
+            _ body: Data,
+            to endpoint: String,
+            until deadline: ContinuousClock.Instant
+        ) throws -> Result<A> {
+            let (known, floor) = withState { ($0.token, $0.revision) }
             let token = try known ?? user.map { try authenticate($0, endpoint, until: deadline) }
             let isRepeated: Bool
             let response: Connection.Response
@@ -187,11 +190,15 @@
 
         // MARK: Tokens
 
-        /// The endpoint that answered last. The next one is tried first from now on if `isFailing`.
-        func endpoint(isFailing: Bool) -> String {
+        /// The endpoint that answered last.
+        var endpoint: String { endpoints[withState { $0.preferred }] }
+
+        /// From now on the next endpoint is tried first, unless another thread has seen to that already.
+        func leave(_ failing: String) {
             withState { state in
-                if isFailing { state.preferred = (state.preferred + 1) % endpoints.count }
-                return endpoints[state.preferred]
+                if endpoints[state.preferred] == failing {
+                    state.preferred = (state.preferred + 1) % endpoints.count
+                }
             }
         }
 

@@ -1,7 +1,7 @@
 public import LockboxCore
 
 extension SealedBackend: NotifyingBackend {
-    /// See ``NotifyingBackend/subscribe(prefix:_:)``. Supported on files on Linux, and in memory. Creates the
+    /// See ``NotifyingBackend/subscribe(prefix:_:)``. Supported on files on Linux, in memory, and in a cluster. Creates the
     /// store if there is none, and needs memory for the keys of all items.
     public func subscribe(
         prefix: String,

@@ -6,10 +6,18 @@ extension SealedBackend {
     public func remove(_ key: ItemKey) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let record = itemRecord(of: key, keyring).name
-        let revision = try? storage.revision(of: record, maximum: .max)
+        let isAbsent = try isAbsent(record)
         try commit([.remove(record)])
         // An absent record means an absent item, unless the whole store is gone.
-        if revision == .absent { try keys.checkIsThere() }
+        if isAbsent { try keys.checkIsThere() }
+    }
+
+    /// A damaged record can be removed; where nobody answers, nothing can.
+    private func isAbsent(_ record: RecordName) throws -> Bool {
+        do { return try storage.revision(of: record, maximum: .max) == .absent } catch let error
+            as LockboxError
+            where error.code != .notReachable && error.code != .accessDenied
+        { return false }
     }
 
     func commit(_ changes: [RecordChange]) throws {

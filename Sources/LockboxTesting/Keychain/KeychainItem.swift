@@ -35,7 +35,7 @@ struct KeychainItem {
         if let reference = query.persistentRef { return reference == self.reference && isIn(groups) }
         guard table.name == query.table?.name, isIn(groups) else { return false }
         var wanted = query.attributes
-        // Without a word about it, only items that are not synchronized.
+        // Without a word about it, only items that are not synchronized (`SecDbQuery.c`).
         let sync = wanted.removeValue(forKey: KeychainName.attrSynchronizable) ?? .int(0)
         if sync != .text(KeychainName.synchronizableAny), sync != attributes[KeychainName.attrSynchronizable]
         {

@@ -12,7 +12,8 @@ public import LockboxPlatform
 /// ```
 ///
 /// It is strict: what the Keychain's source refuses, it refuses with the same result code. The rules are those of
-/// Apple's Security 61901, and each names the file or function that it is taken from. They have been read there, not
+/// Apple's Security 61901 (`apple-oss-distributions/Security` on GitHub, tag `Security-61901.0.87.0.1`), and each names
+/// the file or function that it is taken from. They have been read there, not
 /// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
 /// nothing and report success, the simulation refuses the call.
 ///

@@ -12,9 +12,9 @@
         /// With which it can be reached.
         private let security: EtcdSecurity
 
-        /// One member, for tests that need nothing of their own. Each uses another root.
+        /// Three members, for tests that need nothing of their own. Each uses another root.
         static let shared: Result<EtcdCluster, any Error> = Result {
-            let cluster = try EtcdCluster(members: 1)
+            let cluster = try EtcdCluster(members: 3)
             // Nothing else ends what is static.
             atexit { try? EtcdCluster.shared.get().end() }
             return cluster
