@@ -28,6 +28,7 @@ static inline const char *trusted_environment(const char *name) { return secure_
 #include <linux/keyctl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -132,6 +133,19 @@ static inline long kernel_key_unlink(int32_t key) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING));
 }
 
+// A lock that the programs which share the user's keyring take in turn: keyrings belong to a user namespace, and its file is
+// the same one for all who are in it. Returns a descriptor, and does not wait: -EWOULDBLOCK if another has it.
+static inline long kernel_key_lock(void) {
+    int file = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -errno;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+    int error = errno;
+    close(file);
+    return -error;
+}
+
+static inline void kernel_key_unlock(int file) { close(file); }
+
 static inline long folder_watch_result(long result) { return result < 0 ? -errno : result; }
 
 static inline long folder_watch_open(void) { return folder_watch_result(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); }
@@ -184,6 +198,8 @@ static inline long kernel_key_withdraw(int32_t key) { return -ENOSYS; }
 static inline long kernel_key_revoke(int32_t key) { return -ENOSYS; }
 static inline int kernel_key_is_gone(long result) { return 1; }
 static inline long kernel_key_unlink(int32_t key) { return -ENOSYS; }
+static inline long kernel_key_lock(void) { return -ENOSYS; }
+static inline void kernel_key_unlock(int file) {}
 static inline long folder_watch_open(void) { return -ENOSYS; }
 static inline long folder_watch_open_stop(void) { return -ENOSYS; }
 static inline void folder_watch_stop(int stop) {}

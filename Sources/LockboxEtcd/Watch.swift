@@ -16,8 +16,8 @@
         /// Of libcurl; it ends the wait for the next message.
         private let multi: Multi
 
+        // Unchecked: one thread uses it, and others only call curl_multi_wakeup, which they may.
         private final class Multi: @unchecked Sendable {
-            // Unchecked: one thread uses it, and others only call curl_multi_wakeup, which they may.
             let handle: UnsafeMutableRawPointer = curl_multi_init()!
             deinit { curl_multi_cleanup(handle) }
         }

@@ -172,12 +172,12 @@ public struct KeychainBackend: RepairableBackend {
     // MARK: One item
 
     /// An item and the metadata that its next change names.
-    private struct Revision {
+    struct Revision {
         let item: StoredItem
         let metadata: KeychainValue
     }
 
-    private func read(_ key: ItemKey) throws -> Revision? {
+    func read(_ key: ItemKey) throws -> Revision? {
         guard let found = try one(query(key), key, withValue: true) else { return nil }
         let attributes = try KeychainMetadata.attributes(found, key.location)
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
@@ -221,7 +221,7 @@ public struct KeychainBackend: RepairableBackend {
         throw LockboxError(status, operation, accessibility)
     }
 
-    private func attributes(of item: StoredItem) throws(LockboxError) -> KeychainCalls.Attributes {
+    func attributes(of item: StoredItem) throws(LockboxError) -> KeychainCalls.Attributes {
         let attributes = item.attributes
         if attributes.size > maximumValueSize {
             throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
@@ -260,7 +260,7 @@ public struct KeychainBackend: RepairableBackend {
     /// The letters LKBX. Tells Lockbox's items from others that have the same service.
     package static let creator: Int64 = 0x4C4B_4258
 
-    private func query(_ key: ItemKey, _ metadata: KeychainValue? = nil) -> KeychainCalls.Attributes {
+    func query(_ key: ItemKey, _ metadata: KeychainValue? = nil) -> KeychainCalls.Attributes {
         var query = query
         query[KeychainName.attrService] = .text(key.prefix.canonical)
         query[KeychainName.attrAccount] = .text(key.key.canonical)
@@ -313,7 +313,7 @@ public struct KeychainBackend: RepairableBackend {
     }
 
     /// Another program's item may have this item's place. Lockbox's queries do not find it.
-    private func checkForForeignItem(_ key: ItemKey) throws {
+    func checkForForeignItem(_ key: ItemKey) throws {
         var query = query(key)
         query[KeychainName.attrCreator] = nil
         let answer = answer(query, withValue: false)

@@ -3,7 +3,7 @@ import LockboxKeychain
 package import LockboxMigration
 import LockboxPlatform
 
-/// Generic passwords of the Keychain that another library has written.
+/// Passwords of the Keychain that another library has written.
 package struct KeychainSourceItems: SourceItems {
     /// Where the library puts an item's key.
     enum Naming {
@@ -11,6 +11,8 @@ package struct KeychainSourceItems: SourceItems {
         case service(prefix: String)
         /// Into the account. The service is the same for all items.
         case account(service: String)
+        /// Into the account of an internet password.
+        case server(KeychainServer)
     }
 
     let calls: any KeychainCalls
@@ -18,6 +20,7 @@ package struct KeychainSourceItems: SourceItems {
     let accessGroup: String?
     /// Nil for both kinds.
     let isSynchronizable: Bool?
+    var keychains = MacKeychains.all
     /// An account that is not an item of the app.
     var otherAccount: String?
 
@@ -26,6 +29,7 @@ package struct KeychainSourceItems: SourceItems {
         switch naming {
         case .service: query[KeychainName.attrAccount] = .text("")
         case .account(let service): query[KeychainName.attrService] = .text(service)
+        case .server: break
         }
         let keys = try found(query, withValue: false).compactMap(key)
         return Set(keys).sorted()
@@ -38,7 +42,7 @@ package struct KeychainSourceItems: SourceItems {
             let start = "\(prefix)."
             guard service.utf8.starts(with: start.utf8) else { return nil }
             return String(service.utf8.dropFirst(start.utf8.count))
-        case .account:
+        case .account, .server:
             guard let account = found[KeychainName.attrAccount]?.text, account != otherAccount else {
                 return nil
             }
@@ -56,20 +60,25 @@ package struct KeychainSourceItems: SourceItems {
                 changed.insert(key)
                 continue
             }
-            // Another writer may be faster than this call: it removes the item as it was read, or nothing. macOS does
-            // not look at the date of modification. There, only an item that was made anew is another.
-            var query = query(key)
-            for name in [
-                KeychainName.attrAccessGroup, KeychainName.attrSynchronizable,
-                KeychainName.attrCreationDate, KeychainName.attrModificationDate,
-            ] { query[name] = found[name] }
-            switch calls.delete(query) {
+            switch calls.delete(removal(key, found)) {
             case KeychainStatus.success: break
             case KeychainStatus.itemNotFound: if try self.current(key) != nil { changed.insert(key) }
             case let status: throw LockboxError(status, "SecItemDelete", nil)
             }
         }
         return changed
+    }
+
+    /// Another writer may be faster than the removal, which removes the item as it was read, or nothing. macOS does not look
+    /// at the date of modification. There, only an item that was made anew is another.
+    private func removal(_ key: String, _ found: KeychainCalls.Attributes) -> KeychainCalls.Attributes {
+        if let reference = found.fileReference { return reference }
+        var query = query(key)
+        for name in [
+            KeychainName.attrAccessGroup, KeychainName.attrSynchronizable, KeychainName.attrCreationDate,
+            KeychainName.attrModificationDate,
+        ] { query[name] = found[name] }
+        return query
     }
 
     private func current(_ key: String) throws -> (found: KeychainCalls.Attributes, item: SourceItem)? {
@@ -81,7 +90,7 @@ package struct KeychainSourceItems: SourceItems {
             throw LockboxError.corrupt(
                 record: record,
                 reason:
-                    "there are \(all.count) of them; name the access group, or whether it is synchronizable"
+                    "there are \(all.count) of them; name the keychain, the access group, or whether it is synchronizable"
             )
         }
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
@@ -97,6 +106,7 @@ package struct KeychainSourceItems: SourceItems {
                 modified: modified,
                 label: text(KeychainName.attrLabel),
                 comment: text(KeychainName.attrComment),
+                searchable: searchable(key),
                 size: data.count,
                 format: .data
             )
@@ -106,13 +116,21 @@ package struct KeychainSourceItems: SourceItems {
 
     private var query: KeychainCalls.Attributes {
         var query: KeychainCalls.Attributes = [
-            KeychainName.class: .text(KeychainName.classGenericPassword),
             KeychainName.useDataProtectionKeychain: .bool(true),
             KeychainName.attrSynchronizable: isSynchronizable.map(KeychainValue.bool)
                 ?? .text(KeychainName.synchronizableAny),
         ]
         query[KeychainName.attrAccessGroup] = accessGroup.map(KeychainValue.text)
-        return query
+        guard case .server(let server) = naming else {
+            query[KeychainName.class] = .text(KeychainName.classGenericPassword)
+            return query
+        }
+        return query.merging(server.query) { $1 }
+    }
+
+    private func searchable(_ account: String) -> [String: String] {
+        guard case .server(let server) = naming else { return [:] }
+        return server.password(account).searchable
     }
 
     /// The texts as the library wrote them: the Keychain compares their bytes.
@@ -125,27 +143,75 @@ package struct KeychainSourceItems: SourceItems {
         case .account(let service):
             query[KeychainName.attrService] = .text(service)
             query[KeychainName.attrAccount] = .text(key)
+        case .server: query[KeychainName.attrAccount] = .text(key)
         }
         return query
     }
 
+    // MARK: The two keychains
+
     private func found(_ query: KeychainCalls.Attributes, withValue: Bool) throws -> [KeychainCalls
         .Attributes]
     {
+        var found: [KeychainCalls.Attributes] = []
+        if keychains.contains(.dataProtection) { found += try inDataProtection(query, withValue) }
+        // Its items are in no group and on no other device.
+        if keychains.contains(.file), accessGroup == nil, isSynchronizable != true {
+            found += try inFile(query, withValue)
+        }
+        // Lockbox's own items are none of another library's.
+        return found.filter { $0[KeychainName.attrCreator]?.int != KeychainBackend.creator }
+    }
+
+    private func inDataProtection(_ query: KeychainCalls.Attributes, _ withValue: Bool) throws
+        -> [KeychainCalls.Attributes]
+    {
         var query = query
         query[KeychainName.matchLimit] = .text(KeychainName.matchLimitAll)
-        query[KeychainName.returnAttributes] = .bool(true)
         if withValue { query[KeychainName.returnData] = .bool(true) }
+        let items = try items(query)
+        if items.isEmpty { try KeychainBackend(calls, accessGroup: accessGroup).checkEntitlement() }
+        return items
+    }
+
+    /// A query that does not name the data-protection keychain is about both on macOS. Elsewhere there is only one. The file
+    /// keychain does not give the values of several items at once.
+    private func inFile(_ query: KeychainCalls.Attributes, _ withValue: Bool) throws -> [KeychainCalls
+        .Attributes]
+    {
+        var query = query
+        query[KeychainName.useDataProtectionKeychain] = nil
+        query[KeychainName.attrSynchronizable] = nil
+        query[KeychainName.matchLimit] = .text(KeychainName.matchLimitAll)
+        query[KeychainName.returnPersistentRef] = .bool(true)
+        let references = try items(query).compactMap(\.fileReference)
+        guard withValue else { return try references.flatMap(items) }
+        return try references.flatMap { try items($0.merging([KeychainName.returnData: .bool(true)]) { $1 }) }
+    }
+
+    private func items(_ query: KeychainCalls.Attributes) throws -> [KeychainCalls.Attributes] {
+        var query = query
+        query[KeychainName.returnAttributes] = .bool(true)
         query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
+        if query[KeychainName.valuePersistentRef] != nil {
+            query[KeychainName.returnPersistentRef] = .bool(true)
+        }
         let (status, items) = calls.copyMatching(query)
         switch status {
-        // Lockbox's own items are none of another library's.
-        case KeychainStatus.success:
-            return items.filter { $0[KeychainName.attrCreator]?.int != KeychainBackend.creator }
-        case KeychainStatus.itemNotFound:
-            try KeychainBackend(calls, accessGroup: accessGroup).checkEntitlement()
-            return []
+        case KeychainStatus.success: return items
+        case KeychainStatus.itemNotFound: return []
         default: throw LockboxError(status, "SecItemCopyMatching", nil)
         }
+    }
+}
+
+extension KeychainCalls.Attributes {
+    /// A query for this item, if it is in the file keychain. References of the data-protection keychain begin with their
+    /// class and have 20 bytes (`SecItemIsIOSPersistentReference` in Apple's `SecItem.cpp`).
+    fileprivate var fileReference: KeychainCalls.Attributes? {
+        guard let reference = self[KeychainName.valuePersistentRef]?.data else { return nil }
+        let names = [KeychainName.classGenericPassword, KeychainName.classInternetPassword]
+        if reference.count == 20, names.contains(where: { reference.starts(with: $0.utf8) }) { return nil }
+        return [KeychainName.valuePersistentRef: .data(reference)]
     }
 }

@@ -11,9 +11,10 @@ public import LockboxMigration
 /// On macOS the Keychain does not compare that date. There, a value that another program changes in the moment between
 /// the last look at the old item and its removal is lost, unless the program replaced the item.
 ///
-/// > Important: On macOS these sources read the data-protection keychain. Items in the old file keychain, which
-/// > unsigned programs and those that do not set `kSecUseDataProtectionKeychain` use, have to be passed as bytes:
-/// > see `MigrationSource.items(_:remove:)`.
+/// macOS has two keychains, see ``MacKeychains``. Programs that do not set `kSecUseDataProtectionKeychain` have their
+/// items in the old one.
+///
+/// > Important: These sources are tested on a simulation of the Keychain's documented rules, as ``KeychainBackend`` is.
 extension MigrationSource {
     /// Items that Lockbox 2, Lockbox 3 or Strongbox stored in the Keychain: the service is `<prefix>.<key>`, and there
     /// is no account.
@@ -22,10 +23,12 @@ extension MigrationSource {
     ///   - keyPrefix: The old prefix: Lockbox 2 and 3 used the bundle identifier. If `nil`, the lockbox's.
     ///   - accessGroup: The items' access group. If `nil`, all groups of the program are searched, and an item that is
     ///     in two of them is refused.
+    ///   - keychains: Which of macOS's keychains are read.
     ///   - calls: The Keychain. By default the system's.
     public static func lockboxKeychain(
         keyPrefix: String? = nil,
         accessGroup: String? = nil,
+        keychains: MacKeychains = .all,
         calls: any KeychainCalls = SystemKeychain()
     ) -> MigrationSource {
         MigrationSource { lockbox, _ in
@@ -33,7 +36,8 @@ extension MigrationSource {
                 calls: calls,
                 naming: .service(prefix: keyPrefix ?? lockbox.keyPrefix),
                 accessGroup: accessGroup,
-                isSynchronizable: false
+                isSynchronizable: false,
+                keychains: keychains
             )
         }
     }
@@ -47,11 +51,13 @@ extension MigrationSource {
     ///     in two of them is refused.
     ///   - isSynchronizable: Whether the items are those of iCloud Keychain. If `nil`, both kinds are read, and an item
     ///     that exists as both is refused.
+    ///   - keychains: Which of macOS's keychains are read.
     ///   - calls: The Keychain. By default the system's.
     public static func keychain(
         service: String,
         accessGroup: String? = nil,
         isSynchronizable: Bool? = nil,
+        keychains: MacKeychains = .all,
         calls: any KeychainCalls = SystemKeychain()
     ) -> MigrationSource {
         MigrationSource { _, _ in
@@ -59,7 +65,57 @@ extension MigrationSource {
                 calls: calls,
                 naming: .account(service: service),
                 accessGroup: accessGroup,
-                isSynchronizable: isSynchronizable
+                isSynchronizable: isSynchronizable,
+                keychains: keychains
+            )
+        }
+    }
+
+    /// Items that KeychainAccess or another wrapper stored as internet passwords of one server, with their keys as
+    /// accounts.
+    ///
+    /// The new items have the searchable attributes of an ``InternetPassword``. To store them where that looks for them,
+    /// migrate each to its key:
+    ///
+    /// ```swift
+    /// let password = InternetPassword(server: "example.com", account: "alice", protocol: "https")
+    /// let item = Migration.Item.data("alice", to: password.key.name)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - server: The server's name, as in `Keychain(server:protocolType:)` of KeychainAccess.
+    ///   - port: The port. If `nil`, any.
+    ///   - protocol: The code of `kSecAttrProtocol`, such as `htps`. If `nil`, any.
+    ///   - authenticationType: The code of `kSecAttrAuthenticationType`, such as `dflt`. If `nil`, any.
+    ///   - accessGroup: The items' access group. If `nil`, all groups of the program are searched, and an item that is
+    ///     in two of them is refused.
+    ///   - isSynchronizable: Whether the items are those of iCloud Keychain. If `nil`, both kinds are read, and an item
+    ///     that exists as both is refused.
+    ///   - keychains: Which of macOS's keychains are read.
+    ///   - calls: The Keychain. By default the system's.
+    public static func keychain(
+        server: String,
+        port: Int? = nil,
+        protocol: String? = nil,
+        authenticationType: String? = nil,
+        accessGroup: String? = nil,
+        isSynchronizable: Bool? = nil,
+        keychains: MacKeychains = .all,
+        calls: any KeychainCalls = SystemKeychain()
+    ) -> MigrationSource {
+        let server = KeychainServer(
+            server: server,
+            port: port,
+            protocol: `protocol`,
+            authenticationType: authenticationType
+        )
+        return MigrationSource { _, _ in
+            KeychainSourceItems(
+                calls: calls,
+                naming: .server(server),
+                accessGroup: accessGroup,
+                isSynchronizable: isSynchronizable,
+                keychains: keychains
             )
         }
     }
@@ -124,6 +180,7 @@ extension MigrationSource {
                 naming: .account(service: service),
                 accessGroup: accessGroup,
                 isSynchronizable: isSynchronizable,
+                keychains: .dataProtection,  // Valet reads no other
                 // Valet's own, which it writes to see whether the Keychain can be used.
                 otherAccount: "VAL_KeychainCanaryUsername"
             )

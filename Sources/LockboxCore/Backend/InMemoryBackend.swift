@@ -71,6 +71,42 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
         if state.withLock({ $0.entries.removeValue(forKey: key) }) != nil { report(key) }
     }
 
+    /// See ``LockboxBackend/apply(_:)``. Performs all of the operations or none.
+    public func apply(_ operations: [ItemOperation]) throws {
+        try ItemOperation.checkKeys(operations)
+        try state.withLock { state in
+            var new = state
+            for operation in operations {
+                switch operation {
+                case .write(let changes, let key, let policy):
+                    let old = Self.live(new.entries[key], at: changes.modified)
+                    let item = try changes.item(after: old, key, policy)
+                    try Self.check(item)
+                    new.put(item)
+                case .remove(let key): new.entries[key] = nil
+                }
+            }
+            state = new
+        }
+        operations.forEach { report($0.key) }
+    }
+
+    /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try state.withLock { state in
+            guard let item = Self.live(state.entries[key], at: now) else {
+                throw LockboxError.itemNotFound(key: key.key)
+            }
+            if key == newKey { return }
+            let old = Self.live(state.entries[newKey], at: now)
+            // A move in two steps that was interrupted is completed.
+            if old != item.renamed(newKey) { try policy.check(key: newKey.key, exists: old != nil) }
+            state.put(item.renamed(newKey))
+            state.entries[key] = nil
+        }
+        if key != newKey { [key, newKey].forEach(report) }
+    }
+
     /// See ``LockboxBackend/removeAll(prefix:)``.
     public func removeAll(prefix: String) {
         state.withLock { state in state.entries = state.entries.filter { $0.key.prefix != prefix } }

@@ -15,19 +15,13 @@ extension LockboxBackend {
         _ = try put(key, newKey, policy, now)
     }
 
-    /// Moves an item to another key, with its attributes and dates.
-    ///
-    /// The new item is durable before the old one goes: after a crash in between, the item is under both keys,
-    /// and the call can be repeated.
-    ///
-    /// - Parameters:
-    ///   - key: The item's key.
-    ///   - newKey: The new key, with the same prefix or another.
-    ///   - policy: Whether to overwrite an item under the new key.
-    ///   - now: The current time. An item that has expired by then counts as absent.
-    /// - Throws: Any error of ``copy(_:to:policy:now:)``; ``LockboxError/conflict(record:)`` if another writer
-    ///   changes the item during the move. It is then under both keys.
+    /// See ``LockboxBackend/move(_:to:policy:now:)``. Copies the item, then removes the old one.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
+    }
+
+    /// For a backend that can move some items in one step, and others not.
+    package func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         let item = try put(key, newKey, policy, now)
         if key == newKey { return }
         try update(key, now: nil) { current in
@@ -43,7 +37,7 @@ extension LockboxBackend {
     {
         guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
         if key == newKey { return item }
-        let copy = StoredItem(key: newKey, value: item.value, checked: item.attributes)
+        let copy = item.renamed(newKey)
         try update(newKey, now: now) { old in
             // A move that was interrupted is completed.
             if old == copy { return old }
@@ -51,5 +45,12 @@ extension LockboxBackend {
             return copy
         }
         return item
+    }
+}
+
+extension StoredItem {
+    /// The same item under another key.
+    package func renamed(_ key: ItemKey) -> StoredItem {
+        StoredItem(key: key, value: value, checked: attributes)
     }
 }

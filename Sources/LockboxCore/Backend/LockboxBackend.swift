@@ -120,6 +120,21 @@ public protocol LockboxBackend: Sendable {
     ///   ``write(_:to:policy:)`` or ``remove(_:)``. Some of the operations may have been performed.
     func apply(_ operations: [ItemOperation]) throws
 
+    /// Moves an item to another key, with its attributes and dates.
+    ///
+    /// Nothing is ever lost: the new item is durable before the old one goes. A backend that can do both in one step
+    /// does. The default implementation takes two: after a crash in between, the item is under both keys, and the call
+    /// can be repeated.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The new key, with the same prefix or another.
+    ///   - policy: Whether to overwrite an item under the new key.
+    ///   - now: The current time. An item that has expired by then counts as absent.
+    /// - Throws: Any error of ``copy(_:to:policy:now:)``; ``LockboxError/conflict(record:)`` if another writer
+    ///   changes the item during the move. In two steps, it is then under both keys.
+    func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws
+
     /// Returns the value of an item, or `nil` if the item is absent.
     ///
     /// The default implementation calls ``item(for:now:)``.

@@ -120,7 +120,8 @@ extension Lockbox {
     ///
     /// If a crash interrupts the call, each item is as before or as after, independently of the others. If an
     /// operation is refused, nothing changes. Earlier operations may have been performed, however, in a batch of
-    /// more than 1,000 operations or 4 MiB, and in the Keychain or another backend that does one after the other.
+    /// more than 1,000 operations or 4 MiB; in the Keychain, if another program changed an item at that moment; and in
+    /// a backend that does one after the other.
     ///
     /// - Parameter body: Adds the operations, each for a different key. Nothing is changed before it returns.
     ///   Errors that it throws are rethrown.
@@ -155,8 +156,8 @@ extension Lockbox {
 
     /// Moves an item to another key, with its attributes and dates.
     ///
-    /// The new item is durable before the old one goes. After a crash in between, the item is under both keys,
-    /// and the call can be repeated.
+    /// In memory, on a cluster and in the Keychain, this is one step. In files, the new item is durable before the old
+    /// one goes. After a crash in between, the item is under both keys, and the call can be repeated.
     ///
     /// - Parameters:
     ///   - key: The item's key.
@@ -166,8 +167,8 @@ extension Lockbox {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed then.
-    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move: the item is then
-    ///   under both keys.
+    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move. In files, the item is
+    ///   then under both keys.
     public func moveObject(
         forKey key: String,
         toKey newKey: String,

@@ -57,6 +57,34 @@ extension SealedBackend {
         throw LockboxError.interactionNotAllowed(accessibility)
     }
 
+    /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step if the storage is transactional and both items are not
+    /// too long for one commit.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        guard storage.limits.isTransactional, key != newKey else {
+            return try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
+        }
+        let keyring = try keyring(of: key, creating: false)
+        let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
+        var moved: RecordRevision?
+        // The new item is decided first, each time anew.
+        try change([target, source], keyring) { record, keyring in
+            if record.name == source.name {
+                // Decided once more by itself: it was changed after the new item had been committed.
+                guard let revision = moved else { throw LockboxError.conflict(record: key.location) }
+                moved = nil
+                return (nil, revision)
+            }
+            let (item, revision) = try item(source, keyring, at: now)
+            guard let item else { throw LockboxError.itemNotFound(key: key.key) }
+            moved = revision
+            let old = try self.item(target, keyring, at: now)
+            // A move in two steps that was interrupted is completed.
+            if old.item == item.renamed(newKey) { return nil }
+            try policy.check(key: newKey.key, exists: old.item != nil)
+            return (item.renamed(newKey), old.revision)
+        }
+    }
+
     /// Returns the whole item, or nil if it is absent or has expired, and its record's revision.
     func item(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
         -> (item: StoredItem?, revision: RecordRevision)

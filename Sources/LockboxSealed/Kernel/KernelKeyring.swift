@@ -77,6 +77,21 @@ struct KernelKeyring: Sendable {
         return true
     }
 
+    /// Lets the user's programs read a key and write it anew one after the other. Gives up after `patience`, as any user
+    /// of the machine can take this lock, and runs `body` without it.
+    func inTurn<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
+        -> Result
+    {
+        let end = ContinuousClock.now + patience
+        var lock = call { kernel_key_lock() }
+        while lock == -Int(EWOULDBLOCK), ContinuousClock.now < end {
+            usleep(1_000)
+            lock = call { kernel_key_lock() }
+        }
+        defer { if lock >= 0 { kernel_key_unlock(CInt(lock)) } }
+        return try body()
+    }
+
     private func call(_ body: () -> Int) -> Int {
         if let errno = fault?() { return -Int(errno) }
         return body()

@@ -32,13 +32,20 @@ struct SeenGeneration: Sendable {
             .max { $0.generation < $1.generation }
     }
 
-    /// Remembers a keybag. Does nothing if the kernel refuses.
+    /// Remembers a keybag, unless a later one of its store is remembered. Does nothing if the kernel refuses.
     func write(_ seen: Seen, _ keyring: Keyring, at location: String) {
         let name = Self.entryName(keyring, location)
-        let others = entries().filter { !$0.starts(with: name) }.suffix(Self.maximumEntries - 1)
-        let all = others + [Self.encode(seen, name, keyring)]
-        _ = kernel.add(self.name, length: all.count * Self.entryLength, seconds: nil) { _, buffer in
-            buffer.copyBytes(from: all.joined())
+        func isKnown() -> Bool {
+            read(keyring, at: location).map { $0.generation >= seen.generation } ?? false
+        }
+        guard !isKnown() else { return }
+        kernel.inTurn {
+            guard !isKnown() else { return }
+            let others = entries().filter { !$0.starts(with: name) }.suffix(Self.maximumEntries - 1)
+            let all = others + [Self.encode(seen, name, keyring)]
+            _ = kernel.add(self.name, length: all.count * Self.entryLength, seconds: nil) { _, buffer in
+                buffer.copyBytes(from: all.joined())
+            }
         }
     }
 

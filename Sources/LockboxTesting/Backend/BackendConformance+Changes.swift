@@ -204,4 +204,54 @@ extension BackendConformance {
         try backend.expect(backend.text(backend.key("twice")) == nil, "refused, and written")
         try backend.backend.apply([])
     }
+
+    static let moving = BackendConformance("a move keeps the value and all attributes, and loses nothing") {
+        backend in
+        let (old, new) = (try backend.key("old"), try backend.key("new", prefix: "\(Subject.prefix).other"))
+        let item = try StoredItem(
+            key: old,
+            value: ArchivedValue(data: Data("value".utf8), format: .json),
+            accessibility: .afterFirstUnlock,
+            modified: Subject.now,
+            expires: Subject.now + 60,
+            label: "label",
+            comment: "comment",
+            searchable: ["name": "text"]
+        )
+        func move(
+            _ key: ItemKey,
+            _ newKey: ItemKey,
+            _ policy: WritePolicy = .addOnly,
+            at now: Date = Subject.now
+        ) throws {
+            try backend.backend.move(key, to: newKey, policy: policy, now: now)
+        }
+        try backend.write(item)
+        try move(old, new)
+        try backend.expect(backend.backend.item(for: old, now: nil) == nil, "the old item is still there")
+        let moved = try backend.backend.item(for: new, now: nil)
+        try backend.expect(moved?.value == item.value && moved?.attributes == item.attributes, "another item")
+        try backend.expectError(.itemNotFound(key: "old")) { try move(old, new, .replace) }
+
+        try backend.write(backend.item(old, "other"))
+        try backend.expectError(.duplicateItem(key: "new")) { try move(old, new) }
+        try backend.expectError(.itemNotFound(key: "absent")) {
+            try move(old, backend.key("absent"), .updateOnly)
+        }
+        try backend.expect(backend.text(old) == "other" && backend.text(new) == "value", "refused, and moved")
+        try move(old, old)
+        try backend.expect(backend.text(old) == "other", "a move to its own key has changed the item")
+        try move(old, new, .updateOnly)
+        try backend.expect(backend.text(old) == nil && backend.text(new) == "other", "nothing was replaced")
+
+        // An expired item counts as absent, at either key.
+        let late = Subject.now + 61
+        try backend.write(item)
+        try backend.expectError(.itemNotFound(key: "old")) { try move(old, new, .replace, at: late) }
+        try move(new, old, at: late)
+        try backend.expect(
+            backend.text(old, at: late) == "other" && backend.text(new) == nil,
+            "an expired item was kept"
+        )
+    }
 }

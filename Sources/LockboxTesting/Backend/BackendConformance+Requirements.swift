@@ -10,7 +10,7 @@ extension BackendConformance {
         expiryDestroysNothing, policiesAndExpiry, removeExpired, removal, keyEquality, oddKeys, prefixes,
         removeAll,
         classes, changeOfClass, keepsWhatIsNotNamed, expiryBelongsToTheValue, changesOfAttributes, searchable,
-        severalValues, batch, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
+        severalValues, batch, moving, update, updateAcrossPrefixes, updateIsOneStep, manyThreads, lockState,
         verification,
         changes,
     ]

@@ -9,11 +9,17 @@ struct KeychainItem {
     var data: Data?
     let reference: Data
 
-    init(_ table: KeychainSchema, _ attributes: KeychainCalls.Attributes, _ data: Data?) {
+    init(
+        _ table: KeychainSchema,
+        _ attributes: KeychainCalls.Attributes,
+        _ data: Data?,
+        _ reference: Data? = nil
+    ) {
         self.table = table
         self.attributes = attributes
         self.data = data
-        reference = Data(table.name.utf8) + Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        let random = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        self.reference = reference ?? Data(table.name.utf8) + random
     }
 
     /// Absent parts count as their defaults, so two items without an account have the same.
@@ -27,9 +33,6 @@ struct KeychainItem {
     var isAsked: Bool { attributes[KeychainName.attrAccessControl] != nil }
 
     var accessibility: String { attributes[KeychainName.attrAccessible]?.text ?? table.accessibility }
-
-    /// Of class A the attributes are locked too (`SecDbKeychainMetadataKeyStore.m`).
-    var locks: Bool { accessibility.hasPrefix("ak") }
 
     func matches(_ query: KeychainQuery, groups: [String]) -> Bool {
         if let reference = query.persistentRef { return reference == self.reference && isIn(groups) }

@@ -31,6 +31,8 @@ struct KeychainQuery {
     private(set) var attributes: KeychainCalls.Attributes = [:]
     private(set) var data: Data?
     private(set) var persistentRef: Data?
+    /// A persistent reference of the file keychain.
+    var fileReference: Data?
     private(set) var limit: Int?
     private(set) var hasMatch = false
     private(set) var results: Results = []

@@ -102,6 +102,11 @@ extension KeychainSimulator.State {
         return query.results.contains(.attributes) ? Array(found.prefix(query.limit ?? 1)) : []
     }
 
+    private func isLocked(_ item: KeychainItem) -> Bool {
+        isLocked && item.accessibility.hasPrefix("ak")
+            || isBeforeFirstUnlock && item.accessibility.hasPrefix("ck")
+    }
+
     /// A class that needs a passcode, and a locked one (`SecDbKeychainItem.m`).
     private func checkClass(_ item: KeychainItem) throws(KeychainRefusal) {
         guard KeychainSchema.accessibilities.contains(item.accessibility) else { throw .parameter }
@@ -112,12 +117,12 @@ extension KeychainSimulator.State {
         if item.accessibility == "akpu", !hasPasscode {
             throw KeychainRefusal(KeychainStatus.authenticationFailed)
         }
-        if isLocked, item.locks { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
+        if isLocked(item) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
     }
 
-    /// One item that is locked, or that the user has to confirm, makes a whole query fail. Nobody answers prompts here.
+    /// One item that is locked, with its attributes (`SecDbKeychainMetadataKeyStore.m`), or that the user has to confirm, makes a whole query fail. Nobody answers prompts here.
     private func checkReadable(_ item: KeychainItem, _ query: KeychainQuery) throws(KeychainRefusal) {
-        if isLocked, item.locks { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
+        if isLocked(item) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
         guard item.isAsked, query.results.contains(.data) else { return }
         switch query.interaction {
         case .allowed: throw KeychainRefusal(KeychainStatus.userCanceled)

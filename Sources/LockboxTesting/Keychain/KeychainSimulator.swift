@@ -17,22 +17,24 @@ public import LockboxPlatform
 /// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
 /// nothing and report success, the simulation refuses the call.
 ///
-/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, and
-/// macOS's old file keychain.
+/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, and of
+/// macOS's old file keychain its locks, its access lists and the user who is asked. It has passwords only.
 public final class KeychainSimulator: KeychainCalls {
     /// The system whose Keychain it behaves like.
     public enum Platform: String, Sendable, Hashable, CaseIterable {
         /// iOS and the systems that are like it.
         case iOS
         /// macOS. Without an entitlement, a query finds nothing. Without
-        /// `KeychainName.useDataProtectionKeychain`, a call is about the file keychain, which is not simulated: it
-        /// is answered with `KeychainStatus.unimplemented`.
+        /// `KeychainName.useDataProtectionKeychain`, a call is also about the file keychain.
         case macOS
     }
 
     struct State: Sendable {
         var items: [KeychainItem] = []
+        /// Of macOS's file keychain.
+        var fileItems: [KeychainItem] = []
         var isLocked = false
+        var isBeforeFirstUnlock = false
         var hasPasscode = true
         var accessGroups: [String]
     }
@@ -57,10 +59,24 @@ public final class KeychainSimulator: KeychainCalls {
         state = Protected(State(accessGroups: accessGroups))
     }
 
-    /// Whether the device is locked after its first unlock.
+    /// Whether the device is locked.
     public var isLocked: Bool {
         get { state.withLock { $0.isLocked } }
-        set { state.withLock { $0.isLocked = newValue } }
+        set {
+            state.withLock { state in
+                state.isLocked = newValue
+                if !newValue { state.isBeforeFirstUnlock = false }
+            }
+        }
+    }
+
+    /// Starts the device again: it is locked, and until it is unlocked, so are the items of the `afterFirstUnlock` classes
+    /// (documentation of `kSecAttrAccessibleAfterFirstUnlock`).
+    public func restart() {
+        state.withLock { state in
+            state.isLocked = true
+            state.isBeforeFirstUnlock = true
+        }
     }
 
     /// Whether the device has a passcode. When it is removed, so are the items whose class needs one
@@ -86,35 +102,66 @@ public final class KeychainSimulator: KeychainCalls {
 
     // MARK: The four calls
 
-    /// See `KeychainCalls.add(_:)`.
+    /// See `KeychainCalls.add(_:)`. Where there is a file keychain, it is preferred.
     public func add(_ attributes: Attributes) -> Int32 {
-        answer { state throws(KeychainRefusal) in
+        if targets(attributes).file {
+            return answer { state throws(KeychainRefusal) in try state.addToFile(attributes, self.now()) }
+        }
+        return answer { state throws(KeychainRefusal) in
             try state.add(self.query(attributes, .add, state), self.now())
         }
     }
 
     /// See `KeychainCalls.copyMatching(_:)`.
     public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
-        var items: [Attributes] = []
-        let status = answer { state throws(KeychainRefusal) in
-            if platform == .macOS, state.accessGroups.isEmpty {
-                throw KeychainRefusal(KeychainStatus.itemNotFound)
+        var (items, fileItems): ([Attributes], [Attributes]) = ([], [])
+        let status = merged(query) {
+            answer { state throws(KeychainRefusal) in
+                if platform == .macOS, state.accessGroups.isEmpty {
+                    throw KeychainRefusal(KeychainStatus.itemNotFound)
+                }
+                items = try state.copyMatching(self.query(query, .copyMatching, state))
             }
-            items = try state.copyMatching(self.query(query, .copyMatching, state))
+        } file: {
+            answer { state throws(KeychainRefusal) in fileItems = try state.copyMatchingInFile(query) }
         }
-        return (status, items)
+        // Without a limit there is one result, and it is not the file's.
+        if query[KeychainName.matchLimit] == nil, !items.isEmpty { return (status, items) }
+        return (status, items + fileItems)
     }
 
     /// See `KeychainCalls.update(_:_:)`.
     public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
-        answer { state throws(KeychainRefusal) in
-            try state.update(self.query(query, .update, state), attributes, self.now())
+        merged(query) {
+            answer { state throws(KeychainRefusal) in
+                try state.update(self.query(query, .update, state), attributes, self.now())
+            }
+        } file: {
+            answer { state throws(KeychainRefusal) in try state.updateFile(query, attributes, self.now()) }
         }
     }
 
     /// See `KeychainCalls.delete(_:)`.
     public func delete(_ query: Attributes) -> Int32 {
-        answer { state throws(KeychainRefusal) in try state.delete(self.query(query, .delete, state)) }
+        merged(query) {
+            answer { state throws(KeychainRefusal) in try state.delete(self.query(query, .delete, state)) }
+        } file: {
+            answer { state throws(KeychainRefusal) in try state.deleteInFile(query) }
+        }
+    }
+
+    /// Which keychains a call is about. Only macOS has two.
+    private func targets(_ query: Attributes) -> State.Targets {
+        platform == .macOS ? State.targets(query) : State.Targets(dataProtection: true, file: false)
+    }
+
+    /// What two keychains answer (`SecItemMergeResults` in `SecItem.cpp`): the file's error counts, if there are two.
+    private func merged(_ query: Attributes, _ call: () -> Int32, file: () -> Int32) -> Int32 {
+        let targets = targets(query)
+        guard targets.file else { return targets.dataProtection ? call() : KeychainStatus.parameter }
+        guard targets.dataProtection else { return file() }
+        let (status, fileStatus) = (call(), file())
+        return status == KeychainStatus.success ? status : fileStatus
     }
 
     /// Each call is one transaction: if it is refused, nothing has changed.
@@ -132,14 +179,7 @@ public final class KeychainSimulator: KeychainCalls {
     private func query(_ query: Attributes, _ call: Call, _ state: State) throws(KeychainRefusal)
         -> KeychainQuery
     {
-        var query = query
-        if platform == .macOS {
-            // `SecItemCategorizeQuery` in `SecItem.cpp`. Elsewhere it makes no difference.
-            guard query[KeychainName.useDataProtectionKeychain] == .bool(true) else {
-                throw KeychainRefusal(KeychainStatus.unimplemented)
-            }
-            query = Self.translated(query, call)
-        }
+        let query = platform == .macOS ? Self.translated(query, call) : query
         // `SecEntitlementError` in `SecItemServer.c`.
         if state.accessGroups.isEmpty { throw KeychainRefusal(KeychainStatus.missingEntitlement) }
         let checked = try KeychainQuery(query)

@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 import LockboxKeychain
+import LockboxKeychainMigration
 import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxTesting
@@ -124,7 +125,8 @@ import LockboxMigration
             "KeychainSimulator": [keychain], "KeychainBackend": [backend, KeychainBackend()],
             "KeychainValue": [KeychainValue.text(secret), KeychainValue.data(Data(secret.utf8))],
             "SystemKeychain": [SystemKeychain()], "Platform": KeychainSimulator.Platform.allCases,
-            "KeychainName": [KeychainName.self], "KeychainStatus": [KeychainStatus.self],
+            "MacKeychains": [MacKeychains.all], "KeychainName": [KeychainName.self],
+            "KeychainStatus": [KeychainStatus.self],
         ]
     }
 

@@ -315,4 +315,112 @@ import Lockbox
         #expect(try lockbox.unarchiveObject(forKey: "moved") == "o")
         #expect(try lockbox.allKeys() == ["token", "moved"])
     }
+
+    // MARK: macOS's file keychain, and internet passwords
+
+    private func macMigration(_ mac: KeychainSimulator, _ keychains: MacKeychains = .all, name: String = "m")
+        -> Migration
+    {
+        let source = MigrationSource.lockboxKeychain(keychains: keychains, calls: mac)
+        return Migration(name, from: source, .string("file"), .string("protected"))
+    }
+
+    private func addTwo(_ mac: KeychainSimulator) {
+        for (name, isProtected) in [("file", false), ("protected", true)] {
+            let attributes: Attributes = [
+                "class": .text("genp"), "svce": .text("com.example.app.\(name)"),
+                "v_Data": .data(Data(name.utf8)),
+                "nleg": .bool(isProtected), "labl": .text("label"),
+            ]
+            #expect(mac.add(attributes) == 0)
+        }
+    }
+
+    @Test func bothKeychainsOfMacOSAreRead() throws {
+        let mac = KeychainSimulator(platform: .macOS)
+        addTwo(mac)
+        let source = MigrationSource.lockboxKeychain(calls: mac)
+        #expect(try source.keys(for: lockbox) == ["file", "protected"])
+        #expect(try lockbox.migrate(macMigration(mac)).isComplete)
+        #expect(try text("file") == "file" && text("protected") == "protected")
+        #expect(try lockbox.attributes(forKey: "file")?.label == "label")
+        #expect(try source.keys(for: lockbox).isEmpty)
+    }
+
+    @Test func oneOfThemIsReadIfWanted() throws {
+        let mac = KeychainSimulator(platform: .macOS)
+        addTwo(mac)
+        let report = try lockbox.migrate(macMigration(mac, .file))
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .absent])
+        let rest = try lockbox.migrate(macMigration(mac, .dataProtection, name: "rest"))
+        #expect(rest.outcomes.map(\.outcome) == [.alreadyNew, .migrated])
+        // iOS has no file keychain, and no item is taken for one of it.
+        lockbox2("token", Data("t0ken".utf8))
+        let source = MigrationSource.lockboxKeychain(keychains: .file, calls: keychain)
+        #expect(try source.keys(for: lockbox).isEmpty)
+    }
+
+    @Test func anUnsignedProgramReadsTheFileKeychain() throws {
+        let mac = KeychainSimulator(platform: .macOS, accessGroups: [])
+        let item: Attributes = [
+            "class": .text("genp"), "svce": .text("com.example.app.file"), "v_Data": .data(Data("f".utf8)),
+        ]
+        #expect(mac.add(item) == 0)
+        expectError(.keychainFailure) { try lockbox.migrate(macMigration(mac)) }
+        #expect(
+            try lockbox.migrate(macMigration(mac, .file, name: "file")).outcomes.first?.outcome == .migrated
+        )
+        #expect(try text("file") == "f" && mac.copyMatching(item).status == -25300)
+        #expect(mac.copyMatching(["class": .text("genp")]).status == -25300)
+    }
+
+    @Test func anItemInBothKeychainsIsRefused() throws {
+        let mac = KeychainSimulator(platform: .macOS)
+        addTwo(mac)
+        let twice: Attributes = [
+            "class": .text("genp"), "svce": .text("com.example.app.file"),
+            "v_Data": .data(Data("other".utf8)),
+            "nleg": .bool(true),
+        ]
+        #expect(mac.add(twice) == 0)
+        #expect(try lockbox.migrate(macMigration(mac)).refused.count == 1)
+        #expect(try text("file") == nil)
+        #expect(
+            try lockbox.migrate(macMigration(mac, .file, name: "file")).outcomes.first?.outcome == .migrated
+        )
+        #expect(try text("file") == "file")
+        #expect(mac.copyMatching(twice.filter { $0.key != "v_Data" }).status == 0)
+    }
+
+    /// KeychainAccess's `Keychain(server:protocolType:)`: host, protocol and authentication type, and the port if the URL
+    /// has one.
+    @Test func internetPasswords() throws {
+        func add(_ account: String, _ server: String, _ more: Attributes = [:]) {
+            let attributes: Attributes = [
+                "class": .text("inet"), "srvr": .text(server), "ptcl": .text("htps"), "atyp": .text("dflt"),
+                "acct": .text(account), "v_Data": .data(Data("hunter2 \(account)".utf8)),
+                "sync": .bool(false),
+            ]
+            #expect(keychain.add(attributes.merging(more) { $1 }) == 0)
+        }
+        add("alice", "example.com")
+        add("bob", "example.com", ["port": .int(8443)])
+        add("carol", "example.org")
+        let source = MigrationSource.keychain(server: "example.com", protocol: "htps", calls: keychain)
+        #expect(try source.keys(for: lockbox) == ["alice", "bob"])
+        let password = InternetPassword(server: "example.com", account: "alice", protocol: "https")
+        let report = try lockbox.migrate(
+            Migration("internet", from: source, .data("alice", to: password.key.name), .data("bob"))
+        )
+        #expect(report.isComplete)
+        #expect(try lockbox.unarchiveObject(forKey: password.key) == Data("hunter2 alice".utf8))
+        let found = try lockbox.list(matching: ["server": "example.com", "account": "alice"]).items
+        #expect(found.values.compactMap(InternetPassword.init) == [password])
+        #expect(
+            keychain.copyMatching(["class": .text("inet"), "r_Attributes": .bool(true)]).items.first?["acct"]
+                == .text("carol")
+        )
+        let port = MigrationSource.keychain(server: "example.com", port: 8443, calls: keychain)
+        #expect(try port.keys(for: lockbox).isEmpty)
+    }
 }

@@ -353,18 +353,6 @@ import Testing
     }
 
     @Test(
-        "SecItem.cpp, SecItemCategorizeQuery: on macOS a call without nleg is about the file keychain, which is not simulated"
-    )
-    func dataProtection() {
-        let mac = KeychainSimulator(platform: .macOS)
-        #expect(mac.add(item()) == -4)
-        #expect(mac.copyMatching(item()).status == -4)
-        #expect(mac.add(item("a", ["nleg": .bool(false)])) == -4)
-        #expect(mac.add(item("a", ["nleg": .bool(true)])) == 0)
-        #expect(keychain.add(item()) == 0)
-    }
-
-    @Test(
         "SecItem.cpp, SecItemCopyTranslatedAttributes: macOS takes out what iOS refuses, and the date of modification"
     )
     func translation() {
@@ -414,6 +402,21 @@ import Testing
         #expect(keychain.update(item("ck"), ["pdmn": .text("ak")]) == -25308)
         #expect(keychain.delete(item("ak")) == 0)
         #expect(keychain.copyMatching(all).items.count == 2)
+    }
+
+    @Test(
+        "documentation of kSecAttrAccessibleAfterFirstUnlock: until the first unlock, class C is locked too"
+    )
+    func beforeFirstUnlock() {
+        for name in ["ak", "ck", "dk"] { #expect(keychain.add(item(name, ["pdmn": .text(name)])) == 0) }
+        keychain.restart()
+        #expect(keychain.isLocked)
+        for (name, status) in ["ak": -25308, "ck": -25308, "dk": 0] as [String: Int32] {
+            #expect(keychain.copyMatching(item(name, ["r_Data": .bool(true)])).status == status, "\(name)")
+        }
+        keychain.isLocked = false
+        keychain.isLocked = true
+        #expect(keychain.copyMatching(item("ck", ["r_Data": .bool(true)])).status == 0)
     }
 
     @Test("SecItemServer.c: an item with an access control needs the user, who is not there")

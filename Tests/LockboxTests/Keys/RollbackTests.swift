@@ -162,6 +162,45 @@ import Lockbox
     }
 
     @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    func changesOfManyStoresAtOnceAreAllRemembered() throws {
+        defer { forget() }
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for generation in 1...20 {
+                for store in 0..<4 {
+                    seen.write(
+                        .init(generation: UInt64(generation), epoch: 1),
+                        keyring,
+                        at: "/\(thread)/\(store)"
+                    )
+                    // From a process that read the keybag before, and was slow.
+                    seen.write(
+                        .init(generation: UInt64(generation / 2), epoch: 1),
+                        keyring,
+                        at: "/\(thread)/\(store)"
+                    )
+                }
+            }
+        }
+        for thread in 0..<8 {
+            for store in 0..<4 {
+                #expect(
+                    seen.read(keyring, at: "/\(thread)/\(store)")?.generation == 20,
+                    "/\(thread)/\(store)"
+                )
+            }
+        }
+
+        // Who holds the lock holds nobody up.
+        let held = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)
+        defer { close(held) }
+        while flock(held, LOCK_EX | LOCK_NB) != 0 { usleep(1_000) }
+        seen.write(.init(generation: 2, epoch: 1), keyring, at: "/store")
+        #expect(seen.read(keyring, at: "/store")?.generation == 2)
+    }
+
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
     func onlyTheStoresThatWereChangedLastAreRemembered() throws {
         defer { forget() }
         let seen = SeenGeneration(kernel: KernelKeyring(), name: name)

@@ -16,6 +16,7 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
             losesExpiryOfUpdatedValue
         case changesValue, neverRemoves, destroysExpired, updatesBlindly
         case updatesWithoutLock, updateReadsBeforeTheLock, waitsForItself, misstatesItsLock, verifiesNothing
+        case movesACopy, movesWhatHasExpired, movesOverAnything
         case reportsNothing, reportsOtherPrefixes, reportsNoRemovals, neverStopsReporting
     }
 
@@ -63,6 +64,15 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
             case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
             case .remove(let key): try remove(key)
             }
+        }
+    }
+
+    func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        switch defect {
+        case .movesACopy: try copy(key, to: newKey, policy: policy, now: now)
+        case .movesWhatHasExpired: try wrapped.move(key, to: newKey, policy: policy, now: .distantPast)
+        case .movesOverAnything: try moveInTwoSteps(key, to: newKey, policy: .replace, now: now)
+        default: try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
         }
     }
 

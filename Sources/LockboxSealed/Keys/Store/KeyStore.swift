@@ -251,9 +251,6 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         let keybag = opened.keybag
         if isOwn { count(keybag.generation) }
         guard keybag.generation > 1, isOwn || !opened.unlockKeys.isEmpty else { return }
-        if let known = seen.read(opened.keyring, at: keybagLocation), known.generation >= keybag.generation {
-            return
-        }
         let new = SeenGeneration.Seen(generation: keybag.generation, epoch: keybag.epoch)
         seen.write(new, opened.keyring, at: keybagLocation)
     }

@@ -1,0 +1,44 @@
+public import LockboxCore
+public import LockboxPlatform
+
+/// Changes of more than one item. The Keychain has no transactions.
+extension KeychainBackend {
+    /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step, unless it replaces an item: the Keychain cannot rename
+    /// one over another.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        for _ in 0..<Self.maximumRounds where key != newKey {
+            guard try read(newKey) == nil, policy != .updateOnly else { break }
+            guard let old = try read(key), !old.item.attributes.isExpired(at: now) else {
+                throw LockboxError.itemNotFound(key: key.key)
+            }
+            let item = old.item.renamed(newKey)
+            let attributes = query(newKey).filter {
+                $0.key == KeychainName.attrService || $0.key == KeychainName.attrAccount
+            }
+            .merging(try self.attributes(of: item)) { $1 }
+            switch calls.update(query(key, old.metadata), attributes) {
+            case KeychainStatus.success: return
+            case KeychainStatus.itemNotFound: continue
+            case KeychainStatus.duplicateItem: try checkForForeignItem(newKey)
+            case let status: throw LockboxError(status, "SecItemUpdate", item.attributes.accessibility)
+            }
+        }
+        try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
+    }
+
+    /// See ``LockboxBackend/apply(_:)``. The Keychain has no transactions: what would be refused is looked for before
+    /// anything is changed. What another program changes meanwhile can still be refused in the middle.
+    public func apply(_ operations: [ItemOperation]) throws {
+        try ItemOperation.checkKeys(operations)
+        for case .write(let changes, let key, let policy) in operations {
+            let old = try item(for: key, now: changes.modified)
+            _ = try attributes(of: changes.item(after: old, key, policy))
+        }
+        for operation in operations {
+            switch operation {
+            case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
+            case .remove(let key): try remove(key)
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+/// Which of macOS's two keychains a migration reads. Other systems have one, the data-protection keychain.
+public struct MacKeychains: OptionSet, Sendable, Hashable {
+    /// One bit for each keychain.
+    public let rawValue: Int
+
+    /// Creates a set.
+    ///
+    /// - Parameter rawValue: One bit for each keychain.
+    public init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// The one that iOS has too. A program needs an entitlement for it; without one, `migrate` throws the Keychain's -34018.
+    public static let dataProtection = MacKeychains(rawValue: 1)
+
+    /// The old one, in which programs have their items that do not set `kSecUseDataProtectionKeychain`. It needs no
+    /// entitlement. The system may ask the user before another program's item is read.
+    public static let file = MacKeychains(rawValue: 2)
+
+    /// Both. An item that is in both is refused.
+    public static let all: MacKeychains = [.dataProtection, .file]
+}

@@ -1,0 +1,150 @@
+import Foundation
+import LockboxKeychain
+import LockboxTesting
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+
+/// What backends do in one step that the contract allows in several.
+@Suite struct OneStepTests {
+    enum Engine: String, CaseIterable {
+        case memory, sealedMemory, keychain
+
+        func backend() -> any LockboxBackend {
+            switch self {
+            case .memory: InMemoryBackend()
+            case .sealedMemory:
+                SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
+            case .keychain: KeychainBackend(KeychainSimulator())
+            }
+        }
+
+        /// How many of the keys have an item, as of one moment.
+        func look(_ backend: any LockboxBackend, _ keys: [ItemKey]) throws -> Int {
+            switch self {
+            case .memory, .keychain: try backend.attributes(prefix: keys[0].prefix, now: nil).count
+            case .sealedMemory:
+                (backend as? SealedBackend<InMemoryStorage>).map { backend in
+                    var count = 0
+                    for namespace in backend.storage.namespaces() {
+                        backend.storage.forEachName(in: namespace, waitingForCommits: false) { _ in
+                            count += 1
+                        }
+                    }
+                    return count
+                } ?? 0
+            }
+        }
+    }
+
+    @Test(arguments: Engine.allCases) func aMovedItemIsAlwaysUnderOneKey(_ engine: Engine) throws {
+        let backend = engine.backend()
+        let keys = try ["a", "b"].map { try ItemKey(prefix: "com.example", key: $0) }
+        let lockbox = try Lockbox(keyPrefix: "com.example", backend: backend)
+        try lockbox.archiveObject("value", forKey: "a", label: "label")
+        let isDone = Protected(false)
+        let mover = Thread {
+            for number in 0..<400 {
+                try? backend.move(keys[number % 2], to: keys[(number + 1) % 2], policy: .addOnly, now: Date())
+            }
+            isDone.withLock { $0 = true }
+        }
+        mover.start()
+        var looks = 0
+        while !isDone.withLock({ $0 }) {
+            #expect(try engine.look(backend, keys) == 1)
+            looks += 1
+        }
+        #expect(looks > 0)
+        #expect(try lockbox.unarchiveObject(forKey: "a") == "value")
+    }
+
+    /// Each wants the item under another key.
+    @Test(arguments: Engine.allCases) func ofManyWhoMoveAnItemOneDoes(_ engine: Engine) throws {
+        let backend = engine.backend()
+        let lockbox = try Lockbox(keyPrefix: "com.example", backend: backend)
+        for round in 0..<20 {
+            try lockbox.archiveObject(round, forKey: "source")
+            let count = Protected(0)
+            DispatchQueue.concurrentPerform(iterations: 8) { number in
+                do {
+                    try lockbox.moveObject(forKey: "source", toKey: "target \(round) \(number)")
+                    count.withLock { $0 += 1 }
+                } catch { #expect((error as? LockboxError)?.code == .itemNotFound) }
+            }
+            #expect(count.withLock { $0 } == 1)
+            #expect(try lockbox.allKeys().count == round + 1)
+        }
+    }
+
+    @Test(arguments: [Engine.memory, .keychain, .sealedMemory]) func aRefusedBatchChangesNothing(
+        _ engine: Engine
+    ) throws {
+        let lockbox = try Lockbox(keyPrefix: "com.example", backend: engine.backend())
+        try lockbox.archiveObject("old", forKey: "first")
+        try lockbox.archiveObject("old", forKey: "second")
+        expectError(.duplicateItem) {
+            try lockbox.batch { batch in
+                try batch.archiveObject("new", forKey: "first")
+                try batch.archiveObject("new", forKey: "third")
+                try batch.archiveObject("new", forKey: "second", policy: .addOnly)
+            }
+        }
+        #expect(try lockbox.unarchiveObject(forKey: "first") == "old")
+        #expect(try Set(lockbox.allKeys()) == ["first", "second"])
+    }
+
+    /// Another program changes the item between the read and the move.
+    private struct Interrupted: KeychainCalls {
+        let keychain: KeychainSimulator
+        let before: @Sendable () -> Void
+
+        func add(_ attributes: Attributes) -> Int32 { keychain.add(attributes) }
+        func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
+            keychain.copyMatching(query)
+        }
+        func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
+            before()
+            return keychain.update(query, attributes)
+        }
+        func delete(_ query: Attributes) -> Int32 { keychain.delete(query) }
+    }
+
+    @Test func aMoveInTheKeychainKeepsWhatAnotherProgramWrites() throws {
+        let keychain = KeychainSimulator()
+        let other = try Lockbox(keyPrefix: "com.example", backend: KeychainBackend(keychain))
+        try other.archiveObject("old", forKey: "a")
+        let isFirst = Protected(true)
+        let calls = Interrupted(keychain: keychain) {
+            guard
+                isFirst.withLock({ first in
+                    defer { first = false }; return first
+                })
+            else { return }
+            #expect(throws: Never.self) { try other.archiveObject("newer", forKey: "a") }
+        }
+        let lockbox = try Lockbox(keyPrefix: "com.example", backend: KeychainBackend(calls))
+        try lockbox.moveObject(forKey: "a", toKey: "b")
+        #expect(try lockbox.unarchiveObject(forKey: "b") == "newer")
+        #expect(try lockbox.allKeys() == ["b"])
+    }
+
+    /// The Keychain cannot rename an item over another.
+    @Test func aMoveInTheKeychainThatReplacesTakesTwoSteps() throws {
+        let keychain = KeychainSimulator()
+        let lockbox = try Lockbox(keyPrefix: "com.example", backend: KeychainBackend(keychain))
+        try lockbox.archiveObject("new", forKey: "a")
+        try lockbox.archiveObject("old", forKey: "b")
+        try lockbox.moveObject(forKey: "a", toKey: "b", policy: .replace)
+        #expect(try lockbox.allKeys() == ["b"] && lockbox.unarchiveObject(forKey: "b") == "new")
+        // Another program's item is not replaced.
+        let foreign: KeychainCalls.Attributes = [
+            "class": .text("genp"), "svce": .text("com.example"), "acct": .text("foreign"),
+        ]
+        #expect(keychain.add(foreign) == 0)
+        expectError(.keychainFailure) { try lockbox.moveObject(forKey: "b", toKey: "foreign") }
+        #expect(try lockbox.unarchiveObject(forKey: "b") == "new")
+    }
+}
