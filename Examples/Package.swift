@@ -5,6 +5,7 @@ import PackageDescription
 //     .package(url: "https://example.com/lockbox.git", from: "0.1.0")
 let lockbox = Target.Dependency.product(name: "Lockbox", package: "Lockbox")
 let testing = Target.Dependency.product(name: "LockboxTesting", package: "Lockbox")
+let keychain = Target.Dependency.product(name: "LockboxKeychain", package: "Lockbox")
 
 let cluster = Target.Dependency.product(
     name: "LockboxEtcd",
@@ -31,6 +32,7 @@ let package = Package(
         .executableTarget(name: "RememberMe", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "DeviceIdentifier", dependencies: [lockbox]),
         .executableTarget(name: "AccountManager", dependencies: [lockbox, "Terminal"]),
+        .executableTarget(name: "ItemClasses", dependencies: [lockbox, keychain, testing, "Terminal"]),
         .executableTarget(name: "Settings", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "Counter", dependencies: [lockbox]),
         .executableTarget(name: "SharedToken", dependencies: [lockbox]),
