@@ -5,7 +5,7 @@ import Testing
 
 import Lockbox
 
-/// Certificates, keys and identities as items: the same on every backend.
+/// Internet passwords, certificates, keys and identities as items: the same on every backend.
 @Suite struct ItemClassTests {
     private static let backends = ["files", "memory", "Keychain"]
 
@@ -49,6 +49,58 @@ import Lockbox
         let list = try lockbox.list(matching: texts)
         #expect(list.unreadable.isEmpty)
         return Set(list.items.keys)
+    }
+
+    @Test(arguments: backends) func internetPasswordsAreStoredFoundAndRemoved(_ backend: String) throws {
+        let lockbox = try lockbox(backend)
+        let alice = InternetPassword(
+            server: "example.com",
+            account: "alice@home",
+            protocol: "https",
+            port: 8443,
+            path: "größe/a b",
+            securityDomain: "realm",
+            authenticationType: "form"
+        )
+        let bob = InternetPassword(server: "example.com", account: "bob", protocol: "https")
+        let other = InternetPassword(server: "example.org", account: "alice@home", protocol: "smtp")
+        let texts = [(alice, "hunter2"), (bob, "hunter3"), (other, "")]
+        for (password, text) in texts {
+            try lockbox.archiveObject(Data(text.utf8), forKey: password.key, policy: .addOnly)
+        }
+        try lockbox.archiveObject(Certificate(der: Data()), forKey: certificate().key("certificate"))
+
+        for (password, text) in texts {
+            #expect(try lockbox.unarchiveObject(forKey: password.key) == Data(text.utf8))
+            let stored = try #require(try lockbox.attributes(forKey: password.key.name))
+            #expect(InternetPassword(stored) == password && stored.searchable == password.searchable)
+            #expect(Certificate.Attributes(stored) == nil && PrivateKey.Attributes(stored) == nil)
+            #expect(Identity.Attributes(stored) == nil)
+        }
+        #expect(try lockbox.attributes(forKey: "certificate").flatMap(InternetPassword.init) == nil)
+        #expect(
+            alice.searchable == [
+                "server": "example.com", "account": "alice@home", "protocol": "https", "port": "8443",
+                "path": "größe/a b", "securityDomain": "realm", "authenticationType": "form",
+            ]
+        )
+
+        let queries: [([String: String], [InternetPassword])] = [
+            (["server": "example.com"], [alice, bob]), (["account": "alice@home"], [alice, other]),
+            (["protocol": "https", "account": "bob"], [bob]), (["port": "8443"], [alice]),
+            (["path": "größe/a b"], [alice]), (["securityDomain": "realm"], [alice]),
+            (["authenticationType": "form"], [alice]), (["server": "example.net"], []),
+            (["server": "example.org", "protocol": "https"], []), (other.searchable, [other]),
+        ]
+        for (query, expected) in queries {
+            #expect(try names(lockbox, query) == Set(expected.map(\.key.name)), "\(query)")
+        }
+        // A new password takes the place of the old one.
+        try lockbox.archiveObject(Data("hunter4".utf8), forKey: alice.key, policy: .updateOnly)
+        #expect(try lockbox.unarchiveObject(forKey: alice.key) == Data("hunter4".utf8))
+        try lockbox.removeObject(forKey: alice.key)
+        #expect(try names(lockbox, ["server": "example.com"]) == [bob.key.name])
+        #expect(try lockbox.allKeys() == [bob.key.name, other.key.name, "certificate"])
     }
 
     @Test(arguments: backends) func certificatesAreStoredFoundAndRemoved(_ backend: String) throws {
