@@ -32,6 +32,28 @@ import Lockbox
         #expect(attributes.publicKeyHash == Data(Insecure.SHA1.hash(data: bits)))
     }
 
+    /// PKCS#8 in DER, both ways: what openssl writes is read, and what is written openssl reads as PKCS#8 and nothing else.
+    @Test(arguments: Kind.allCases) func aKeyInDERGoesThereAndBack(_ kind: Kind) throws {
+        try openSSL.makeKey(kind)
+        try openSSL("pkcs8", "-topk8", "-nocrypt", "-in", "key.pem", "-outform", "DER", "-out", "key.der")
+        let publicKey = try openSSL("pkey", "-inform", "DER", "-in", "key.der", "-pubout")
+        let key = try PrivateKey(der: openSSL.data("key.der"))
+        #expect(try PrivateKey(pem: openSSL.text("key.pem")) == key)
+
+        try openSSL.write(key.pkcs8, "written.der")
+        try openSSL("pkcs8", "-inform", "DER", "-nocrypt", "-in", "written.der", "-out", "read.pem")
+        #expect(try openSSL("pkey", "-in", "read.pem", "-pubout") == publicKey)
+        #expect(try openSSL("pkey", "-inform", "DER", "-in", "written.der", "-pubout") == publicKey)
+        #expect(
+            try openSSL("pkey", "-inform", "DER", "-in", "written.der", "-noout", "-check") == "Key is valid"
+        )
+        #expect(try PrivateKey(pem: openSSL.text("read.pem")) == key)
+
+        for length in stride(from: 0, to: key.pkcs8.count, by: kind == .rsa ? 37 : 1) {
+            #expect(lockboxError { try PrivateKey(der: key.pkcs8.prefix(length)) }?.code == .invalidAttribute)
+        }
+    }
+
     private func bitsLength(_ kind: Kind) -> Int {
         switch kind {
         case .p256: 65
@@ -69,6 +91,8 @@ import Lockbox
         for (key, publicKey) in keys {
             try openSSL.write(key.pem, "key.pem")
             #expect(try openSSL("pkey", "-in", "key.pem", "-pubout") == publicKey)
+            try openSSL.write(key.pkcs8, "key.der")
+            #expect(try openSSL("pkey", "-inform", "DER", "-in", "key.der", "-pubout") == publicKey)
         }
         #expect(try P256.Signing.PrivateKey(keys[0].0).rawRepresentation == p256.rawRepresentation)
         #expect(try P384.Signing.PrivateKey(keys[1].0).rawRepresentation == p384.rawRepresentation)
