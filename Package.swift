@@ -159,7 +159,7 @@ let package = Package(
         ),
         .testTarget(
             name: "LockboxEtcdTests",
-            dependencies: ["LockboxEtcd", "LockboxSealed", "LockboxTesting"],
+            dependencies: ["Lockbox", "LockboxEtcd", "LockboxSealed", "LockboxTesting"],
             swiftSettings: settings
         ),
         .executableTarget(

@@ -47,10 +47,10 @@
             let path = "/v3/maintenance/status"
             let deadline = deadline  // one for both calls
             // The first answer takes the time of the connection as well.
-            let _: Result<StatusAnswer> = try call(path, StatusRequest(), until: deadline)
+            let _: Reply<StatusAnswer> = try call(path, StatusRequest(), until: deadline)
             var status: StatusAnswer?
             let latency = try ContinuousClock().measure {
-                let result: Result<StatusAnswer> = try call(path, StatusRequest(), until: deadline)
+                let result: Reply<StatusAnswer> = try call(path, StatusRequest(), until: deadline)
                 status = result.answer
             }
             guard let status else {

@@ -64,7 +64,7 @@
         ) throws -> CommitOutcome? {
             let token = Fence.token()
             let transaction = try transaction(changes, expecting, mark, token)
-            let result: Gateway.Result<TransactionAnswer>
+            let result: Gateway.Reply<TransactionAnswer>
             do { result = try gateway.call("/v3/kv/txn", transaction, until: deadline) } catch let fault
                 as Fault
                 where fault.isInDoubt
@@ -79,7 +79,7 @@
         }
 
         private func outcome(
-            of result: Gateway.Result<TransactionAnswer>,
+            of result: Gateway.Reply<TransactionAnswer>,
             _ changes: [RecordChange],
             _ mark: Fence.Mark,
             _ token: Data

@@ -111,7 +111,7 @@
                 let doubts = state.withLock { Array($0.doubts.prefix(EtcdStorage.maximumOperations)) }
                 if doubts.isEmpty { return }
                 do {
-                    let _: Gateway.Result<TransactionAnswer> = try gateway.call(
+                    let _: Gateway.Reply<TransactionAnswer> = try gateway.call(
                         "/v3/kv/txn",
                         Transaction(success: doubts.map { .delete($0) }),
                         until: deadline

@@ -57,6 +57,7 @@
                 do {
                     switch try follow(endpoint, position) {
                     case .ended: break
+                    case .older: try checkHistory()
                     case .compacted:
                         // What is read after the notice is at least as new as what is watched from now on.
                         position.next = try storage.nextRevision()
@@ -64,12 +65,23 @@
                     case .denied(let reason):
                         return send(.failure(LockboxError.accessDenied(endpoint: endpoint, reason: reason)))
                     }
-                } catch let error as LockboxError where error.code == .accessDenied {
+                } catch let error as LockboxError where Self.isFinal(error) {
                     return send(.failure(error))
                 } catch {
                     position.failures = max(1, position.failures)
                 }
                 wait(position.failures)
+            }
+        }
+
+        /// A member that is older than what was watched may lag behind. If the whole cluster is older, or another one, what is
+        /// watched would never come.
+        private func checkHistory() throws { _ = try storage.nextRevision() }
+
+        private static func isFinal(_ error: LockboxError) -> Bool {
+            switch error {
+            case .accessDenied, .rolledBack, .storageFailure(_, _, ESTALE): true
+            default: false
             }
         }
 
@@ -82,6 +94,8 @@
 
         private enum End {
             case ended, compacted
+            /// The member has not come as far as this subscription, or is one of another cluster.
+            case older
             case denied(String)
         }
 
@@ -138,6 +152,7 @@
             guard let message, !message.isError else { return .ended }
             if message.isCompacted { return .compacted }
             if message.isCanceled { return .denied(message.reason) }
+            if let header = message.header, isOlder(header, position) { return .older }
             position.failures = 0
             let changes = message.changes
             if changes.isEmpty { return nil }
@@ -147,6 +162,13 @@
             position.next = max(position.next, (changes.map(\.revision).max() ?? 0) + 1)
             send(.success(.records(Set(names))))
             return nil
+        }
+
+        private func isOlder(_ header: Header, _ position: Position) -> Bool {
+            if let cluster = header.cluster?.value, let known = storage.gateway.cluster, cluster != known {
+                return true
+            }
+            return header.revision.map { $0.value + 1 < position.next } ?? false
         }
 
         private func perform(_ connection: Connection, _ body: Data, _ headers: [String], _ endpoint: String)

@@ -100,7 +100,7 @@
             // As at the end of its lease.
             let gateway = storage.gateway
             let removal = Transaction(success: first.map { .delete($0) })
-            let _: Gateway.Result<TransactionAnswer> = try gateway.call(
+            let _: Gateway.Reply<TransactionAnswer> = try gateway.call(
                 "/v3/kv/txn",
                 removal,
                 until: gateway.deadline
@@ -121,7 +121,7 @@
             let gateway = storage.gateway
             _ =
                 try gateway.call("/v3/lease/revoke", ["ID": mark.lease], until: gateway.deadline)
-                as Gateway.Result<Done>
+                as Gateway.Reply<Done>
             #expect(try marks().isEmpty)
             #expect(try put(storage, [2]).isCommitted)
             #expect(try marks().count == 1)

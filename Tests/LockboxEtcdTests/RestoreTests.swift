@@ -50,6 +50,31 @@
             #expect(try cluster.storage().read([record], maximum: 10)[record]?.bytes == [1])
         }
 
+        /// etcd would wait until the revision that is watched for comes again.
+        @Test func aSubscriptionEndsWhenTheClusterIsOlder() throws {
+            let storage = try cluster.storage(timeLimit: .seconds(3))
+            try put(storage, [1])
+            member.end()
+            let copy = "\(cluster.folder)/copy"
+            try FileManager.default.copyItem(atPath: member.folder, toPath: copy)
+            try cluster.restart(member)
+            try cluster.waitUntilReady()
+            for byte in UInt8(2)...9 { try put(storage, [byte]) }
+            let error = Protected<LockboxError?>(nil)
+            let cancel = try storage.subscribe(to: "namespace") { notice in
+                if case .failure(let failure) = notice { error.withLock { $0 = failure as? LockboxError } }
+            }
+            defer { cancel() }
+            member.end()
+            try FileManager.default.removeItem(atPath: member.folder)
+            try FileManager.default.moveItem(atPath: copy, toPath: member.folder)
+            try cluster.restart(member)
+            try cluster.waitUntilReady()
+            let deadline = ContinuousClock.now + .seconds(20)
+            while error.withLock({ $0 }) == nil, ContinuousClock.now < deadline { usleep(10_000) }
+            #expect(error.withLock { $0?.code } == .rolledBack)
+        }
+
         @Test func anotherClusterIsNoticed() throws {
             let storage = try cluster.storage(timeLimit: .seconds(3))
             try put(storage, [1])

@@ -98,7 +98,7 @@
             func call(_ path: String, _ request: some Encodable) throws {
                 _ =
                     try gateway.call("/v3/auth/\(path)", request, until: gateway.deadline)
-                    as Gateway.Result<Done>
+                    as Gateway.Reply<Done>
             }
             struct Grant: Encodable {
                 struct Permission: Encodable {

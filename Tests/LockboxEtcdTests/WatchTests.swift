@@ -84,7 +84,7 @@
             let gateway = storage.gateway
             _ =
                 try gateway.call("/v3/kv/compaction", request, until: gateway.deadline)
-                as Gateway.Result<Done>
+                as Gateway.Reply<Done>
         }
 
         @Test func listsGoOnAfterACompaction() throws {

@@ -99,7 +99,7 @@
             )
             let gateway = storage.gateway
             do {
-                let result: Gateway.Result<TransactionAnswer> =
+                let result: Gateway.Reply<TransactionAnswer> =
                     try gateway.call("/v3/kv/txn", transaction, until: gateway.deadline)
                 return result.answer.isDone ? .committed : .conflict(nil)
             } catch let fault as Fault {

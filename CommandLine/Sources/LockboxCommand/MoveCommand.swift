@@ -30,36 +30,7 @@ struct MoveCommand: ParsableCommand {
     }
 }
 
-struct CopyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "copy",
-        abstract: "Copy an item to another key.",
-        discussion: """
-            The copy has the item's value, attributes and dates. If the new key already has an item, nothing is \
-            changed without --replace.
-
-            Example: lockbox copy token token --to-prefix com.example.app
-            """
-    )
-
-    @OptionGroup var keys: TwoKeys
-
-    @OptionGroup var options: StoreOptions
-
-    func run() throws {
-        let store = try options.store()
-        try store.unlocking {
-            try store.lockbox.copyObject(
-                forKey: keys.key,
-                toKey: keys.newKey,
-                prefix: keys.toPrefix,
-                policy: keys.policy
-            )
-        }
-    }
-}
-
-/// What `move` and `copy` have in common.
+/// The keys of `move`.
 struct TwoKeys: ParsableArguments {
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String

@@ -11,6 +11,10 @@ struct RotateCommand: ParsableCommand {
             that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
             --device-key-file, the new one first.
 
+            A cluster keeps what was replaced until it is compacted. With --compact it is asked to, for the keys of \
+            all its users: older values are then gone from its history, and from its files once each member is \
+            defragmented.
+
             Example: lockbox rotate
             """
     )
@@ -20,6 +24,9 @@ struct RotateCommand: ParsableCommand {
         completion: .file()
     )
     var newDeviceKeyFile: String?
+
+    @Flag(help: "Afterwards, ask the store's cluster to forget every older value.")
+    var compact = false
 
     @OptionGroup var secret: UnlockOptions
 
@@ -35,6 +42,9 @@ struct RotateCommand: ParsableCommand {
         if !isThere, newDeviceKeyFile != nil {
             throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
         }
+        if compact, !store.backend.storage.isCluster {
+            throw Failure(.usage, "--compact is for a store in a cluster. Files have no history.")
+        }
         try store.openIfLocked()
         var report: RotationReport?
         // Also if an item could not be resealed.
@@ -48,6 +58,12 @@ struct RotateCommand: ParsableCommand {
             }
             report = result
             return result
+        }
+        if compact, isThere {
+            try store.backend.storage.compact()
+            store.say(
+                "The cluster has forgotten older values. Its files have them until each member is defragmented."
+            )
         }
     }
 

@@ -167,6 +167,56 @@ struct ClusterTests {
         #expect(try sandbox.lockbox("get", "k").output == "v")
     }
 
+    /// From this machine to the cluster and back, without a file in between.
+    @Test func copiesBetweenStores() throws {
+        let cluster = try #require(sandbox.environment["LOCKBOX_STORE"])
+        let key = try #require(sandbox.environment["LOCKBOX_DEVICE_KEY_FILE"])
+        for name in ["LOCKBOX_STORE", "LOCKBOX_DEVICE_KEY_FILE"] { sandbox.environment[name] = nil }
+        let other = ["--to-store", cluster, "--to-device-key-file", key]
+        for name in ["a", "b"] { try sandbox.lockbox("set", name, "--label", "L", text: "of \(name)") }
+        try sandbox.lockbox("set", "bound", "--class", "alwaysThisDeviceOnly", text: "v")
+        try sandbox.lockbox("set", "c", "--prefix", "other", text: "of c")
+
+        let one = try sandbox.execution(["copy", "a", "renamed"] + other).run()
+        #expect(one.status == 0 && one.output == "", "\(one.error)")
+        let again = try sandbox.execution(["copy", "a", "renamed"] + other).run()
+        #expect(again.status == 4)
+        #expect(try sandbox.execution(["copy", "absent"] + other).run().status == 1)
+
+        let all = try sandbox.execution(["copy", "--all"] + other).run()
+        #expect(all.output == "items copied: 3\n" && all.error.contains("copy: "), "\(all.error)")
+        #expect(all.status == 3 && all.error.contains("bound") && all.error.contains("They were not copied."))
+        let inCluster = ["--store", cluster, "--device-key-file", key]
+        #expect(try sandbox.execution(["get", "renamed"] + inCluster).run().output == "of a")
+        #expect(try sandbox.execution(["get", "c", "--prefix", "other"] + inCluster).run().output == "of c")
+        #expect(try sandbox.execution(["info", "b"] + inCluster).run().output.contains("L"))
+
+        // A different item is kept, unless it is to be replaced. And back, into a third store.
+        try sandbox.lockbox("set", "b", text: "newer")
+        let kept = try sandbox.execution(["copy"] + other).run()
+        #expect(kept.output.contains("kept, and differs: lockbox b"))
+        #expect(
+            try sandbox.execution(["copy", "--replace"] + other).run().output.contains("items copied: 2")
+        )
+        let back = try sandbox.execution(
+            ["copy", "--to-store=\(sandbox.home)/third", "--quiet"] + inCluster
+        ).run()
+        #expect(back.status == 0 && back.output == "" && back.error == "", "\(back.error)")
+        #expect(
+            try sandbox.execution(["get", "b", "--directory", "\(sandbox.home)/third"]).run().output
+                == "newer"
+        )
+    }
+
+    @Test func aRotationThatForgetsOldValues() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let outcome = try sandbox.lockbox("rotate", "--compact")
+        #expect(outcome.status == 0 && outcome.error.contains("forgotten older values"), "\(outcome.error)")
+        #expect(try sandbox.lockbox("get", "k").output == "v")
+        let files = try sandbox.lockbox("rotate", "--compact", "--store", "\(sandbox.home)/files")
+        #expect(files.status == 64 && files.error.contains("in a cluster"))
+    }
+
     @Test func nobodyAnswers() throws {
         sandbox.environment["LOCKBOX_STORE"] = "etcd+plaintext://127.0.0.1:1/secrets/shop"
         let outcome = try sandbox.lockbox("get", "k")

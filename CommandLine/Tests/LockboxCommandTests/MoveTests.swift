@@ -47,6 +47,31 @@ import Testing
         #expect(try sandbox.lockbox("get", "old").status == (command == "move" ? 1 : 0))
     }
 
+    @Test(arguments: [
+        ["copy"], ["copy", "k"], ["copy", "k", "n", "--all"],
+        ["copy", "--to-store", "x", "--to-prefix", "p"],
+    ])
+    func whatIsNoCopy(_ arguments: [String]) throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let outcome = try sandbox.execution(arguments).run()
+        #expect(outcome.status == 64 && outcome.output == "", "\(outcome.error)")
+    }
+
+    /// Both stores have passcodes.
+    @Test func intoAnotherFolder() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        let passcode = try sandbox.setPasscode()
+        let other = "\(sandbox.home)/other"
+        let newPasscode = try sandbox.file("other-passcode", "another")
+        let set = ["passcode", "set", "--directory", other, "--new-passcode-file", newPasscode]
+        #expect(try sandbox.execution(set).run().status == 0)
+        let copy = ["copy", "k", "--to-store", other, "--passcode-file", passcode]
+        #expect(try sandbox.execution(copy).run().status == 2)
+        #expect(try sandbox.execution(copy + ["--to-passcode-file", newPasscode]).run().status == 0)
+        let get = ["get", "k", "--directory", other, "--passcode-file", newPasscode]
+        #expect(try sandbox.execution(get).run().output == "v")
+    }
+
     @Test(arguments: ["move", "copy"]) func betweenPrefixes(_ command: String) throws {
         try sandbox.lockbox("set", "k", "--prefix", "a", text: "v")
         #expect(try sandbox.lockbox(command, "k", "k", "--prefix", "a", "--to-prefix", "b").status == 0)

@@ -46,6 +46,8 @@
             case .resourceExhausted where message.contains("space exceeded"):
                 let error = LockboxError.storageFailure(operation: "txn", path: endpoint, errno: ENOSPC)
                 self.init(error, .giveUp, isInDoubt: false)
+            case .resourceExhausted where message.contains("too many requests"):
+                self = .notReachable(endpoint, message, isInDoubt: false)
             case .invalidArgument where message.contains("authentication failed"), .permissionDenied,
                 .failedPrecondition:
                 self.init(.accessDenied(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)

@@ -43,7 +43,7 @@
         var cluster: UInt64? { withState { $0.cluster } }
 
         /// An answer, and whether the request may have been received more than once.
-        typealias Result<A> = (answer: A, isRepeated: Bool)
+        typealias Reply<A> = (answer: A, isRepeated: Bool)
 
         /// - Parameter request: May be sent more than once.
         /// - Throws: ``Fault``.
@@ -52,7 +52,7 @@
             _ request: some Encodable,
             until deadline: ContinuousClock.Instant
         ) throws
-            -> Result<A>
+            -> Reply<A>
         {
             let body = try JSONEncoder().encode(request)
             var isInDoubt = false
@@ -63,7 +63,7 @@
                 for _ in endpoints where deadline - .now > .milliseconds(5) {
                     let used = endpoint
                     do {
-                        let attempt: Result<A> = try attempt(path, body, to: used, until: deadline)
+                        let attempt: Reply<A> = try attempt(path, body, to: used, until: deadline)
                         return (attempt.answer, attempt.isRepeated || isInDoubt)
                     } catch let fault as Fault {
                         isInDoubt = isInDoubt || fault.isInDoubt
@@ -102,7 +102,7 @@
             _ body: Data,
             to endpoint: String,
             until deadline: ContinuousClock.Instant
-        ) throws -> Result<A> {
+        ) throws -> Reply<A> {
             let (known, floor) = withState { ($0.token, $0.revision) }
             let token = try known ?? user.map { try authenticate($0, endpoint, until: deadline) }
             let isRepeated: Bool
@@ -126,7 +126,7 @@
             to endpoint: String,
             _ token: String?,
             until deadline: ContinuousClock.Instant
-        ) throws -> Result<Connection.Response> {
+        ) throws -> Reply<Connection.Response> {
             let rest = deadline - .now
             // etcd's own limit is shorter, so that its answer, which may say more, arrives within ours.
             let limit = min(rest, timeLimit * 3 / 10 + .milliseconds(300))

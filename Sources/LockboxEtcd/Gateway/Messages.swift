@@ -161,6 +161,16 @@
         }
     }
 
+    struct CompactionRequest: Encodable, Sendable {
+        let revision: Number
+        /// Answers when the older values are out of the database, and not only of reach.
+        let physical = true
+    }
+
+    struct CompactionAnswer: Answer {
+        let header: Header?
+    }
+
     // MARK: Leases and users
 
     struct LeaseRequest: Encodable, Sendable {

@@ -34,18 +34,21 @@
         /// Whether what was asked for has been removed from etcd's history.
         var isCompacted: Bool { (result?.compacted?.value ?? 0) > 0 }
         var reason: String { result?.reason ?? "" }
+        /// Which cluster has sent it, and at which revision.
+        var header: Header? { result?.header }
         var changes: [KeyValue] { (result?.events ?? []).map(\.kv) }
 
         private struct Result: Decodable, Sendable {
             struct Event: Decodable, Sendable { let kv: KeyValue }
 
+            let header: Header?
             let canceled: Bool?
             let compacted: Number?
             let reason: String?
             let events: [Event]?
 
             enum CodingKeys: String, CodingKey {
-                case canceled, events
+                case header, canceled, events
                 case compacted = "compact_revision"
                 case reason = "cancel_reason"
             }

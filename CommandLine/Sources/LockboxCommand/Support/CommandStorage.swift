@@ -44,14 +44,30 @@ extension StoreChoice {
             )
         }
 
+        /// The password is asked for once: `status` asks each member on its own.
         private static func user(_ name: String, _ file: String?) -> EtcdUser {
-            EtcdUser(name: name) {
+            let typed = Typed()
+            return EtcdUser(name: name) {
                 if let file { return try Input.line(of: file) }
-                let typed = try Terminal.secret(
-                    "Password of the cluster's user \(name.onOneLine): ",
-                    otherwise: "The password of the cluster's user is needed: use --user-password-file."
-                )
-                return String(decoding: typed.bytes, as: UTF8.self)
+                return try typed.text {
+                    let typed = try Terminal.secret(
+                        "Password of the cluster's user \(name.onOneLine): ",
+                        otherwise: "The password of the cluster's user is needed: use --user-password-file."
+                    )
+                    return String(decoding: typed.bytes, as: UTF8.self)
+                }
+            }
+        }
+
+        // Unchecked: the command asks in one thread.
+        private final class Typed: @unchecked Sendable {
+            private var text: String?
+
+            func text(_ ask: () throws -> String) rethrows -> String {
+                if let text { return text }
+                let new = try ask()
+                text = new
+                return new
             }
         }
 
@@ -88,6 +104,11 @@ extension StoreChoice {
                 }
             }
         }
+
+        var isCluster: Bool { if case .cluster = self { true } else { false } }
+
+        /// See `EtcdStorage.compact()`. Nothing to do for files.
+        func compact() throws { if case .cluster(let etcd) = self { try etcd.compact() } }
 
         // MARK: RecordStorage
 
@@ -168,5 +189,7 @@ extension StoreChoice {
 
         var place: String { directory }
         var memberDescriptions: [MemberDescription]? { nil }
+        var isCluster: Bool { false }
+        func compact() {}
     }
 #endif

@@ -38,7 +38,7 @@ enum Extension {
             let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
             if let store = Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) { return true }
             return words.contains { word in
-                let value = word.hasPrefix("--store=") ? word.dropFirst("--store=".count) : word[...]
+                let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
                 return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)
             } || words.prefix(2) == ["slots", "add"] && words.contains { $0 == "tpm" || $0 == "fido2" }
         }

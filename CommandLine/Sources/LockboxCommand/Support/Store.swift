@@ -42,8 +42,9 @@ struct Store {
 
     /// The record of an item that was named by its path or its record.
     func record(_ name: String) -> String {
-        let items = "\(location)/items/"
-        return name.hasPrefix(items) ? String(name.dropFirst(items.count)) : name
+        // In files, and in a cluster.
+        let folder = ["items", "i"].map { "\(location)/\($0)/" }.first(where: name.hasPrefix)
+        return String(name.dropFirst(folder?.count ?? 0))
     }
 
     func missing(_ key: String) -> Failure {

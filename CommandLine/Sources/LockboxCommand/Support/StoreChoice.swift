@@ -11,6 +11,8 @@ struct StoreChoice {
     var passcodeFd: Int32?
     var deviceKeyFiles: [String] = []
     var deviceKeyCredentials: [String] = []
+    /// Whether the environment may name the device key. It is that of one store.
+    var inheritsDeviceKey = true
     var requirements = StoreRequirements.none
     /// What unlocks the store instead of its passcode.
     var otherSecret: OtherSecret?
@@ -48,7 +50,9 @@ struct StoreChoice {
         var sources =
             deviceKeyFiles.map { DeviceKeySource.file($0) }
             + deviceKeyCredentials.map { DeviceKeySource.credential($0) }
-        if sources.isEmpty, let file = Environment["LOCKBOX_DEVICE_KEY_FILE"] { sources = [.file(file)] }
+        if sources.isEmpty, inheritsDeviceKey, let file = Environment["LOCKBOX_DEVICE_KEY_FILE"] {
+            sources = [.file(file)]
+        }
         return sources.isEmpty ? .stored : .anyOf(sources)
     }
 }
