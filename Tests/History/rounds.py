@@ -73,7 +73,7 @@ class Round:
             self.workers = [self.start() for _ in range(self.processes)]
             self.disturb(begin + seconds)
             self.finish()
-            if not self.problems:
+            if not self.problems and not self.is_in_memory:
                 self.look()
             history = self.judge()
         finally:
@@ -101,7 +101,7 @@ class Round:
             if self.problems:
                 return
             chance = self.random.random()
-            if chance < 0.3:
+            if chance < 0.3 and not self.is_in_memory:
                 self.kill(self.random.randrange(len(self.workers)))
             elif chance < 0.7:
                 self.stop(self.random.choice(self.workers))
@@ -158,6 +158,11 @@ class Round:
                 self.problems.append(f"findings: {result.stdout.strip()[:400]}")
 
     @property
+    def is_in_memory(self):
+        """The store is in the memory of one process, and goes with it."""
+        return self.settings["engine"] == "memory"
+
+    @property
     def may_be_locked(self):
         return self.settings["mix"] == "passcodes"
 
@@ -169,7 +174,7 @@ class Round:
                 if log.exists():
                     history.read(f"{log.name}", log.read_text(), gone)
         look = self.settings["folder"] / f"{self.started}.0"
-        if look.exists():
+        if look.exists() and not self.is_in_memory:
             history.read("look", look.read_text())
         violations = history.check()
         self.violations = len(violations)

@@ -38,13 +38,16 @@ extension HistoryEngine {
 }
 
 /// - Parameters:
-///   - argument: `files:DIRECTORY`, or as in HistoryEtcd.swift.
+///   - argument: `files:DIRECTORY`, `memory` for the threads of one process, or as in HistoryEtcd.swift.
 ///   - defect: The name of a ``HistoryDefect``, or nil.
 ///   - delays: How many of 10,000 system calls are delayed, so that others come in between.
 func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> any HistoryEngine {
     let parts = argument.split(separator: ":", maxSplits: 1).map(String.init)
     let engine: any HistoryEngine
     switch (parts.first, parts.count) {
+    case ("memory", 1):
+        let key = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
+        engine = SealedHistoryEngine(backend: SealedBackend(storage: sharedMemory, deviceKey: key))
     case ("files", 2): engine = filesHistoryEngine(directory: parts[1], delays: delays)
     #if Etcd
         case ("etcd", 2):
@@ -59,6 +62,9 @@ func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> a
     }
     return DefectiveHistoryEngine(engine, defect)
 }
+
+/// One store, whoever of the process opens it.
+private let sharedMemory = InMemoryStorage()
 
 /// The default backend: encrypted files in a folder.
 private func filesHistoryEngine(directory: String, delays: Int) -> any HistoryEngine {
