@@ -95,5 +95,6 @@ struct HardwareTests {
             outcome.status == 1 && outcome.error.contains("The store has no security key."),
             "\(outcome.error)"
         )
+        #expect(!outcome.error.contains("Touch"), "nobody is asked to touch it")
     }
 }

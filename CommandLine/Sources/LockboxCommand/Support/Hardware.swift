@@ -35,6 +35,8 @@ struct Hardware {
 
         /// How messages name it.
         var name: String { self == .tpm ? "TPM" : "security key" }
+
+        var slot: SlotKind { self == .tpm ? .tpm : .fido2 }
     }
 
     let kind: Kind

@@ -58,7 +58,14 @@ extension Store {
         case .recoveryCode(let file): return try named { try body(.recoveryCode(.file(file))) }
         case .key(let key): return try named { try body(.key(key)) }
         case .hardware(let hardware):
-            return try named { try body(hardware.method(pin: hardware.presentPIN)) }
+            return try named {
+                // Before anybody is asked for a PIN or a touch.
+                let kind = hardware.kind.slot
+                guard try backend.slots.contains(where: { $0.kind == kind }) else {
+                    throw LockboxError.slotNotFound(slot: hardware.kind.name)
+                }
+                return try body(hardware.method(pin: hardware.presentPIN))
+            }
         case nil: return try SecretInput.passcode(choice).map { try body(.passcode($0)) }
         }
     }
