@@ -10,8 +10,8 @@ struct CopyCommand: ParsableCommand {
             --replace.
 
             With --to-store, the copies go into another store, such as one in a cluster. Without a key, all items \
-            of the prefix are copied, or with --all those of all prefixes. Neither store is locked meanwhile, and \
-            an interrupted copy can be repeated.
+            of the prefix are copied, or with --all those of all prefixes. Other programs can use both stores \
+            meanwhile. If it is interrupted, run it again.
 
             Example: lockbox copy token token --to-prefix com.example.app
             """
