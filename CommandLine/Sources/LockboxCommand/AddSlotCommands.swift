@@ -128,6 +128,8 @@ struct AddFIDO2Command: ParsableCommand {
         let store = try options.store(unlockedBy: recovery.secret)
         try store.checkOwner()
         let key = hardware.hardware(.fido2)
-        try store.add(key.method(pin: key.presentPIN), "security key", slot)
+        let method = try key.method(pin: key.presentPIN)
+        key.announce()
+        try store.add(method, "security key", slot)
     }
 }

@@ -66,7 +66,7 @@ import Testing
         #expect(
             try sandbox.lockbox("get", "k", "--passcode-fd", "0", text: "correct horse").output == "hunter2"
         )
-        #expect(try sandbox.lockbox("get", "k", "--passcode-fd", "99").status == 74)
+        #expect(try sandbox.lockbox("get", "k", "--passcode-fd", "1000").status == 74)
     }
 
     @Test func theEnvironmentOpensTheStore() throws {

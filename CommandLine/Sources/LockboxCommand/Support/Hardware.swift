@@ -59,12 +59,14 @@ struct Hardware {
     /// - Parameter pin: nil for a new slot without one.
     func method(pin: PasscodeSource?) throws -> any UnlockMethod {
         switch kind {
-        case .tpm: return try tpm(pin)
-        case .fido2:
-            let method = try securityKey(pin)
-            Output.note("lockbox: Touch the security key when it blinks.")
-            return method
+        case .tpm: try tpm(pin)
+        case .fido2: try securityKey(pin)
         }
+    }
+
+    /// Says what the user has to do next.
+    func announce() {
+        if kind == .fido2 { Output.note("lockbox: Touch the security key when it blinks.") }
     }
 }
 

@@ -59,12 +59,13 @@ extension Store {
         case .key(let key): return try named { try body(.key(key)) }
         case .hardware(let hardware):
             return try named {
+                let method = try hardware.method(pin: hardware.presentPIN)
                 // Before anybody is asked for a PIN or a touch.
-                let kind = hardware.kind.slot
-                guard try backend.slots.contains(where: { $0.kind == kind }) else {
+                guard try backend.slots.contains(where: { $0.kind == hardware.kind.slot }) else {
                     throw LockboxError.slotNotFound(slot: hardware.kind.name)
                 }
-                return try body(hardware.method(pin: hardware.presentPIN))
+                hardware.announce()
+                return try body(method)
             }
         case nil: return try SecretInput.passcode(choice).map { try body(.passcode($0)) }
         }
