@@ -28,9 +28,19 @@ extension SealedBackend {
         -> RotationReport
     {
         guard try keys.keyring(creating: false) != nil else { return RotationReport() }
-        try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.rotateKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
+        let hasNewDeviceKey = try makeNewKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
         return try reseal(hasNewDeviceKey, resealing: true, progress)
+    }
+
+    /// Others who rotate at the same time may take the room that was made.
+    private func makeNewKeys(_ change: DeviceKeyChange, rounds: Int = 8) throws -> Bool {
+        for _ in 1..<rounds {
+            try makeRoomForKeys()
+            do { return try keys.rotateKeys(change) } catch let error as LockboxError
+                where error.code == .slotRefused
+            {}
+        }
+        return try keys.rotateKeys(change)
     }
 
     /// If many changes have left items for later, reseals them: a keybag has room for a limited number of keys.

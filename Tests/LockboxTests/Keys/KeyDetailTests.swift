@@ -103,6 +103,36 @@ import Lockbox
         #expect(try lockbox(backend).unarchiveObject(forKey: "k") == "v")
     }
 
+    /// Others begin epochs until the keybag is full, at whichever call of a rotation that has not begun its own.
+    @Test func roomThatOthersTakeDuringARotation() throws {
+        try lockbox(store.backend()).archiveObject("v", forKey: "k")
+        while try store.openedKeybag().epochs.count < Keybag.maximumEpochs - 1 {
+            _ = try store.backend().keys.rotateKeys(.keep)
+        }
+        let isTooLate = Protected(false)
+        let timesTaken = Protected(0)
+        var number = 0
+        while !isTooLate.withLock({ $0 }) {
+            number += 1
+            let copy = try TestStore(copying: store)
+            let taking = Interruption(at: number) {
+                let epochs = try? copy.openedKeybag().epochs.count
+                isTooLate.withLock { $0 = epochs != Keybag.maximumEpochs - 1 }
+                let other = copy.backend(lockTimeout: .milliseconds(10))
+                var isTaken = false
+                while (try? other.keys.rotateKeys(.keep)) != nil { isTaken = true }
+                if isTaken { timesTaken.withLock { $0 += 1 } }
+            }
+            let backend = copy.backend(taking.calls)
+            _ = try backend.lockState
+            taking.raise()
+            #expect(try backend.rotateKeys().isComplete, "call \(number)")
+            #expect(try lockbox(copy.backend()).unarchiveObject(forKey: "k") == "v", "call \(number)")
+            try #require(taking.hasHappened)
+        }
+        #expect(timesTaken.withLock { $0 } > 1)
+    }
+
     // MARK: Slots
 
     @Test func theSameSecretMakesOtherKeysInEachSlot() throws {
