@@ -25,7 +25,8 @@ public import LockboxPlatform
 ///   throws ``LockboxError/interactionNotAllowed(_:)``; it never leaves them out.
 /// - The system deletes an item that it cannot decrypt, and counts it as absent.
 /// - Whether the device is locked is not known before an item is read, so this is no ``LockableBackend``.
-/// - Items that need a fingerprint or a passcode to be read count as locked. No call shows a prompt.
+/// - No call shows a prompt, unless the backend has an access control. Without one, items of others that need a fingerprint
+///   or a passcode to be read count as locked.
 public struct KeychainBackend: RepairableBackend {
     /// The largest value: 1 MiB.
     ///
@@ -39,6 +40,7 @@ public struct KeychainBackend: RepairableBackend {
     let calls: any KeychainCalls
     private let accessGroup: String?
     private let isSynchronizable: Bool
+    private let accessControl: KeychainAccessControl
     private let isProbed = Protected(false)
 
     /// Creates a backend.
@@ -50,14 +52,20 @@ public struct KeychainBackend: RepairableBackend {
     ///     and removals remove both. So a program with several groups should name one.
     ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
     ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart.
+    ///   - accessControl: What the user must do before an item that this backend has written is given out. Every call waits
+    ///     for the user then, except removals: a read and a list ask once, a change of an item asks to read it and again to
+    ///     replace it. If the user declines, it throws ``LockboxError/userCanceled``. An item of a synchronizable backend
+    ///     has none.
     public init(
         _ calls: any KeychainCalls = SystemKeychain(),
         accessGroup: String? = nil,
-        isSynchronizable: Bool = false
+        isSynchronizable: Bool = false,
+        accessControl: KeychainAccessControl = []
     ) {
         self.calls = calls
         self.accessGroup = accessGroup
         self.isSynchronizable = isSynchronizable
+        self.accessControl = accessControl
     }
 
     // MARK: Reading
@@ -233,14 +241,23 @@ public struct KeychainBackend: RepairableBackend {
                     "\(attributes.accessibility) is bound to this device, and synchronizable items are not"
             )
         }
+        if isSynchronizable, !accessControl.isEmpty {
+            throw .notSupported(operation: "access control of synchronizable items")
+        }
         // An update cannot remove an attribute, so the metadata says whether there is a label and a comment.
-        return [
+        var all: KeychainCalls.Attributes = [
             KeychainName.valueData: .data(item.value.data),
             KeychainName.attrGeneric: .data(KeychainMetadata.bytes(attributes)),
-            KeychainName.attrAccessible: .text(attributes.accessibility.rawValue),
             KeychainName.attrLabel: .text(attributes.label ?? ""),
             KeychainName.attrComment: .text(attributes.comment ?? ""),
         ]
+        let accessibility = attributes.accessibility.rawValue
+        if accessControl.isEmpty {
+            all[KeychainName.attrAccessible] = .text(accessibility)
+        } else {
+            all[KeychainName.attrAccessControl] = .accessControl(accessibility, accessControl)
+        }
+        return all
     }
 
     // MARK: Queries
@@ -299,7 +316,9 @@ public struct KeychainBackend: RepairableBackend {
         query[KeychainName.returnAttributes] = .bool(true)
         query[KeychainName.returnPersistentRef] = .bool(true)
         if withValue { query[KeychainName.returnData] = .bool(true) }
-        query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
+        if accessControl.isEmpty {
+            query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
+        }
         return calls.copyMatching(query)
     }
 

@@ -49,6 +49,9 @@ public enum KeychainValue: Sendable, Hashable {
     case bool(Bool)
     /// A `CFDate`.
     case date(Date)
+    /// A `SecAccessControl`: the class that it protects the item with, as in `kSecAttrAccessible`, and what the user must
+    /// do.
+    case accessControl(String, KeychainAccessControl)
 }
 
 extension KeychainValue {
@@ -71,6 +74,10 @@ extension KeychainValue {
 
     package var date: Date? { if case .date(let date) = self { date } else { nil } }
 
+    package var accessControl: (accessibility: String, flags: KeychainAccessControl)? {
+        if case .accessControl(let accessibility, let flags) = self { (accessibility, flags) } else { nil }
+    }
+
     package var int: Int64? {
         switch self {
         case .int(let int): int
@@ -89,6 +96,7 @@ extension KeychainValue: CustomStringConvertible, CustomDebugStringConvertible, 
         case .int: "number"
         case .bool: "boolean"
         case .date: "date"
+        case .accessControl: "access control"
         }
     }
 

@@ -11,13 +11,15 @@
 
         /// See ``KeychainCalls/add(_:)``.
         public func add(_ attributes: Attributes) -> Int32 {
-            SecItemAdd(attributes.mapValues(KeychainValue.object) as CFDictionary, nil)
+            guard let attributes = attributes.dictionary else { return KeychainStatus.parameter }
+            return SecItemAdd(attributes, nil)
         }
 
         /// See ``KeychainCalls/copyMatching(_:)``.
         public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
+            guard let dictionary = query.dictionary else { return (KeychainStatus.parameter, []) }
             var result = nil as CFTypeRef?
-            let status = SecItemCopyMatching(query.mapValues(KeychainValue.object) as CFDictionary, &result)
+            let status = SecItemCopyMatching(dictionary, &result)
             guard status == errSecSuccess, let result else { return (status, []) }
             // One part alone comes without its name.
             let name =
@@ -29,20 +31,27 @@
 
         /// See ``KeychainCalls/update(_:_:)``.
         public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
-            SecItemUpdate(
-                query.mapValues(KeychainValue.object) as CFDictionary,
-                attributes.mapValues(KeychainValue.object) as CFDictionary
-            )
+            guard let query = query.dictionary, let attributes = attributes.dictionary else {
+                return KeychainStatus.parameter
+            }
+            return SecItemUpdate(query, attributes)
         }
 
         /// See ``KeychainCalls/delete(_:)``.
         public func delete(_ query: Attributes) -> Int32 {
-            SecItemDelete(query.mapValues(KeychainValue.object) as CFDictionary)
+            guard let query = query.dictionary else { return KeychainStatus.parameter }
+            return SecItemDelete(query)
         }
     }
 
     extension [String: KeychainValue] {
-        /// Leaves out what is none of the five kinds, such as an access control object.
+        /// Nil if it has an access control whose flags do not go together.
+        fileprivate var dictionary: CFDictionary? {
+            let objects = compactMapValues(\.object)
+            return objects.count == count ? objects as CFDictionary : nil
+        }
+
+        /// Leaves out what is none of the first five kinds, such as an access control, which shows nothing of itself.
         fileprivate init(object: Any, name: String) {
             let attributes = object as? [String: Any] ?? [name: object]
             self = attributes.compactMapValues(KeychainValue.init(object:))
@@ -62,13 +71,20 @@
             }
         }
 
-        fileprivate static let object: @Sendable (KeychainValue) -> Any = { value in
-            switch value {
+        fileprivate var object: Any? {
+            switch self {
             case .text(let text): text as NSString
             case .data(let data): data as NSData
             case .int(let int): int as NSNumber
             case .bool(let bool): bool as NSNumber
             case .date(let date): date as NSDate
+            case .accessControl(let protection, let flags):
+                SecAccessControlCreateWithFlags(
+                    nil,
+                    protection as CFString,
+                    SecAccessControlCreateFlags(rawValue: CFOptionFlags(flags.rawValue)),
+                    nil
+                )
             }
         }
     }

@@ -30,7 +30,8 @@ struct KeychainItem {
         return key
     }
 
-    var isAsked: Bool { attributes[KeychainName.attrAccessControl] != nil }
+    /// Whether the user must do something before it can be read.
+    var isAsked: Bool { attributes[KeychainName.attrAccessControl]?.accessControl?.flags.isEmpty == false }
 
     var accessibility: String { attributes[KeychainName.attrAccessible]?.text ?? table.accessibility }
 

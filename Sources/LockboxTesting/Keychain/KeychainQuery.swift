@@ -149,15 +149,30 @@ struct KeychainQuery {
     }
 
     /// A class that protects the item must be one, and the one that the access control has
-    /// (`kc_parse_keyclass` in `SecDbKeychainItem.m`, `SecItemUpdate` in `SecItemServer.c`).
+    /// (`kc_parse_keyclass` in `SecDbKeychainItem.m`, `SecItemUpdate` in `SecItemServer.c`). An item that needs the user is
+    /// not synchronizable (`SecItemAuthDoQuery` in `SecItem.m`).
     private mutating func checkAccess() throws(KeychainRefusal) {
         var given = attributes[KeychainName.attrAccessible]
-        if let control = attributes[KeychainName.attrAccessControl]?.text {
-            if let given, given.text != control { throw .parameter }
-            given = .text(control)
+        if let control = attributes[KeychainName.attrAccessControl]?.accessControl {
+            if let given, given.text != control.accessibility { throw .parameter }
+            try Self.check(control.flags)
+            if !control.flags.isEmpty, attributes[KeychainName.attrSynchronizable] == .int(1) {
+                throw .parameter
+            }
+            given = .text(control.accessibility)
             attributes[KeychainName.attrAccessible] = given
         }
         if let given, given.text.map(KeychainSchema.accessibilities.contains) != true { throw .parameter }
+    }
+
+    /// Flags that do not go together make no access control (`SecAccessControlCreateWithFlags` in `SecAccessControl.m`).
+    private static func check(_ flags: KeychainAccessControl) throws(KeychainRefusal) {
+        let forUse = KeychainAccessControl(rawValue: 1 << 30 | 1 << 31)
+        if flags.isSuperset(of: [.or, .and]) || flags.isSuperset(of: [.biometryAny, .biometryCurrentSet])
+            || flags.contains(.userPresence) && flags.subtracting(forUse) != .userPresence
+        {
+            throw .parameter
+        }
     }
 }
 

@@ -13,7 +13,6 @@ struct KeychainSchema {
         case number
         case date
         case text
-        /// An access control object. Here, the UTF-8 of the class that it protects the item with.
         case accessControl
     }
 
@@ -92,7 +91,7 @@ struct KeychainSchema {
     static func converted(_ value: KeychainValue, to kind: Kind) -> KeychainValue? {
         switch (kind, value) {
         case (.blob, .text), (.blob, .data), (.blob, .int), (.data, .data), (.number, .int), (.date, .date),
-            (.text, .text), (.accessControl, .data):
+            (.text, .text), (.accessControl, .accessControl):
             value
         case (.data, .text(let text)): .data(Data(text.utf8))
         case (.data, .int(let int)): .data(bytes(int))
@@ -110,7 +109,7 @@ struct KeychainSchema {
     static func compared(_ value: KeychainValue) -> KeychainValue {
         switch value {
         case .text(let text): .data(Data(text.utf8))
-        case .int, .data, .bool, .date: value
+        case .int, .data, .bool, .date, .accessControl: value
         }
     }
 

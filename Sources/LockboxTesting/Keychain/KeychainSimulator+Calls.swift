@@ -15,6 +15,7 @@ extension KeychainSimulator.State {
         // Results need somewhere to be put, which `KeychainCalls.add` does not give. With a match the source reports
         // success and stores nothing. An identity is added by reference, in two parts.
         guard query.results.isEmpty, !query.hasMatch, query.persistentRef == nil, let table = query.table,
+            query.interaction != .skips,
             query.attributes[KeychainName.attrSynchronizable] != .text(KeychainName.synchronizableAny)
         else { throw .parameter }
         var attributes = table.key.merging(query.attributes) { $1 }
@@ -42,7 +43,7 @@ extension KeychainSimulator.State {
         if query.interaction == .skips { found.removeAll(where: \.isAsked) }
         found = Array(found.prefix(query.limit ?? 1))
         if found.isEmpty { throw KeychainRefusal(KeychainStatus.itemNotFound) }
-        for item in found { try checkReadable(item, query) }
+        try checkReadable(found, query)
         return found.compactMap { $0.result(query.results) }
     }
 
@@ -50,16 +51,16 @@ extension KeychainSimulator.State {
     mutating func update(_ query: KeychainQuery, _ changes: KeychainCalls.Attributes, _ now: Date)
         throws(KeychainRefusal)
     {
-        guard !query.hasMatch, query.results.isEmpty, query.data == nil, let table = query.table else {
-            throw .parameter
-        }
+        guard !query.hasMatch, query.results.isEmpty, query.data == nil, let table = query.table,
+            query.interaction != .skips
+        else { throw .parameter }
         let changes = try KeychainQuery.changes(changes, table)
         try checkGroup(changes)
         let matching = items.indices.filter { items[$0].matches(query, groups: accessGroups) }
         if matching.isEmpty { throw KeychainRefusal(KeychainStatus.itemNotFound) }
+        // Items are decrypted, whatever is to change.
+        try checkReadable(matching.map { items[$0] }, query)
         for index in matching {
-            // The item is decrypted, whatever is to change.
-            try checkReadable(items[index], query)
             items[index].attributes.merge(changes.attributes) { $1 }
             items[index].attributes[KeychainName.attrModificationDate] = .date(now)
             if let data = changes.data { items[index].data = data }
@@ -71,9 +72,12 @@ extension KeychainSimulator.State {
         }
     }
 
-    /// `SecServerItemDelete` in `SecItemServer.c`, `s3dl_query_delete` in `SecItemDb.c`: locked items go too.
+    /// `SecServerItemDelete` in `SecItemServer.c`, `s3dl_query_delete` in `SecItemDb.c`: locked items go too, and those that
+    /// need the user (`kAKSKeyOpDelete` in `SecAccessControl.m`).
     mutating func delete(_ query: KeychainQuery) throws(KeychainRefusal) {
-        guard !query.hasMatch, query.data == nil, query.table != nil else { throw .parameter }
+        guard !query.hasMatch, query.data == nil, query.table != nil, query.interaction != .skips else {
+            throw .parameter
+        }
         let count = items.count
         items.removeAll { $0.matches(query, groups: accessGroups) }
         if items.count == count { throw KeychainRefusal(KeychainStatus.itemNotFound) }
@@ -94,7 +98,7 @@ extension KeychainSimulator.State {
                 }
                 let attributes = key.attributes.merging(certificate.attributes) { $1 }
                 guard query.attributes.allSatisfy({ attributes[$0] == $1 }) else { continue }
-                try checkReadable(key, query)
+                try checkReadable([key], query)
                 found.append(attributes)
             }
         }
@@ -110,7 +114,8 @@ extension KeychainSimulator.State {
     /// A class that needs a passcode, and a locked one (`SecDbKeychainItem.m`).
     private func checkClass(_ item: KeychainItem) throws(KeychainRefusal) {
         guard KeychainSchema.accessibilities.contains(item.accessibility) else { throw .parameter }
-        if let control = item.attributes[KeychainName.attrAccessControl]?.text, control != item.accessibility
+        if let control = item.attributes[KeychainName.attrAccessControl]?.accessControl,
+            control.accessibility != item.accessibility
         {
             throw .parameter
         }
@@ -120,14 +125,17 @@ extension KeychainSimulator.State {
         if isLocked(item) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
     }
 
-    /// One item that is locked, with its attributes (`SecDbKeychainMetadataKeyStore.m`), or that the user has to confirm, makes a whole query fail. Nobody answers prompts here.
-    private func checkReadable(_ item: KeychainItem, _ query: KeychainQuery) throws(KeychainRefusal) {
-        if isLocked(item) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
-        guard item.isAsked, query.results.contains(.data) else { return }
-        switch query.interaction {
-        case .allowed: throw KeychainRefusal(KeychainStatus.userCanceled)
-        case .fails: throw KeychainRefusal(KeychainStatus.interactionNotAllowed)
-        case .skips: break
+    /// One item that is locked, with its attributes (`SecDbKeychainMetadataKeyStore.m`), or that the user does not confirm
+    /// makes a whole query fail, whatever it asks for (`ks_decrypt_data` in `SecDbKeychainItem.m`).
+    private func checkReadable(_ items: [KeychainItem], _ query: KeychainQuery) throws(KeychainRefusal) {
+        if items.contains(where: isLocked) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
+        guard items.contains(where: \.isAsked) else { return }
+        if query.interaction == .fails { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
+        promptCount.withLock { $0 += 1 }
+        switch user {
+        case .confirms: break
+        case .cancels: throw KeychainRefusal(KeychainStatus.userCanceled)
+        case .isNotRecognized: throw KeychainRefusal(KeychainStatus.authenticationFailed)
         }
     }
 }

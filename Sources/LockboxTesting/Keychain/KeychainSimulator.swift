@@ -17,8 +17,9 @@ public import LockboxPlatform
 /// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
 /// nothing and report success, the simulation refuses the call.
 ///
-/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, and of
-/// macOS's old file keychain its locks, its access lists and the user who is asked. It has passwords only.
+/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, fingers that
+/// are enrolled, and of macOS's old file keychain its locks, its access lists and the user who is asked. It has passwords
+/// only.
 public final class KeychainSimulator: KeychainCalls {
     /// The system whose Keychain it behaves like.
     public enum Platform: String, Sendable, Hashable, CaseIterable {
@@ -29,6 +30,16 @@ public final class KeychainSimulator: KeychainCalls {
         case macOS
     }
 
+    /// What the user does when an item with an access control is to be read.
+    public enum User: String, Sendable, Hashable, CaseIterable {
+        /// Gives a finger, a face or the passcode.
+        case confirms
+        /// Dismisses the prompt.
+        case cancels
+        /// Cannot be authenticated.
+        case isNotRecognized
+    }
+
     struct State: Sendable {
         var items: [KeychainItem] = []
         /// Of macOS's file keychain.
@@ -36,6 +47,9 @@ public final class KeychainSimulator: KeychainCalls {
         var isLocked = false
         var isBeforeFirstUnlock = false
         var hasPasscode = true
+        var user = User.cancels
+        /// Also of calls that are refused.
+        let promptCount = Protected(0)
         var accessGroups: [String]
     }
 
@@ -99,6 +113,15 @@ public final class KeychainSimulator: KeychainCalls {
         get { state.withLock { $0.accessGroups } }
         set { state.withLock { $0.accessGroups = newValue } }
     }
+
+    /// What the user does when asked for an item with an access control. Dismisses the prompt, unless it is set.
+    public var user: User {
+        get { state.withLock { $0.user } }
+        set { state.withLock { $0.user = newValue } }
+    }
+
+    /// How often the user has been asked: once for each call that reads such items, as many as they are.
+    public var promptCount: Int { state.withLock { $0.promptCount.withLock { $0 } } }
 
     // MARK: The four calls
 

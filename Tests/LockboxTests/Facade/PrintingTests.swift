@@ -125,6 +125,8 @@ import LockboxMigration
             "KeychainSimulator": [keychain], "KeychainBackend": [backend, KeychainBackend()],
             "KeychainValue": [KeychainValue.text(secret), KeychainValue.data(Data(secret.utf8))],
             "SystemKeychain": [SystemKeychain()], "Platform": KeychainSimulator.Platform.allCases,
+            "KeychainAccessControl": [KeychainAccessControl.userPresence],
+            "User": KeychainSimulator.User.allCases,
             "MacKeychains": [MacKeychains.all], "KeychainName": [KeychainName.self],
             "KeychainStatus": [KeychainStatus.self],
         ]

@@ -131,7 +131,7 @@ import Testing
         for use: Attributes in [["u_AuthCtx": .data(Data())], ["u_AuthUI": .text("u_AuthUIA")]] {
             #expect(keychain.copyMatching(item("a", use)).status == 0)
         }
-        let asked = item("b", ["accc": .data(Data("ak".utf8)), "v_Data": .data(Data([1]))])
+        let asked = item("b", ["accc": .accessControl("ak", .userPresence), "v_Data": .data(Data([1]))])
         #expect(keychain.add(asked) == 0)
         let query = item("b", ["u_AuthUI": .text("u_AuthUIA"), "r_Data": .bool(true)])
         #expect(keychain.copyMatching(query).status == -128, "nobody answers")

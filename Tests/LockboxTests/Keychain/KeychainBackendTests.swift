@@ -277,15 +277,6 @@ import Lockbox
         #expect(try backend.prefixes().isEmpty)
     }
 
-    @Test func anItemThatNeedsTheUserCountsAsLocked() throws {
-        try backend.write(item(), policy: .replace)
-        let query: KeychainCalls.Attributes = [
-            "class": .text("genp"), "nleg": .bool(true), "acct": .text("k"),
-        ]
-        #expect(keychain.update(query, ["accc": .data(Data("ak".utf8))]) == 0)
-        #expect(lockedClass { _ = try text() } == .whenUnlocked)
-    }
-
     // MARK: Groups, synchronizable items, entitlements
 
     @Test func groupsAndKindsAreKeptApart() throws {

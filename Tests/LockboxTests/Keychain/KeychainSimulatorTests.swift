@@ -419,23 +419,6 @@ import Testing
         #expect(keychain.copyMatching(item("ck", ["r_Data": .bool(true)])).status == 0)
     }
 
-    @Test("SecItemServer.c: an item with an access control needs the user, who is not there")
-    func accessControl() {
-        let control: Attributes = ["accc": .data(Data("akpu".utf8))]
-        #expect(keychain.add(item("a", control).merging(["pdmn": .text("ck")]) { $1 }) == -50)
-        #expect(keychain.add(item("a", control).merging(value("v")) { $1 }) == 0)
-        #expect(keychain.update(item(), ["pdmn": .text("ck")]) == -50)
-        let query = item("a", ["r_Data": .bool(true)])
-        #expect(keychain.copyMatching(query).status == -128)
-        #expect(
-            keychain.copyMatching(query.merging(["u_AuthUI": .text("u_AuthUIF")]) { $1 }).status == -25308
-        )
-        #expect(
-            keychain.copyMatching(query.merging(["u_AuthUI": .text("u_AuthUIS")]) { $1 }).status == -25300
-        )
-        #expect(keychain.copyMatching(query.merging(["u_AuthUI": .bool(true)]) { $1 }).status == -50)
-    }
-
     @Test func printingShowsNoItem() {
         _ = keychain.add(item("account").merging(value("hunter2")) { $1 })
         for text in textsOfPrinting(keychain) + textsOfPrinting(KeychainValue.text("hunter2")) {

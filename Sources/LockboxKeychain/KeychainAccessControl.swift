@@ -1,0 +1,33 @@
+/// What the user must do before the Keychain gives an item out: the flags of `SecAccessControlCreateWithFlags`, with the
+/// names and values of Apple's `SecAccessControl.h`.
+///
+/// Flags that are not listed here are passed on. Those that need an `LAContext` or a key in the Secure Enclave
+/// (`applicationPassword`, `privateKeyUsage`) have no use with passwords.
+public struct KeychainAccessControl: OptionSet, Sendable, Hashable {
+    /// The flags as Apple defines them.
+    public let rawValue: UInt
+
+    /// Creates it from Apple's flags.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// `kSecAccessControlUserPresence`: biometry or the device's passcode. Cannot be combined with the others.
+    public static let userPresence = Self(rawValue: 1 << 0)
+
+    /// `kSecAccessControlBiometryAny`: Touch ID or Face ID, also as it is enrolled later.
+    public static let biometryAny = Self(rawValue: 1 << 1)
+
+    /// `kSecAccessControlBiometryCurrentSet`: Touch ID or Face ID as it is enrolled now. When that changes, the item is lost.
+    public static let biometryCurrentSet = Self(rawValue: 1 << 3)
+
+    /// `kSecAccessControlDevicePasscode`: the device's passcode.
+    public static let devicePasscode = Self(rawValue: 1 << 4)
+
+    /// `kSecAccessControlCompanion`: a paired device, such as a watch.
+    public static let companion = Self(rawValue: 1 << 5)
+
+    /// `kSecAccessControlOr`: one of several is enough.
+    public static let or = Self(rawValue: 1 << 14)
+
+    /// `kSecAccessControlAnd`: all of them are needed.
+    public static let and = Self(rawValue: 1 << 15)
+}
