@@ -40,10 +40,6 @@ package enum Sodium {
         a.count == b.count && (a.isEmpty || sodium_memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
     }
 
-    package static func isZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        bytes.isEmpty || sodium_is_zero(bytes.baseAddress!, bytes.count) == 1
-    }
-
     // MARK: Hashes
 
     /// Returns the SHA-256 hash.
