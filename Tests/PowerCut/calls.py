@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 
-from common import ENVIRONMENT, Failure, copy, expect, first_line
+from common import AFTER_START, ENVIRONMENT, Failure, copy, expect, first_line
 
 KEY, ABSENT = "key", "absent"
 FOLLOW_UPS = AT_ONCE, OTHER_FSYNC, RETRY = "at once", "after another file's fsync", "after another process's retry"
@@ -39,7 +39,7 @@ class Calls:
 
     def lockbox(self, command, *arguments):
         return subprocess.run(
-            [self.executable, command, self.store, KEY, *map(str, arguments)],
+            [*AFTER_START, self.executable, command, self.store, KEY, *map(str, arguments)],
             capture_output=True, text=True, env=ENVIRONMENT,
         )
 

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from common import ENVIRONMENT, Failure, copy, expect, first_line
+from common import AFTER_START, ENVIRONMENT, Failure, copy, expect, first_line
 from recording import FLUSH, WRITE, Disk
 
 ALONE, BESIDE = "alone", "beside fsync"
@@ -34,7 +34,7 @@ class Operations:
 
     def lockbox(self, command, *arguments, input=None, environment={}, timeout=300):
         result = subprocess.run(
-            [self.executable, "kill", command, *map(str, arguments)], capture_output=True, text=True,
+            [*AFTER_START, self.executable, "kill", command, *map(str, arguments)], capture_output=True, text=True,
             input=input, env=ENVIRONMENT | environment, timeout=timeout,
         )
         expect(result, " ".join([command, *map(str, arguments)]))
