@@ -58,46 +58,37 @@
             }
             return EtcdMember(
                 endpoint: endpoint,
-                version: status.version ?? "",
+                version: status.version,
                 isLeader: status.isLeader,
-                databaseSize: status.size?.value ?? 0,
+                databaseSize: status.size,
                 latency: latency
             )
         }
     }
 
-    private struct StatusRequest: Encodable, Sendable {}
+    private struct StatusRequest: Request {
+        func write(to json: inout JSONWriter) {}
+    }
 
     private struct StatusAnswer: Answer {
-        struct Member: Decodable, Sendable {
-            let id: Number?
+        private(set) var header: Header?
+        private(set) var version = ""
+        private(set) var size: UInt64 = 0
+        /// Left out if there is none.
+        private var leader: UInt64?
 
-            enum CodingKeys: String, CodingKey {
-                case id = "member_id"
+        var isLeader: Bool { leader != nil && leader != 0 && leader == header?.member }
+
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "header": header = try Header(&json)
+                case "version": version = try json.text()
+                case "dbSize": size = try json.number()
+                case "leader": leader = try json.number()
+                default: try json.skip()
+                }
             }
-        }
-
-        let header: Header?
-        let version: String?
-        let size: Number?
-        private let leader: Number?
-        private let member: Number?
-
-        /// Without a leader, the number is 0.
-        var isLeader: Bool { (leader?.value ?? 0) != 0 && leader == member }
-
-        enum CodingKeys: String, CodingKey {
-            case header, version, leader
-            case size = "dbSize"
-        }
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            header = try container.decodeIfPresent(Header.self, forKey: .header)
-            member = try container.decodeIfPresent(Member.self, forKey: .header)?.id
-            version = try container.decodeIfPresent(String.self, forKey: .version)
-            size = try container.decodeIfPresent(Number.self, forKey: .size)
-            leader = try container.decodeIfPresent(Number.self, forKey: .leader)
         }
     }
 #endif

@@ -90,7 +90,7 @@
                 fence.giveBack(mark)
                 return .committed
             }
-            if result.answer.isDone { return isCommitted(at: result.answer.header?.revision?.value) }
+            if result.answer.isDone { return isCommitted(at: result.answer.header?.revision) }
             let found = result.answer.ranges.first?.found.first
             if let found, found.value == token { return isCommitted(at: found.revision) }
             if found?.revision == mark.revision {

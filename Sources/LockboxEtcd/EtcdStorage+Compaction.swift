@@ -27,7 +27,7 @@
                 }
                 let request = CompactionRequest(revision: revision)
                 do {
-                    let _: CompactionAnswer = try gateway.call("/v3/kv/compaction", request, until: deadline)
+                    let _: Done = try gateway.call("/v3/kv/compaction", request, until: deadline)
                         .answer
                 } catch let fault as Fault where fault.isCompacted { return }  // somebody was faster
             } catch let fault as Fault { throw fault.error }

@@ -52,11 +52,11 @@
                 var names: [String] = []
                 var request = RangeRequest(first, to: Self.end(of: folder))
                 request.isOnlyKeys = true
-                request.limit = Number(1000)
+                request.limit = 1000
                 while true {
-                    request.revision = revision.map(Number.init)
+                    request.revision = revision
                     let page = try range(request)
-                    revision = revision ?? page.header?.revision?.value
+                    revision = revision ?? page.header?.revision
                     names += page.found.map {
                         String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
                     }
@@ -79,7 +79,7 @@
             let first = try key(RecordName(namespace: namespace, name: "_")).dropLast()
             var request = RangeRequest(first, to: Self.end(of: folder))
             // Names are hashes, so these are a sample of all.
-            request.limit = Number(100)
+            request.limit = 100
             while true {
                 let page: RangeAnswer
                 do { page = try range(request) } catch let fault as Fault where fault.isCompacted {
@@ -98,7 +98,7 @@
                 request.revision = request.revision ?? page.header?.revision
                 // Some megabytes at a time.
                 let length = page.found.reduce(0) { $0 + $1.value.count } / page.found.count
-                request.limit = Number(UInt64(min(1000, max(1, (2 << 20) / max(1, length)))))
+                request.limit = UInt64(min(1000, max(1, (2 << 20) / max(1, length))))
             }
         }
 
@@ -108,7 +108,7 @@
             var namespaces: [String] = []
             var request = RangeRequest(Data("\(folder)/".utf8), to: Self.end(of: folder))
             request.isOnlyKeys = true
-            request.limit = Number(1)
+            request.limit = 1
             while let found = try range(request).found.first {
                 let rest = found.key.dropFirst(folder.utf8.count + 1)
                 let name = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
@@ -136,13 +136,13 @@
         private func ranges(_ keys: [Data], _ revision: inout UInt64?) throws -> [KeyValue] {
             let operations = keys.map { key in
                 var request = RangeRequest(key)
-                request.revision = revision.map(Number.init)
+                request.revision = revision
                 return Operation.range(request)
             }
             let answer: TransactionAnswer = try reading {
                 try gateway.call("/v3/kv/txn", Transaction(success: operations), until: $0).answer
             }
-            revision = revision ?? answer.header?.revision?.value
+            revision = revision ?? answer.header?.revision
             return answer.ranges.flatMap(\.found)
         }
 

@@ -20,7 +20,7 @@
             let key: Data
             /// When it was last written.
             var revision: UInt64
-            let lease: Number
+            let lease: UInt64
             let made: ContinuousClock.Instant
         }
 
@@ -28,7 +28,7 @@
             var unused: [Mark] = []
             /// The marks of commits that may still take effect.
             var doubts: [Data] = []
-            var lease: (id: Number, made: ContinuousClock.Instant)?
+            var lease: (id: UInt64, made: ContinuousClock.Instant)?
         }
 
         private let gateway: Gateway
@@ -73,7 +73,7 @@
                 until: deadline
             ).answer
             let found = answer.ranges.first?.found.first?.revision
-            guard let revision = answer.isDone ? answer.header?.revision?.value : found else {
+            guard let revision = answer.isDone ? answer.header?.revision : found else {
                 throw Fault.notReachable(gateway.list, "it does not answer as etcd does", isInDoubt: false)
             }
             return Mark(key: key, revision: revision, lease: lease, made: .now)
@@ -81,11 +81,11 @@
 
         func giveBack(_ mark: Mark) { state.withLock { $0.unused.append(mark) } }
 
-        private func lease(until deadline: ContinuousClock.Instant) throws -> Number {
+        private func lease(until deadline: ContinuousClock.Instant) throws -> UInt64 {
             if let lease = state.withLock({ $0.lease }), .now - lease.made < Self.lifetime / 4 {
                 return lease.id
             }
-            let seconds = Number(UInt64(Self.lifetime / .seconds(1)))
+            let seconds = UInt64(Self.lifetime / .seconds(1))
             let answer: LeaseAnswer = try gateway.call(
                 "/v3/lease/grant",
                 LeaseRequest(seconds: seconds),

@@ -125,17 +125,14 @@
             connection.received.look = {
                 // Messages end at line feeds, not where packets do.
                 while end == nil, let line = connection.received.bytes.firstIndex(of: UInt8(ascii: "\n")) {
-                    let message = try? JSONDecoder().decode(
-                        WatchMessage.self,
-                        from: connection.received.bytes[..<line]
-                    )
+                    let message = try? JSONReader.read(WatchMessage.self, connection.received.bytes[..<line])
                     connection.received.bytes = Data(connection.received.bytes[(line + 1)...])
                     end = self.end(after: message, position)
                 }
                 return end == nil
             }
             defer { connection.received.look = nil }
-            let body = try JSONEncoder().encode(request)
+            let body = request.body
             position.failures += 1  // until there is a message
             perform(connection, body, gateway.headers(token, limit: nil), endpoint)
             if let end { return end }
@@ -165,14 +162,18 @@
         }
 
         private func isOlder(_ header: Header, _ position: Position) -> Bool {
-            if let cluster = header.cluster?.value, let known = storage.gateway.cluster, cluster != known {
+            if let cluster = header.cluster, let known = storage.gateway.cluster, cluster != known {
                 return true
             }
-            return header.revision.map { $0.value + 1 < position.next } ?? false
+            return header.revision.map { $0 + 1 < position.next } ?? false
         }
 
-        private func perform(_ connection: Connection, _ body: Data, _ headers: [String], _ endpoint: String)
-        {
+        private func perform(
+            _ connection: Connection,
+            _ body: [UInt8],
+            _ headers: [String],
+            _ endpoint: String
+        ) {
             curl_set_text(connection.handle, CURLOPT_URL, endpoint + "/v3/watch")
             curl_set_number(connection.handle, CURLOPT_TIMEOUT_MS, Self.longest.milliseconds)
             let connecting = storage.gateway.timeLimit / 5
@@ -207,8 +208,8 @@
         func nextRevision() throws -> UInt64 {
             var request = RangeRequest(Data("\(root)/i/".utf8), to: Self.end(of: "\(root)/i"))
             request.isOnlyKeys = true
-            request.limit = Number(1)
-            return try (range(request).header?.revision?.value ?? 0) + 1
+            request.limit = 1
+            return try (range(request).header?.revision ?? 0) + 1
         }
     }
 #endif

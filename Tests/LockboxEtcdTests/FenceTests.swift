@@ -112,7 +112,6 @@
         }
 
         @Test func aCommitWhoseLeaseIsGoneTakesAnother() throws {
-            struct Done: Answer { let header: Header? }
             let storage = try cluster.storage(root)
             #expect(try put(storage, [1]).isCommitted)
             let first = try marks()
@@ -120,7 +119,11 @@
             storage.fence.giveBack(mark)
             let gateway = storage.gateway
             _ =
-                try gateway.call("/v3/lease/revoke", ["ID": mark.lease], until: gateway.deadline)
+                try gateway.call(
+                    "/v3/lease/revoke",
+                    TextRequest(["ID": "\(mark.lease)"]),
+                    until: gateway.deadline
+                )
                 as Gateway.Reply<Done>
             #expect(try marks().isEmpty)
             #expect(try put(storage, [2]).isCommitted)
@@ -133,10 +136,10 @@
             for round in 0..<20 { #expect(try put(storage, [UInt8(round)]).isCommitted) }
             #expect(try marks().count == 1)
             struct Leases: Decodable { let kvs: [Lease] }
-            struct Lease: Decodable { let lease: Number? }
+            struct Lease: Decodable { let lease: String? }
             let connection = Connection(.insecurePlaintext)
             let response = try connection.post(
-                JSONEncoder().encode(RangeRequest(try #require(marks().first))),
+                RangeRequest(try #require(marks().first)).body,
                 to: cluster.endpoints[0],
                 path: "/v3/kv/range",
                 headers: [],

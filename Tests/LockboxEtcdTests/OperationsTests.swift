@@ -216,7 +216,7 @@
 
         private func value(_ storage: EtcdStorage, _ key: Data, at revision: UInt64) throws -> Data? {
             var request = RangeRequest(key)
-            request.revision = Number(revision)
+            request.revision = revision
             let answer: RangeAnswer = try storage.gateway.call(
                 "/v3/kv/range",
                 request,

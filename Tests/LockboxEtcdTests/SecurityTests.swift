@@ -95,32 +95,32 @@
         init() throws {
             cluster = try EtcdCluster(members: 1)
             let gateway = try cluster.storage().gateway
-            func call(_ path: String, _ request: some Encodable) throws {
+            func call(_ path: String, _ request: some Request) throws {
                 _ =
                     try gateway.call("/v3/auth/\(path)", request, until: gateway.deadline)
                     as Gateway.Reply<Done>
             }
-            struct Grant: Encodable {
-                struct Permission: Encodable {
-                    let permType = "READWRITE"
-                    let key: Data
-                    let range_end: Data
+            struct Grant: Request {
+                struct Permission: Request {
+                    func write(to json: inout JSONWriter) {
+                        json.add("permType", "READWRITE")
+                        json.add("key", Data("/shop/".utf8))
+                        json.add("range_end", Data("/shop0".utf8))
+                    }
                 }
-                let name: String
-                let perm: Permission
+                func write(to json: inout JSONWriter) {
+                    json.add("name", "shop")
+                    json.add("perm", Permission())
+                }
             }
             for (user, role) in [("root", "root"), ("app", "shop")] {
-                try call("user/add", ["name": user, "password": "\(user)-password"])
-                try call("role/add", ["name": role])
-                try call("user/grant", ["user": user, "role": role])
+                try call("user/add", TextRequest(["name": user, "password": "\(user)-password"]))
+                try call("role/add", TextRequest(["name": role]))
+                try call("user/grant", TextRequest(["user": user, "role": role]))
             }
-            let permission = Grant.Permission(key: Data("/shop/".utf8), range_end: Data("/shop0".utf8))
-            let grant = Grant(name: "shop", perm: permission)
-            try call("role/grant", grant)
-            try call("enable", [String: String]())
+            try call("role/grant", Grant())
+            try call("enable", TextRequest([:]))
         }
-
-        private struct Done: Answer { let header: Header? }
 
         private func storage(_ root: String = "/shop", _ user: String = "app", _ password: String? = nil)
             throws

@@ -76,11 +76,9 @@
             #expect(notices.wait { $0.names.contains("f") && $0.everything == 1 })
         }
 
-        private struct Done: Answer { let header: Header? }
-
         private func compact(_ storage: EtcdStorage) throws {
             let revision = try storage.nextRevision() - 1
-            let request = ["revision": Number(revision)]
+            let request = TextRequest(["revision": "\(revision)"])
             let gateway = storage.gateway
             _ =
                 try gateway.call("/v3/kv/compaction", request, until: gateway.deadline)

@@ -61,9 +61,13 @@
             return true
         }
 
-        private struct SerializableRequest: Encodable, Sendable {
+        private struct SerializableRequest: Request {
             let key: Data
-            let serializable = true
+
+            func write(to json: inout JSONWriter) {
+                json.add("key", key)
+                json.add("serializable", true)
+            }
         }
 
         private func serializableRange(_ record: RecordName) throws -> RangeAnswer {

@@ -60,7 +60,7 @@
         ///   - limit: After which the request fails, answered or not.
         ///   - connecting: The part of it that may pass before there is a connection.
         func post(
-            _ body: Data,
+            _ body: [UInt8],
             to server: String,
             path: String,
             headers: [String],
@@ -81,7 +81,7 @@
         }
 
         /// libcurl does not copy the body, so it is valid during `perform` only.
-        func withRequest<Result>(_ body: Data, _ headers: [String], _ perform: () -> Result) -> Result {
+        func withRequest<Result>(_ body: [UInt8], _ headers: [String], _ perform: () -> Result) -> Result {
             received.bytes = Data()
             let list = headers.reduce(nil as UnsafeMutablePointer<curl_slist>?) { curl_slist_append($0, $1) }
             defer { curl_slist_free_all(list) }

@@ -28,9 +28,9 @@
 
         /// Of an answer that is an error.
         init(_ response: Connection.Response, from endpoint: String, _ size: Int) {
-            let answer = try? JSONDecoder().decode(ErrorAnswer.self, from: response.body)
+            let answer = try? JSONReader.read(ErrorAnswer.self, response.body)
             let message = String((answer?.message ?? "HTTP status \(response.status)").prefix(200))
-            let code = answer?.code.flatMap(Code.init)
+            let code = answer?.code.flatMap(Int.init(exactly:)).flatMap(Code.init)
             switch code {
             case .unauthenticated:
                 self.init(.accessDenied(endpoint: endpoint, reason: message), .authenticate, isInDoubt: false)

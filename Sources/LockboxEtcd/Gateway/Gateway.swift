@@ -49,12 +49,12 @@
         /// - Throws: ``Fault``.
         func call<A: Answer>(
             _ path: String,
-            _ request: some Encodable,
+            _ request: some Request,
             until deadline: ContinuousClock.Instant
         ) throws
             -> Reply<A>
         {
-            let body = try JSONEncoder().encode(request)
+            let body = request.body
             var isInDoubt = false
             var last = Fault.notReachable(list, "it did not answer in time", isInDoubt: false)
             var hasAuthenticated = false
@@ -99,7 +99,7 @@
 
         private func attempt<A: Answer>(
             _ path: String,
-            _ body: Data,
+            _ body: [UInt8],
             to endpoint: String,
             until deadline: ContinuousClock.Instant
         ) throws -> Reply<A> {
@@ -113,7 +113,7 @@
                 withState { if $0.token == token { $0.token = nil } }
                 throw fault
             }
-            guard let answer = try? JSONDecoder().decode(A.self, from: response.body) else {
+            guard let answer = try? JSONReader.read(A.self, response.body) else {
                 throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: true)
             }
             try check(answer.header, endpoint, floor)
@@ -122,7 +122,7 @@
 
         private func send(
             _ path: String,
-            _ body: Data,
+            _ body: [UInt8],
             to endpoint: String,
             _ token: String?,
             until deadline: ContinuousClock.Instant
@@ -167,10 +167,10 @@
 
         /// - Throws: ``Fault`` if another cluster answers, or this one as it was in the past.
         private func check(_ header: Header?, _ endpoint: String, _ floor: UInt64) throws {
-            guard let header, let cluster = header.cluster?.value else {
+            guard let header, let cluster = header.cluster else {
                 throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: true)
             }
-            let revision = header.revision?.value ?? 0
+            let revision = header.revision ?? 0
             let isSame = withState { state in
                 if state.cluster == nil { state.cluster = cluster }
                 guard state.cluster == cluster else { return false }
@@ -217,7 +217,7 @@
             -> String
         {
             let request = AuthenticationRequest(name: user.name, password: try user.password())
-            let body = try JSONEncoder().encode(request)
+            let body = request.body
             let response: Connection.Response
             do {
                 (response, _) = try send("/v3/auth/authenticate", body, to: endpoint, nil, until: deadline)
@@ -229,7 +229,7 @@
                     isInDoubt: false
                 )
             }
-            let answer = try? JSONDecoder().decode(AuthenticationAnswer.self, from: response.body)
+            let answer = try? JSONReader.read(AuthenticationAnswer.self, response.body)
             guard let token = answer?.token, !token.contains(where: \.isNewline) else {
                 throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: false)
             }

@@ -1,71 +1,67 @@
 #if Etcd
     import LockboxPlatform
 
-    // The messages of etcd's v3 API as its gateway has them in JSON: bytes in base64, 64-bit integers as texts, and whatever
-    // is zero, false or empty left out.
-
-    /// A 64-bit integer. The gateway writes texts and reads both forms.
-    struct Number: Codable, Hashable, Sendable {
-        let value: UInt64
-
-        init(_ value: UInt64) { self.value = value }
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if let number = try? container.decode(UInt64.self) {
-                value = number
-                return
-            }
-            guard let number = UInt64(try container.decode(String.self)) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
-            }
-            value = number
-        }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.singleValueContainer()
-            try container.encode("\(value)")
-        }
-    }
+    // The messages of etcd's v3 API, with the names that its gateway has for their parts. Of what it sends, whatever is zero,
+    // false or empty is left out.
 
     /// What every answer begins with: which cluster gave it, and when in that cluster's history.
-    struct Header: Decodable, Sendable {
-        let cluster: Number?
-        let revision: Number?
+    struct Header: Message {
+        private(set) var cluster: UInt64?
+        private(set) var member: UInt64?
+        private(set) var revision: UInt64?
 
-        enum CodingKeys: String, CodingKey {
-            case cluster = "cluster_id"
-            case revision
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "cluster_id": cluster = try json.number()
+                case "member_id": member = try json.number()
+                case "revision": revision = try json.number()
+                default: try json.skip()
+                }
+            }
         }
     }
 
-    protocol Answer: Decodable, Sendable {
+    protocol Answer: Message {
         var header: Header? { get }
+    }
+
+    /// An answer that says only that it is done.
+    struct Done: Answer {
+        private(set) var header: Header?
+
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                if name == "header" { header = try Header(&json) } else { try json.skip() }
+            }
+        }
     }
 
     // MARK: Keys and values
 
-    struct KeyValue: Decodable, Sendable {
-        let key: Data
-        private let stated: Data?
-        private let modified: Number?
-
-        var value: Data { stated ?? Data() }
+    struct KeyValue: Message {
+        private(set) var key = Data()
+        private(set) var value = Data()
         /// The revision of the cluster at which the key was last written.
-        var revision: UInt64 { modified?.value ?? 0 }
+        private(set) var revision: UInt64 = 0
 
-        enum CodingKeys: String, CodingKey {
-            case key
-            case stated = "value"
-            case modified = "mod_revision"
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "key": key = try json.data()
+                case "value": value = try json.data()
+                case "mod_revision": revision = try json.number()
+                default: try json.skip()
+                }
+            }
         }
     }
 
-    struct RangeRequest: Encodable, Sendable {
+    struct RangeRequest: Request {
         var key: Data
         var end: Data?
-        var limit: Number?
-        var revision: Number?
+        var limit: UInt64?
+        var revision: UInt64?
         var isOnlyKeys: Bool?
 
         init(_ key: Data, to end: Data? = nil) {
@@ -73,137 +69,200 @@
             self.end = end
         }
 
-        enum CodingKeys: String, CodingKey {
-            case key, limit, revision
-            case end = "range_end"
-            case isOnlyKeys = "keys_only"
+        func write(to json: inout JSONWriter) {
+            json.add("key", key)
+            json.add("range_end", end)
+            json.add("limit", limit)
+            json.add("revision", revision)
+            json.add("keys_only", isOnlyKeys)
         }
     }
 
     struct RangeAnswer: Answer {
-        let header: Header?
-        private let kvs: [KeyValue]?
-        private let more: Bool?
+        private(set) var header: Header?
+        private(set) var found: [KeyValue] = []
+        private(set) var hasMore = false
 
-        var found: [KeyValue] { kvs ?? [] }
-        var hasMore: Bool { more ?? false }
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "header": header = try Header(&json)
+                case "kvs": found = try json.array(KeyValue.init)
+                case "more": hasMore = try json.bool()
+                default: try json.skip()
+                }
+            }
+        }
     }
 
-    struct PutRequest: Encodable, Sendable {
+    struct PutRequest: Request {
         let key: Data
         let value: Data
-        var lease: Number?
+        var lease: UInt64?
+
+        func write(to json: inout JSONWriter) {
+            json.add("key", key)
+            json.add("value", value)
+            json.add("lease", lease)
+        }
     }
 
-    struct DeleteRequest: Encodable, Sendable {
+    struct DeleteRequest: Request {
         let key: Data
+
+        func write(to json: inout JSONWriter) { json.add("key", key) }
     }
 
     // MARK: Transactions
 
     /// One operation of a transaction.
-    struct Operation: Encodable, Sendable {
-        private var range: RangeRequest?
-        private var put: PutRequest?
-        private var delete: DeleteRequest?
+    enum Operation: Request {
+        case range(RangeRequest)
+        case put(PutRequest)
+        case delete(DeleteRequest)
 
-        static func range(_ request: RangeRequest) -> Operation { Operation(range: request) }
-
-        static func put(_ key: Data, _ value: Data, lease: Number? = nil) -> Operation {
-            Operation(put: PutRequest(key: key, value: value, lease: lease))
+        static func put(_ key: Data, _ value: Data, lease: UInt64? = nil) -> Operation {
+            .put(PutRequest(key: key, value: value, lease: lease))
         }
 
-        static func delete(_ key: Data) -> Operation { Operation(delete: DeleteRequest(key: key)) }
+        static func delete(_ key: Data) -> Operation { .delete(DeleteRequest(key: key)) }
 
-        enum CodingKeys: String, CodingKey {
-            case range = "request_range"
-            case put = "request_put"
-            case delete = "request_delete_range"
+        func write(to json: inout JSONWriter) {
+            switch self {
+            case .range(let request): json.add("request_range", request)
+            case .put(let request): json.add("request_put", request)
+            case .delete(let request): json.add("request_delete_range", request)
+            }
         }
     }
 
     /// Requires that a key was last written at a revision; 0 requires that there is no such key.
-    struct Comparison: Encodable, Sendable {
+    struct Comparison: Request {
         let key: Data
-        let revision: Number
-        private let target = "MOD"
+        let revision: UInt64
 
         init(_ key: Data, at revision: UInt64) {
             self.key = key
-            self.revision = Number(revision)
+            self.revision = revision
         }
 
-        enum CodingKeys: String, CodingKey {
-            case key, target
-            case revision = "mod_revision"
+        func write(to json: inout JSONWriter) {
+            json.add("key", key)
+            json.add("target", "MOD")
+            json.add("mod_revision", revision)
         }
     }
 
-    struct Transaction: Encodable, Sendable {
+    struct Transaction: Request {
         var compare: [Comparison] = []
         var success: [Operation] = []
         var failure: [Operation] = []
-    }
 
-    struct TransactionAnswer: Answer {
-        let header: Header?
-        private let succeeded: Bool?
-        private let responses: [Response]?
-
-        var isDone: Bool { succeeded ?? false }
-        /// What the ranges among the operations have found.
-        var ranges: [RangeAnswer] { (responses ?? []).compactMap(\.range) }
-
-        private struct Response: Decodable, Sendable {
-            let range: RangeAnswer?
-
-            enum CodingKeys: String, CodingKey { case range = "response_range" }
+        func write(to json: inout JSONWriter) {
+            json.add("compare", compare)
+            json.add("success", success)
+            json.add("failure", failure)
         }
     }
 
-    struct CompactionRequest: Encodable, Sendable {
-        let revision: Number
-        /// Answers when the older values are out of the database, and not only of reach.
-        let physical = true
+    struct TransactionAnswer: Answer {
+        private(set) var header: Header?
+        private(set) var isDone = false
+        /// What the ranges among the operations have found.
+        private(set) var ranges: [RangeAnswer] = []
+
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "header": header = try Header(&json)
+                case "succeeded": isDone = try json.bool()
+                case "responses":
+                    ranges = try json.array { json in
+                        var range: RangeAnswer?
+                        try json.object { json, name in
+                            if name == "response_range" {
+                                range = try RangeAnswer(&json)
+                            } else {
+                                try json.skip()
+                            }
+                        }
+                        return range
+                    }
+                    .compactMap(\.self)
+                default: try json.skip()
+                }
+            }
+        }
     }
 
-    struct CompactionAnswer: Answer {
-        let header: Header?
+    struct CompactionRequest: Request {
+        let revision: UInt64
+
+        func write(to json: inout JSONWriter) {
+            json.add("revision", revision)
+            // Answers when the older values are out of the database, and not only of reach.
+            json.add("physical", true)
+        }
     }
 
     // MARK: Leases and users
 
-    struct LeaseRequest: Encodable, Sendable {
-        let seconds: Number
+    struct LeaseRequest: Request {
+        let seconds: UInt64
 
-        enum CodingKeys: String, CodingKey { case seconds = "TTL" }
+        func write(to json: inout JSONWriter) { json.add("TTL", seconds) }
     }
 
     struct LeaseAnswer: Answer {
-        let header: Header?
-        let lease: Number?
+        private(set) var header: Header?
+        private(set) var lease: UInt64?
 
-        enum CodingKeys: String, CodingKey {
-            case header
-            case lease = "ID"
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "header": header = try Header(&json)
+                case "ID": lease = try json.number()
+                default: try json.skip()
+                }
+            }
         }
     }
 
-    struct AuthenticationRequest: Encodable, Sendable {
+    struct AuthenticationRequest: Request {
         let name: String
         let password: String
+
+        func write(to json: inout JSONWriter) {
+            json.add("name", name)
+            json.add("password", password)
+        }
     }
 
-    struct AuthenticationAnswer: Answer {
-        let header: Header?
-        let token: String?
+    struct AuthenticationAnswer: Message {
+        private(set) var token: String?
+
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                if name == "token" { token = try json.text() } else { try json.skip() }
+            }
+        }
     }
 
     // MARK: Errors
 
     /// An error of the gateway. Newer versions leave out `error`, so nothing here depends on it.
-    struct ErrorAnswer: Decodable, Sendable {
-        let code: Int?
-        let message: String?
+    struct ErrorAnswer: Message {
+        private(set) var code: UInt64?
+        private(set) var message: String?
+
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                switch name {
+                case "code": code = try json.number()
+                case "message": message = try json.text()
+                default: try json.skip()
+                }
+            }
+        }
     }
 #endif

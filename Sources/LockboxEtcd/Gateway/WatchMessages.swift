@@ -2,55 +2,76 @@
     import LockboxPlatform
 
     /// Asks for everything that happens to a range of keys from a revision on.
-    struct WatchRequest: Encodable, Sendable {
-        private let create: Create
+    struct WatchRequest: Request {
+        private let range: Range
 
         init(_ key: Data, to end: Data, from revision: UInt64) {
-            create = Create(key: key, end: end, revision: Number(revision))
+            range = Range(key: key, end: end, revision: revision)
         }
 
-        private struct Create: Encodable, Sendable {
+        private struct Range: Request {
             let key: Data
             let end: Data
-            let revision: Number
+            let revision: UInt64
 
-            enum CodingKeys: String, CodingKey {
-                case key
-                case end = "range_end"
-                case revision = "start_revision"
+            func write(to json: inout JSONWriter) {
+                json.add("key", key)
+                json.add("range_end", end)
+                json.add("start_revision", revision)
             }
         }
 
-        enum CodingKeys: String, CodingKey { case create = "create_request" }
+        func write(to json: inout JSONWriter) { json.add("create_request", range) }
     }
 
     /// One of the messages that answer it, each on a line of its own.
-    struct WatchMessage: Decodable, Sendable {
-        private let result: Result?
+    struct WatchMessage: Message {
+        private var result: Result?
 
         /// Nil for an error, after which nothing follows.
         var isError: Bool { result == nil }
-        var isCanceled: Bool { result?.canceled ?? false }
+        var isCanceled: Bool { result?.isCanceled ?? false }
         /// Whether what was asked for has been removed from etcd's history.
-        var isCompacted: Bool { (result?.compacted?.value ?? 0) > 0 }
+        var isCompacted: Bool { (result?.compacted ?? 0) > 0 }
         var reason: String { result?.reason ?? "" }
         /// Which cluster has sent it, and at which revision.
         var header: Header? { result?.header }
-        var changes: [KeyValue] { (result?.events ?? []).map(\.kv) }
+        var changes: [KeyValue] { result?.changes ?? [] }
 
-        private struct Result: Decodable, Sendable {
-            struct Event: Decodable, Sendable { let kv: KeyValue }
+        init(_ json: inout JSONReader) throws {
+            try json.object { json, name in
+                if name == "result" { result = try Result(&json) } else { try json.skip() }
+            }
+        }
 
-            let header: Header?
-            let canceled: Bool?
-            let compacted: Number?
-            let reason: String?
-            let events: [Event]?
+        private struct Result: Message {
+            var header: Header?
+            var isCanceled = false
+            var compacted: UInt64 = 0
+            var reason = ""
+            var changes: [KeyValue] = []
 
-            enum CodingKeys: String, CodingKey {
-                case header, canceled, events
-                case compacted = "compact_revision"
-                case reason = "cancel_reason"
+            init(_ json: inout JSONReader) throws {
+                try json.object { json, name in
+                    switch name {
+                    case "header": header = try Header(&json)
+                    case "canceled": isCanceled = try json.bool()
+                    case "compact_revision": compacted = try json.number()
+                    case "cancel_reason": reason = try json.text()
+                    case "events": changes = try json.array { try Event(&$0).change }.compactMap(\.self)
+                    default: try json.skip()
+                    }
+                }
+            }
+        }
+
+        private struct Event: Message {
+            var change: KeyValue?
+
+            init(_ json: inout JSONReader) throws {
+                try json.object { json, name in
+                    if name == "kv" { change = try KeyValue(&json) } else { try json.skip() }
+                }
             }
         }
     }

@@ -90,11 +90,11 @@
             let deadline = ContinuousClock.now + .seconds(20)
             while ContinuousClock.now < deadline {
                 for member in members {
-                    guard let status = try? status(of: member), let leader = status.leader?.value, leader != 0
+                    guard let status = try? status(of: member), let leader = status.leader, leader != "0"
                     else {
                         continue
                     }
-                    if leader == status.header?.member?.value { return member }
+                    if leader == status.header?.member { return member }
                 }
                 usleep(100_000)
             }
@@ -108,17 +108,17 @@
 
         private struct Status: Decodable {
             struct Header: Decodable {
-                let member: Number?
+                let member: String?
                 enum CodingKeys: String, CodingKey { case member = "member_id" }
             }
             let header: Header?
-            let leader: Number?
+            let leader: String?
         }
 
         private func status(of member: EtcdServer) throws -> Status {
             let connection = Connection(security)
             let response = try connection.post(
-                Data("{}".utf8),
+                Array("{}".utf8),
                 to: member.endpoint,
                 path: "/v3/maintenance/status",
                 headers: [],
