@@ -1,8 +1,8 @@
 /// What the user must do before the Keychain gives an item out: the flags of `SecAccessControlCreateWithFlags`, with the
 /// names and values of Apple's `SecAccessControl.h`.
 ///
-/// Flags that are not listed here are passed on. Those that need an `LAContext` or a key in the Secure Enclave
-/// (`applicationPassword`, `privateKeyUsage`) have no use with passwords.
+/// One of the first five is needed, as nobody is asked otherwise. Apple's other flags need an `LAContext` or a key in the
+/// Secure Enclave, and are refused.
 public struct KeychainAccessControl: OptionSet, Sendable, Hashable {
     /// The flags as Apple defines them.
     public let rawValue: UInt
@@ -30,4 +30,13 @@ public struct KeychainAccessControl: OptionSet, Sendable, Hashable {
 
     /// `kSecAccessControlAnd`: all of them are needed.
     public static let and = Self(rawValue: 1 << 15)
+
+    private static let constraints: Self = [
+        .userPresence, .biometryAny, .biometryCurrentSet, .devicePasscode, .companion,
+    ]
+
+    /// Whether the user must do anything.
+    package var asksUser: Bool { !isDisjoint(with: Self.constraints) }
+
+    var isOfPassword: Bool { asksUser && isSubset(of: Self.constraints.union([.or, .and])) }
 }

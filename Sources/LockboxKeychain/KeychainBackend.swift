@@ -52,10 +52,10 @@ public struct KeychainBackend: RepairableBackend {
     ///     and removals remove both. So a program with several groups should name one.
     ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
     ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart.
-    ///   - accessControl: What the user must do before an item that this backend has written is given out. Every call waits
-    ///     for the user then, except removals: a read and a list ask once, a change of an item asks to read it and again to
-    ///     replace it. If the user declines, it throws ``LockboxError/userCanceled``. An item of a synchronizable backend
-    ///     has none.
+    ///   - accessControl: What the user must do before an item that this backend has written is given out. Calls wait for
+    ///     the user then: a read and a list ask once, a change of an item asks to read it and again to replace it. A removal
+    ///     and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``. An item of a
+    ///     synchronizable backend has none.
     public init(
         _ calls: any KeychainCalls = SystemKeychain(),
         accessGroup: String? = nil,
@@ -241,8 +241,12 @@ public struct KeychainBackend: RepairableBackend {
                     "\(attributes.accessibility) is bound to this device, and synchronizable items are not"
             )
         }
-        if isSynchronizable, !accessControl.isEmpty {
-            throw .notSupported(operation: "access control of synchronizable items")
+        if !accessControl.isEmpty, isSynchronizable || !accessControl.isOfPassword {
+            throw .invalidAttribute(
+                name: "accessControl",
+                reason: isSynchronizable
+                    ? "synchronizable items have none" : "nothing in it asks the user, or it is for keys"
+            )
         }
         // An update cannot remove an attribute, so the metadata says whether there is a label and a comment.
         var all: KeychainCalls.Attributes = [
@@ -316,24 +320,29 @@ public struct KeychainBackend: RepairableBackend {
         query[KeychainName.returnAttributes] = .bool(true)
         query[KeychainName.returnPersistentRef] = .bool(true)
         if withValue { query[KeychainName.returnData] = .bool(true) }
-        if accessControl.isEmpty {
+        if accessControl.isEmpty, query[KeychainName.useAuthenticationUI] == nil {
             query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
         }
         return calls.copyMatching(query)
     }
 
-    /// The attributes of a locked item cannot be read, so its class is looked for.
+    /// The attributes of a locked item cannot be read, so its class is looked for. The user is not asked for others.
     private func lockedClass(_ query: KeychainCalls.Attributes) -> Accessibility {
-        Accessibility.allCases.first { accessibility in
-            var query = query
+        var query = query
+        if !accessControl.isEmpty {
+            query[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUISkip)
+        }
+        return Accessibility.allCases.first { accessibility in
             query[KeychainName.attrAccessible] = .text(accessibility.rawValue)
             return answer(query, withValue: true).status == KeychainStatus.interactionNotAllowed
         } ?? .whenUnlocked
     }
 
-    /// Another program's item may have this item's place. Lockbox's queries do not find it.
+    /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
     func checkForForeignItem(_ key: ItemKey) throws {
-        var query = query(key)
+        var own = query(key)
+        own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
+        var query = own
         query[KeychainName.attrCreator] = nil
         let answer = answer(query, withValue: false)
         let isForeign =
@@ -341,7 +350,7 @@ public struct KeychainBackend: RepairableBackend {
             case KeychainStatus.success:
                 answer.items.contains { $0[KeychainName.attrCreator]?.int != Self.creator }
             case KeychainStatus.interactionNotAllowed:
-                self.answer(self.query(key), withValue: false).status == KeychainStatus.itemNotFound
+                self.answer(own, withValue: false).status == KeychainStatus.itemNotFound
             default: false
             }
         guard isForeign else { return }

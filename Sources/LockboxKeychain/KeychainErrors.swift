@@ -19,7 +19,10 @@ extension LockboxError {
             case KeychainStatus.authenticationFailed where accessibility == .whenPasscodeSetThisDeviceOnly:
                 .passcodeNotSet
             case KeychainStatus.authenticationFailed:
-                .accessDenied(endpoint: keychain, reason: "the user could not be authenticated")
+                .accessDenied(
+                    endpoint: keychain,
+                    reason: "the user could not be authenticated, or nothing is set up for it"
+                )
             case KeychainStatus.userCanceled: .userCanceled
             case KeychainStatus.notAvailable:
                 .notReachable(endpoint: keychain, reason: "there is none on this system, or in this session")

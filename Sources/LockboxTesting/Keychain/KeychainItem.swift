@@ -31,7 +31,7 @@ struct KeychainItem {
     }
 
     /// Whether the user must do something before it can be read.
-    var isAsked: Bool { attributes[KeychainName.attrAccessControl]?.accessControl?.flags.isEmpty == false }
+    var isAsked: Bool { attributes[KeychainName.attrAccessControl]?.accessControl?.flags.asksUser == true }
 
     var accessibility: String { attributes[KeychainName.attrAccessible]?.text ?? table.accessibility }
 
@@ -45,7 +45,10 @@ struct KeychainItem {
         {
             return false
         }
-        wanted[KeychainName.attrAccessControl] = nil  // not a column
+        // Neither is a column (`query_set_access_control` in `SecDbQuery.c`).
+        if wanted.removeValue(forKey: KeychainName.attrAccessControl) != nil {
+            wanted[KeychainName.attrAccessible] = nil
+        }
         return wanted.allSatisfy { name, value in
             attributes[name].map { KeychainSchema.compared($0) == KeychainSchema.compared(value) } ?? false
         }

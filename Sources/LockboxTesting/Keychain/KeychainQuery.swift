@@ -148,21 +148,21 @@ struct KeychainQuery {
         }
     }
 
-    /// A class that protects the item must be one, and the one that the access control has
-    /// (`kc_parse_keyclass` in `SecDbKeychainItem.m`, `SecItemUpdate` in `SecItemServer.c`). An item that needs the user is
-    /// not synchronizable (`SecItemAuthDoQuery` in `SecItem.m`).
+    /// A class that protects the item must be one (`kc_parse_keyclass` in `SecDbKeychainItem.m`). Beside it there is no access
+    /// control, which has a class of its own (`query_set_access_control` in `SecDbQuery.c`). An item with one is not
+    /// synchronizable (`SecItemAuthDoQuery` in `SecItem.m`).
     private mutating func checkAccess() throws(KeychainRefusal) {
-        var given = attributes[KeychainName.attrAccessible]
         if let control = attributes[KeychainName.attrAccessControl]?.accessControl {
-            if let given, given.text != control.accessibility { throw .parameter }
+            if attributes[KeychainName.attrAccessible] != nil { throw .parameter }
+            if attributes[KeychainName.attrSynchronizable] == .int(1) { throw .parameter }
             try Self.check(control.flags)
-            if !control.flags.isEmpty, attributes[KeychainName.attrSynchronizable] == .int(1) {
-                throw .parameter
-            }
-            given = .text(control.accessibility)
-            attributes[KeychainName.attrAccessible] = given
+            attributes[KeychainName.attrAccessible] = .text(control.accessibility)
         }
-        if let given, given.text.map(KeychainSchema.accessibilities.contains) != true { throw .parameter }
+        if let given = attributes[KeychainName.attrAccessible],
+            given.text.map(KeychainSchema.accessibilities.contains) != true
+        {
+            throw .parameter
+        }
     }
 
     /// Flags that do not go together make no access control (`SecAccessControlCreateWithFlags` in `SecAccessControl.m`).

@@ -40,7 +40,8 @@ extension KeychainSimulator.State {
         if query.isIdentity { return try identities(query) }
         // There is no ORDER BY.
         var found = items.filter { $0.matches(query, groups: accessGroups) }.shuffled()
-        if query.interaction == .skips { found.removeAll(where: \.isAsked) }
+        // A locked item is one before anybody could be asked for it (`ks_decrypt_data` in `SecDbKeychainItem.m`).
+        if query.interaction == .skips { found.removeAll { $0.isAsked && !isLocked($0) } }
         found = Array(found.prefix(query.limit ?? 1))
         if found.isEmpty { throw KeychainRefusal(KeychainStatus.itemNotFound) }
         try checkReadable(found, query)
@@ -61,6 +62,12 @@ extension KeychainSimulator.State {
         // Items are decrypted, whatever is to change.
         try checkReadable(matching.map { items[$0] }, query)
         for index in matching {
+            // The source does it, and replaces the access control by one that asks nobody.
+            if items[index].isAsked, changes.attributes[KeychainName.attrAccessible] != nil,
+                changes.attributes[KeychainName.attrAccessControl] == nil
+            {
+                throw .parameter
+            }
             items[index].attributes.merge(changes.attributes) { $1 }
             items[index].attributes[KeychainName.attrModificationDate] = .date(now)
             if let data = changes.data { items[index].data = data }
@@ -114,11 +121,6 @@ extension KeychainSimulator.State {
     /// A class that needs a passcode, and a locked one (`SecDbKeychainItem.m`).
     private func checkClass(_ item: KeychainItem) throws(KeychainRefusal) {
         guard KeychainSchema.accessibilities.contains(item.accessibility) else { throw .parameter }
-        if let control = item.attributes[KeychainName.attrAccessControl]?.accessControl,
-            control.accessibility != item.accessibility
-        {
-            throw .parameter
-        }
         if item.accessibility == "akpu", !hasPasscode {
             throw KeychainRefusal(KeychainStatus.authenticationFailed)
         }

@@ -17,9 +17,9 @@ public import LockboxPlatform
 /// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
 /// nothing and report success, the simulation refuses the call.
 ///
-/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, fingers that
-/// are enrolled, and of macOS's old file keychain its locks, its access lists and the user who is asked. It has passwords
-/// only.
+/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, items that
+/// cannot be decrypted, fingers that are enrolled or not, and of macOS's old file keychain its locks, its access lists and
+/// the user who is asked. It has passwords only. An identity cannot be deleted as such.
 public final class KeychainSimulator: KeychainCalls {
     /// The system whose Keychain it behaves like.
     public enum Platform: String, Sendable, Hashable, CaseIterable {

@@ -22,18 +22,21 @@ import LockboxKeychain
 
     // MARK: The simulator
 
-    @Test("SecDbKeychainItem.m, kc_parse_keyclass: the control's class is the item's")
+    @Test(
+        "SecDbQuery.c, query_set_access_control: a control has the class, and there is no other beside it, -50"
+    )
     func theClass() {
         let control: Attributes = ["accc": .accessControl("akpu", .userPresence)]
-        #expect(keychain.add(item("a", control).merging(["pdmn": .text("ck")]) { $1 }) == -50)
+        for name in ["ck", "akpu"] {
+            #expect(keychain.add(item("a", control).merging(["pdmn": .text(name)]) { $1 }) == -50)
+        }
         #expect(keychain.add(item("a", ["accc": .accessControl("no class", .userPresence)])) == -50)
         #expect(keychain.add(item("a", control).merging(value) { $1 }) == 0)
         keychain.user = .confirms
-        #expect(keychain.update(item(), ["pdmn": .text("ck")]) == -50)
-        #expect(
-            keychain.copyMatching(item("a", ["r_Attributes": .bool(true)])).items.first?["pdmn"]
-                == .text("akpu")
-        )
+        // `s3dl_query_update` in SecItemDb.c would drop the control.
+        for name in ["ck", "akpu"] { #expect(keychain.update(item(), ["pdmn": .text(name)]) == -50) }
+        let found = keychain.copyMatching(item("a", ["r_Attributes": .bool(true)])).items.first
+        #expect(found?["pdmn"] == .text("akpu"))
     }
 
     @Test(
@@ -44,8 +47,10 @@ import LockboxKeychain
             #expect(keychain.add(item("a", ["accc": value])) == -50)
         }
         #expect(keychain.add(item("a", asked).merging(["sync": .bool(true)]) { $1 }) == -50)
-        let none: Attributes = ["accc": .accessControl("ak", []), "sync": .bool(true)]
+        let none: Attributes = ["accc": .accessControl("ak", [])]
+        #expect(keychain.add(item("a", none).merging(["sync": .bool(true)]) { $1 }) == -50)
         #expect(keychain.add(item("a", none)) == 0)
+        #expect(keychain.copyMatching(item()).status == 0, "nobody is asked")
     }
 
     @Test(
@@ -77,7 +82,6 @@ import LockboxKeychain
         #expect(status("u_AuthUIF") == -25308 && status("u_AuthUIS") == -25300)
         #expect(keychain.promptCount == 2)
         #expect(status() == 0 && keychain.promptCount == 3)
-        #expect(keychain.copyMatching(query.merging(["u_AuthUI": .bool(true)]) { $1 }).status == -50)
     }
 
     @Test(
@@ -96,6 +100,7 @@ import LockboxKeychain
         keychain.isLocked = true
         #expect(keychain.copyMatching(all).status == -25308)
         #expect(keychain.promptCount == 2, "nobody is asked for what is locked")
+        #expect(keychain.copyMatching(all.merging(["u_AuthUI": .text("u_AuthUIS")]) { $1 }).status == -25308)
     }
 
     @Test("SecItemDb.c, s3dl_query_update and s3dl_query_delete: an update asks, a deletion does not")
@@ -167,6 +172,15 @@ import LockboxKeychain
         let item = try #require(try backend.item(for: ItemKey(prefix: "p", key: "k"), now: nil))
         #expect(item.attributes.accessibility == .afterFirstUnlock && item.attributes.label == "l")
         #expect(prompts() == 1)
+        try lockbox.batch { batch in
+            try batch.archiveObject("y", forKey: "k")
+            try batch.archiveObject("y", forKey: "new")
+        }
+        #expect(prompts() == 3)
+        try lockbox.moveObject(forKey: "k", toKey: "other", policy: .replace)
+        #expect(prompts() == 5)
+        try lockbox.moveObject(forKey: "other", toKey: "k")
+        #expect(prompts() == 2)
         #expect(try lockbox.unarchiveObject(String.self, forKey: "absent") == nil)
         try lockbox.removeObject(forKey: "k")
         try lockbox.removeAllObjects()
@@ -210,14 +224,41 @@ import LockboxKeychain
         #expect(try lockbox().unarchiveObject(forKey: "k") == "w")
     }
 
+    /// An item of another program in the place, and an error that names the class of a locked item.
+    @Test func nobodyIsAskedForWhatIsNotTheirs() throws {
+        let foreign: Attributes = [
+            "class": .text("genp"), "svce": .text("p"), "acct": .text("k"),
+            "accc": .accessControl("ak", .userPresence),
+        ]
+        #expect(keychain.add(foreign) == 0)
+        let error = #expect(throws: LockboxError.self) { try lockbox().archiveObject("v", forKey: "k") }
+        #expect(error?.osStatus == -25299)
+        try lockbox().archiveObject("v", forKey: "open", accessibility: .afterFirstUnlock)
+        try lockbox().archiveObject("v", forKey: "locked", accessibility: .whenUnlockedThisDeviceOnly)
+        keychain.isLocked = true
+        #expect(throws: LockboxError.interactionNotAllowed(.whenUnlockedThisDeviceOnly)) {
+            try lockbox().allKeys()
+        }
+        #expect(keychain.promptCount == 0)
+    }
+
     @Test func synchronizableItemsHaveNone() throws {
         let backend = KeychainBackend(keychain, isSynchronizable: true, accessControl: .userPresence)
-        #expect(code { try lockbox(backend).archiveObject("v", forKey: "k") } == .notSupported)
+        #expect(code { try lockbox(backend).archiveObject("v", forKey: "k") } == .invalidAttribute)
         #expect(try lockbox(backend).unarchiveObject(String.self, forKey: "k") == nil)
     }
 
+    /// Nobody would be asked, or nothing could be read.
+    @Test(arguments: [
+        .or, [.and, .or], KeychainAccessControl(rawValue: 1 << 30), .init(rawValue: 1 << 31 | 1),
+    ])
+    func flagsThatAskNobodyAreRefused(_ flags: KeychainAccessControl) throws {
+        let backend = KeychainBackend(keychain, accessControl: flags)
+        #expect(code { try lockbox(backend).archiveObject("v", forKey: "k") } == .invalidAttribute)
+    }
+
     @Test func flagsThatDoNotGoTogetherAreRefused() throws {
-        let backend = KeychainBackend(keychain, accessControl: [.or, .and])
+        let backend = KeychainBackend(keychain, accessControl: [.userPresence, .devicePasscode])
         let error = #expect(throws: LockboxError.self) {
             try lockbox(backend).archiveObject("v", forKey: "k")
         }

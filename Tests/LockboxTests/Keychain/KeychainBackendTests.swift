@@ -358,7 +358,7 @@ import Lockbox
 
     // MARK: Other writers
 
-    @Test func manyProcessesCountWithoutALock() throws {
+    @Test func manyBackendsCountWithoutALock() throws {
         let failures = Protected(0)
         DispatchQueue.concurrentPerform(iterations: 4) { _ in
             do {
