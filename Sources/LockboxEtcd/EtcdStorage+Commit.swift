@@ -12,12 +12,16 @@
             turn: (any CommitTurn)?
         ) throws -> CommitOutcome {
             try checkLimits(changes, expecting)
-            if isOfAnotherCluster(expecting) { return .conflict(nil) }
             let deadline = gateway.deadline
             do {
                 try fence.settle(until: deadline)
                 while true {
                     let mark = try fence.takeMark(until: deadline)
+                    // Known since the mark was made.
+                    if isOfAnotherCluster(expecting) {
+                        fence.giveBack(mark)
+                        return .conflict(nil)
+                    }
                     if let outcome = try commit(changes, expecting, mark, until: deadline) { return outcome }
                 }
             } catch let fault as Fault {

@@ -36,6 +36,33 @@
             #expect(try trips { try lockbox.removeObject(forKey: "key") } <= 2)
         }
 
+        /// Two processes that write to one connection would get each other's answers.
+        @Test func aForkedProcessHasConnectionsOfItsOwn() throws {
+            let process = Protected<pid_t>(1)
+            let gateway = Gateway(
+                endpoints: [relay.endpoint],
+                security: .insecurePlaintext,
+                user: nil,
+                timeLimit: .seconds(5),
+                process: { process.withLock { $0 } }
+            )
+            func call() throws -> Int {
+                let before = relay.connections
+                let _: RangeAnswer = try gateway.call(
+                    "/v3/kv/range",
+                    RangeRequest(Data([1])),
+                    until: gateway.deadline
+                )
+                .answer
+                return relay.connections - before
+            }
+            #expect(try call() == 1)
+            #expect(try call() == 0)
+            process.withLock { $0 = 2 }
+            #expect(try call() == 1)
+            #expect(try call() == 0)
+        }
+
         @Test func manyItems() throws {
             let keys = (0..<1000).map { "\($0)" }
             let write = try trips {

@@ -8,9 +8,13 @@
         let user: EtcdUser?
         let timeLimit: Duration
         let security: EtcdSecurity
+        /// The number of this process.
+        private let process: @Sendable () -> pid_t
 
         private struct State {
             var connections: [Connection] = []
+            /// The process that has opened them.
+            var process: pid_t = 0
             /// The endpoint that answered last.
             var preferred = 0
             var token: String?
@@ -25,7 +29,14 @@
 
         private static let maximumConnections = 8
 
-        init(endpoints: [String], security: EtcdSecurity, user: EtcdUser?, timeLimit: Duration) {
+        init(
+            endpoints: [String],
+            security: EtcdSecurity,
+            user: EtcdUser?,
+            timeLimit: Duration,
+            process: @escaping @Sendable () -> pid_t = { getpid() }
+        ) {
+            self.process = process
             self.endpoints = endpoints
             self.security = security
             self.user = user
@@ -57,6 +68,7 @@
             let body = request.body
             var isInDoubt = false
             var last = Fault.notReachable(list, "it did not answer in time", isInDoubt: false)
+            var older: Fault?
             var hasAuthenticated = false
             var round = 0
             while deadline - .now > .milliseconds(5) {
@@ -68,6 +80,7 @@
                     } catch let fault as Fault {
                         isInDoubt = isInDoubt || fault.isInDoubt
                         last = fault.inDoubt(isInDoubt)
+                        if case .rolledBack = fault.error { older = fault }
                         switch fault.remedy {
                         case .giveUp: throw last
                         case .authenticate:
@@ -83,7 +96,8 @@
                 pause(round, until: deadline)
                 round += 1
             }
-            throw last
+            // That other members do not answer is no reason to be silent about this.
+            throw older?.inDoubt(isInDoubt) ?? last
         }
 
         var list: String { endpoints.joined(separator: ",") }
@@ -131,7 +145,7 @@
             // etcd's own limit is shorter, so that its answer, which may say more, arrives within ours.
             let limit = min(rest, timeLimit * 3 / 10 + .milliseconds(300))
             let headers = headers(token, limit: limit * 4 / 5)
-            let connection = withState { $0.connections.popLast() } ?? Connection(security)
+            let connection = takeConnection()
             defer {
                 withState {
                     if $0.connections.count < Self.maximumConnections { $0.connections.append(connection) }
@@ -153,6 +167,20 @@
             if response.status == 200 { return (response, connection.mayHaveResent) }
             // If it was sent twice, this is the answer to the second.
             throw Fault(response, from: endpoint, body.count).inDoubt(connection.mayHaveResent)
+        }
+
+        private func takeConnection() -> Connection {
+            let process = process()
+            let connection = withState { state in
+                if state.process != process {
+                    // After a fork they are the parent's too. They are left open, as closing one would end it for the parent.
+                    for connection in state.connections { _ = Unmanaged.passRetained(connection) }
+                    state.connections = []
+                    state.process = process
+                }
+                return state.connections.popLast()
+            }
+            return connection ?? Connection(security)
         }
 
         func headers(_ token: String?, limit: Duration?) -> [String] {

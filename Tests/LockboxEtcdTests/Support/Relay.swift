@@ -20,6 +20,7 @@
             var loss: Loss?
             var losses = 0
             var requests = 0
+            var connections = 0
             var kept: [Data] = []
         }
 
@@ -36,6 +37,7 @@
                 while true {
                     let client = accept(listener, nil, nil)
                     if client < 0 { return }
+                    state.withLock { $0.connections += 1 }
                     try? detachThread { [self] in
                         serve(client)
                         close(client)
@@ -49,6 +51,7 @@
         var endpoint: String { "http://127.0.0.1:\(port)" }
         /// How many it has received.
         var requests: Int { state.withLock { $0.requests } }
+        var connections: Int { state.withLock { $0.connections } }
         var losses: Int { state.withLock { $0.losses } }
         func lose(_ loss: Loss) { state.withLock { $0.loss = loss } }
         func pass() { state.withLock { $0.loss = nil } }
