@@ -16,7 +16,7 @@
 
     /// Writes the objects of requests: bytes in base64, 64-bit integers as texts. What is nil is left out.
     ///
-    /// A write to a cluster takes a fifth less time than with `JSONEncoder` and `JSONDecoder`, whose code is no longer in the
+    /// Reads and writes take a tenth less time than with `JSONEncoder` and `JSONDecoder`, whose code is no longer in the
     /// processor's caches when an answer arrives.
     struct JSONWriter {
         fileprivate(set) var bytes: [UInt8] = []
