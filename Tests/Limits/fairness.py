@@ -47,7 +47,7 @@ def kernel(folder):
     """The same recipe in C, with a lock that the kernel waits for."""
     floor = ROOT / "Benchmarks/Sources/CFloor"
     program = f"{folder}/kernel"
-    sources = [ROOT / "Tests/Limits/kernel.c", floor / "floor.c"]
+    sources = [ROOT / "Tests/Limits/kernel.c", *(floor / f"{part}.c" for part in ("floor", "keybag", "box"))]
     subprocess.run(["cc", "-O2", "-I", floor / "include", "-o", program, *sources, "-lsodium"], check=True)
     return program
 
