@@ -17,9 +17,10 @@ public import LockboxPlatform
 /// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
 /// nothing and report success, the simulation refuses the call.
 ///
-/// Not simulated: references to keys and certificates as objects, matching by policy, tokens, sharing groups, items that
-/// cannot be decrypted, fingers that are enrolled or not, and of macOS's old file keychain its locks, its access lists and
-/// the user who is asked. It has passwords only. An identity cannot be deleted as such.
+/// Not simulated: references to keys and certificates as objects, matching by policy, tokens and sharing groups; items that
+/// cannot be decrypted; fingers that are enrolled or not. An identity cannot be deleted as such.
+///
+/// Of macOS's old file keychain there are passwords only, without its locks, its access lists and the user who is asked.
 public final class KeychainSimulator: KeychainCalls {
     /// The system whose Keychain it behaves like.
     public enum Platform: String, Sendable, Hashable, CaseIterable {
