@@ -121,7 +121,7 @@ let package = Package(
         .target(
             name: "LockboxEtcd",
             dependencies: [
-                "LockboxCore", "LockboxSealed",
+                "LockboxCore", "LockboxSealed", "LockboxSodium",
                 .target(name: "CCurl", condition: .when(traits: ["Etcd"])),
             ],
             swiftSettings: settings

@@ -38,7 +38,7 @@
 
         /// Two processes that write to one connection would get each other's answers.
         @Test func aForkedProcessHasConnectionsOfItsOwn() throws {
-            let process = Protected<pid_t>(1)
+            let process = Protected(1)
             let gateway = Gateway(
                 endpoints: [relay.endpoint],
                 security: .insecurePlaintext,

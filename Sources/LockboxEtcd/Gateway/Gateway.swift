@@ -1,6 +1,7 @@
 #if Etcd
     import LockboxCore
     import LockboxPlatform
+    import LockboxSodium
 
     /// Sends requests to the members of a cluster, one after the other until one answers, within a time limit.
     final class Gateway: Sendable {
@@ -8,13 +9,13 @@
         let user: EtcdUser?
         let timeLimit: Duration
         let security: EtcdSecurity
-        /// The number of this process.
-        private let process: @Sendable () -> pid_t
+        /// Another number in a forked child.
+        private let process: @Sendable () -> Int
 
         private struct State {
             var connections: [Connection] = []
             /// The process that has opened them.
-            var process: pid_t = 0
+            var process = 0
             /// The endpoint that answered last.
             var preferred = 0
             var token: String?
@@ -34,7 +35,7 @@
             security: EtcdSecurity,
             user: EtcdUser?,
             timeLimit: Duration,
-            process: @escaping @Sendable () -> pid_t = { getpid() }
+            process: @escaping @Sendable () -> Int = { ForkGuard.generation }
         ) {
             self.process = process
             self.endpoints = endpoints
