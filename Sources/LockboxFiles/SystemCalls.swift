@@ -24,8 +24,11 @@ package struct SystemCalls: Sendable {
     package static let currentDirectory: CInt = AT_FDCWD
 
     package func open(_ path: String, at directory: CInt, _ flags: CInt, mode: mode_t = 0) -> Int {
-        perform(.open) {
-            Int(openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, mode))
+        // An implicit conversion to a pointer would copy the path.
+        path.withCString { path in
+            perform(.open) {
+                Int(openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, mode))
+            }
         }
     }
 

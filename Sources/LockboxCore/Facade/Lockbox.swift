@@ -326,7 +326,7 @@ extension Lockbox {
         guard value.format == format else {
             throw LockboxError.typeMismatch(key: key, stored: value.format, type: "\(type)")
         }
-        if let data = value.data as? Value, format == .data { return data }
+        if format == .data, let data = value.data as? Value { return data }
         do { return try coder.decode(type, from: value.data) } catch {
             throw LockboxError.decodingFailed(key: key, type: "\(type)", underlying: error)
         }

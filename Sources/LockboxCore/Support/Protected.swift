@@ -5,7 +5,7 @@
 package final class Protected<Value: Sendable>: @unchecked Sendable {
     // Unchecked: the value is accessed only while the lock is held.
     private let lock = Lock()
-    private var value: Value
+    @exclusivity(unchecked) private var value: Value
 
     package init(_ value: Value) { self.value = value }
 

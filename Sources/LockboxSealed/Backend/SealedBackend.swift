@@ -167,20 +167,15 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         upTo limit: Int,
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws -> Bool {
-        var record = record
-        func attempt(_ keyring: Keyring) throws -> Bool {
-            try contents(of: record, upTo: limit) { try open($0, record.id, keyring) }
-        }
         do {
-            var keyring = keyring
-            while true {
-                do { return try attempt(keyring) } catch let fault as RecordError where fault.isOfKeyring {
-                    let current = try keys.currentKeyring()
-                    if current === keyring, record.contents == nil { throw fault }
-                    // What was read earlier may be sealed with keys that are gone by now.
-                    (keyring, record.contents) = (current, nil)
-                }
+            return try contents(of: record, upTo: limit) { try open($0, record.id, keyring) }
+        } catch let fault as RecordError where fault.isOfKeyring {
+            let current = try keys.currentKeyring()
+            if current === keyring, record.contents == nil {
+                throw fault.error(storage.location(of: record.name))
             }
+            // What was read earlier may be sealed with keys that are gone by now.
+            return try read(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
         } catch let fault as RecordError {
             throw fault.error(storage.location(of: record.name))
         }

@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxSodium
 
 /// A keybag that has been read, and its open keys.
-struct OpenedKeybag {
+final class OpenedKeybag: Sendable {
     let keybag: Keybag
     let keyring: Keyring
     /// The unlock keys that are open: both, one after a lock, or none. A store without slots has both.
