@@ -20,6 +20,9 @@
     /// The process needs access to `/dev/tpmrm0`, which the group `tss` has on most systems. The product needs the package
     /// trait `TPM` and the library tpm2-tss.
     ///
+    /// Give a store one slot with a PIN for each machine: of two on one TPM, the PIN of the second counts as a wrong one for the
+    /// first.
+    ///
     /// Calls block until the TPM has answered, which takes a chip up to some seconds. A process uses the TPM for one call at
     /// a time.
     ///

@@ -165,3 +165,12 @@ class Forger:
         parts = iter(old.open_vault(1, unlock_key)[0][1:])
         known = {(slot.id, grant.level): next(parts) for slot in old.slots for grant in slot.grants}
         self.grant_to_slots(lambda slot, level: known.get((slot.id, level)) or random())
+
+    def retired_keys(self, copied):
+        """Under a higher generation, with the secret of a slot that was removed or changed: the keys from before it, of which the
+        store still has items, become those of new items again."""
+        old = keybag.Keybag(copied.keybag, copied.device)
+        self.known = old.keys(old.unlock_keys(copied.secrets["passcode"].pair))
+        slot, authentication = self.own_slot(1, self.bag.store)
+        self.place("keybag", keybag.write(
+            self.bag.generation + 7, self.bag.store, old.epoch, self.known, [slot], self.unlock_keys, authentication, self.device))

@@ -36,6 +36,13 @@ def before_change(owner):
     return copied
 
 
+def before_change_for_later(owner):
+    owner.set_passcode()
+    copied = owner.copy()
+    owner.change_passcode(resealing=False)
+    return copied
+
+
 def before_removal(owner):
     owner.set_passcode()
     owner.add_code()
@@ -149,7 +156,7 @@ add("another epoch", plain(Forger.change_epoch),
     ("authenticationFailed; interactionNotAllowed; corrupt", "the owner's; authenticationFailed") * 2)
 add("another generation", plain(Forger.change_generation), NOTICED)
 add("a higher generation for a moment, then the owner's keybag", plain(Forger.high_generation_for_a_moment),
-    ("rolledBack; rolledBack; rolledBack", "the owner's; safe") * 2)
+    ("done; the owner's; safe", "the owner's; safe") * 2)
 add("another key of the class `always`", plain(Forger.change_always_key), NOTICED)
 add("keybag and device key from before the passcode was set", Forger.put_back, ROLLED_BACK, prepare=before_passcode)
 add("the same, after a restart of the machine", after_restart(Forger.put_back),
@@ -161,8 +168,12 @@ add("keybag from before a key was removed, by somebody who has that key", Forger
     prepare=before_removal)
 add("the same, after a restart of the machine", after_restart(Forger.put_back_with_present_device_key),
     ("done; rolledBack; known", "the owner's; rolledBack") * 2, prepare=before_removal)
+add("retired keys under a higher generation, by somebody who knew the passcode before it was changed", Forger.retired_keys,
+    ROLLED_BACK, prepare=before_change_for_later, is_quick=True)
+add("the same, after a restart of the machine", after_restart(Forger.retired_keys),
+    ("wrongPasscode; rolledBack; interactionNotAllowed", "the owner's; rolledBack") * 2, prepare=before_change_for_later)
 add("keybag and items are gone", plain(Forger.remove_all),
-    ("passcodeNotSet; nothing; requirementNotMet", "missing; storageFailure", "passcodeNotSet; nothing; safe", "missing; storageFailure"))
+    (NOT_MET, "missing; storageFailure", "passcodeNotSet; nothing; safe", "missing; storageFailure"))
 add("the keybag is gone", plain(Forger.remove_keybag), ("missing; missing; missing", "the owner's; missing") * 2)
 add("an unlock key of the forger's for the recovery code, by somebody who knew the passcode before it was changed",
     Forger.as_former_owner, ("done; forged; known", "authenticationFailed; known") * 2, prepare=before_change, elsewhere=True, secret="code")

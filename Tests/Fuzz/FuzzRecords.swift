@@ -176,9 +176,10 @@ private func sharedUnlock(in record: [UInt8]) -> SharedUnlock? {
 
 /// What somebody types.
 private func recoveryCode(_ input: [UInt8]) {
-    guard let code = try? RecoveryCode(typed: input) else { return }
+    guard let code = try? input.withUnsafeBytes({ try RecoveryCode(typed: $0) }) else { return }
     precondition(try! RecoveryCode(code.text) == code)
-    precondition(code.text.utf8.count == 34 && code.bytes.count == 26)
+    precondition(code.text.utf8.count == 34)
+    precondition(try! code.key().withBytes { $0.count } == 26)
 }
 
 private func names(_ input: [UInt8]) {

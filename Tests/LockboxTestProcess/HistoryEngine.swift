@@ -123,7 +123,9 @@ struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
     }
 
     func findings() throws -> [String] {
-        try backend.verify().findings.filter { $0.kind != .leftOver }.map { "\($0.location): \($0.reason)" }
+        try backend.verify().findings.filter { ![.leftOver, .unfinished].contains($0.kind) }.map {
+            "\($0.location): \($0.reason)"
+        }
     }
 }
 

@@ -227,7 +227,7 @@ private func unopenable(_ backend: EncryptedFileBackend) throws -> [ItemKey] {
     return isChanged ? .new : .old
 }
 
-@Sendable private func inspectRotation(_ folder: Folder) throws -> KillableOperation.State {
+@Sendable func inspectRotation(_ folder: Folder) throws -> KillableOperation.State {
     let backend = try folder.open(["old"]).backend
     try backend.requireExactly(rotatable())
     let epochs = try Set(rotatable().map { try backend.itemSeal($0.key)?.epoch })

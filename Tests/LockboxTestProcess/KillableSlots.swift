@@ -24,6 +24,12 @@ let killableSlots: [KillableOperation] = [
         inspect: { try inspectSlots($0, added: false) }
     ),
     KillableOperation(
+        "acceptRestored",
+        prepare: { try $0.prepare(rotatable()) },
+        mode: { _ in ["acceptRestored", "old"] },
+        inspect: inspectRotation
+    ),
+    KillableOperation(
         "rotateKeys, new device key elsewhere",
         prepare: { try $0.prepare(rotatable()) },
         mode: { _ in ["rotateElsewhere", "old"] },
@@ -42,6 +48,10 @@ let killableSource = DeviceKeySource.anyOf([.stored, .bytes(killableDeviceKey)])
 private let killableDeviceKey = [UInt8](repeating: 42, count: 32)
 
 func runOnSlots(_ operation: String, _ passcode: String, _ backend: EncryptedFileBackend) throws {
+    if operation == "acceptRestored" {
+        try backend.acceptRestored(.passcode(.value(passcode)))
+        return
+    }
     try backend.unlock(.value(passcode))
     switch operation {
     case "addRecoveryCode": try backend.addRecoveryCode(killableCode, confirmation: .value(killableCode.text))

@@ -32,7 +32,7 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
     case ("rotate", 0...1):
         if let passcode = arguments.first { try backend.unlock(.value(passcode)) }
         try backend.rotateKeys()
-    case ("addRecoveryCode", 1), ("removeSlot", 1), ("rotateElsewhere", 1):
+    case ("addRecoveryCode", 1), ("removeSlot", 1), ("acceptRestored", 1), ("rotateElsewhere", 1):
         try runOnSlots(operation, arguments[0], backend)
     case ("export", 2...3):
         let last = Int(arguments[1])!

@@ -20,7 +20,8 @@ struct LockCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.choice.store(checksPasscode: false)
-        guard try store.backend.lockState != .noPasscode else { throw LockboxError.passcodeNotSet }
+        // A store that cannot be opened may still be unlocked for other programs.
+        if (try? store.backend.lockState) == .noPasscode { throw LockboxError.passcodeNotSet }
         try store.backend.lock(includingAfterFirstUnlock: all)
     }
 }

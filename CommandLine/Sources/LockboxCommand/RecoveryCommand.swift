@@ -92,7 +92,7 @@ struct RecoveryCommand: ParsableCommand {
 
 extension RecoveryCode {
     fileprivate static func isEqual(_ typed: TypedSecret, _ code: RecoveryCode) -> Bool {
-        (try? RecoveryCode(String(decoding: typed.bytes, as: UTF8.self))) == code
+        (try? RecoveryCode(typed: typed.bytes)) == code
     }
 }
 

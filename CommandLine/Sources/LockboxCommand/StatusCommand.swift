@@ -33,6 +33,8 @@ struct StatusCommand: ParsableCommand {
         /// The number of the store's keys, and of older keys that items may still need.
         let epoch: UInt32?
         let olderEpochs: [UInt32]
+        /// Whether a change of the keys was interrupted, so that a rotation has to end it.
+        let isInterrupted: Bool
         let slots: [SlotDescription]
         let requirements: Requirements
         /// Of a cluster.
@@ -53,6 +55,7 @@ struct StatusCommand: ParsableCommand {
             unlockedUntil: keys?.unlockedUntil,
             epoch: keys?.epoch,
             olderEpochs: keys?.olderEpochs ?? [],
+            isInterrupted: keys?.isInterrupted ?? false,
             slots: keys?.slots.map(SlotDescription.init) ?? [],
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
@@ -88,7 +91,7 @@ struct StatusCommand: ParsableCommand {
         var fields = [("store", status.directory), ("state", Self.text(state, status.unlockedFor))]
         if let identity = status.identity { fields.insert(("identity", identity), at: 1) }
         if let date = status.unlockedUntil { fields.append(("until", date.local)) }
-        if let epoch = status.epoch { fields.append(("keys", Self.text(epoch, status.olderEpochs))) }
+        if let epoch = status.epoch { fields.append(("keys", Self.text(epoch, status))) }
         let required = Self.text(status.requirements)
         if !required.isEmpty { fields.append(("required", required)) }
         try Output.fields(fields)
@@ -109,8 +112,13 @@ struct StatusCommand: ParsableCommand {
         }
     }
 
-    private static func text(_ epoch: UInt32, _ older: [UInt32]) -> String {
-        older.isEmpty ? "epoch \(epoch)" : "epoch \(epoch); some items have older keys: run lockbox rotate"
+    private static func text(_ epoch: UInt32, _ status: Status) -> String {
+        if status.isInterrupted {
+            return
+                "epoch \(epoch); a change was interrupted, and old secrets still open what is written: run lockbox rotate"
+        }
+        if status.olderEpochs.isEmpty { return "epoch \(epoch)" }
+        return "epoch \(epoch); some items have older keys: run lockbox rotate"
     }
 
     private static func text(_ requirements: Status.Requirements) -> String {

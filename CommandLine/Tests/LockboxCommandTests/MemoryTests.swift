@@ -126,6 +126,22 @@ import Testing
         #expect(found == [0])
     }
 
+    /// It is longer valid than a passcode.
+    @Test func theTypedRecoveryCodeIsGoneWhenAValueIsPrinted() throws {
+        let value = Self.random()
+        try sandbox.lockbox("set", "k", text: value)
+        try lockStore()
+        let file = try sandbox.recoveryCode(passcode: "\(sandbox.home)/passcode")
+        let code = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .newlines)
+        let found = try counts(
+            [code, value],
+            ["get", "k", "--recovery-code"],
+            [.init("Recovery code: ", "\(code)\n")]
+        )
+        guard let found else { return }
+        #expect(found[0] == 0 && found[1] > 0, "the control: the value is there: \(found)")
+    }
+
     // MARK: Other programs
 
     /// An execution as a user who is not root, whose files are in the sandbox.

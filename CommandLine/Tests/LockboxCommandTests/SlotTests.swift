@@ -23,28 +23,8 @@ import Testing
         try JSONDecoder().decode([Slot].self, from: sandbox.lockbox("slots", "--json").bytes)
     }
 
-    /// Makes a recovery code as a script does.
-    ///
-    /// - Returns: A file with it.
     private func recoveryCode(_ options: String...) throws -> String {
-        let file = "\(sandbox.home)/code"
-        let script = """
-            mkfifo "$HOME/out" "$HOME/in"
-            \(Sandbox.executable) passcode recovery --output-fd 3 --confirm-file "$HOME/in" "$@" 3>"$HOME/out" &
-            cat "$HOME/out" >"$HOME/code"
-            cat "$HOME/code" >"$HOME/in"
-            wait $!
-            """
-        let outcome = try sandbox.execution(
-            ["-c", script, "sh", "--passcode-file", passcode] + options,
-            executable: "/bin/sh"
-        ).run()
-        try #require(outcome.status == 0, "\(outcome.error)")
-        #expect(outcome.output == "items resealed: 1\nThe recovery code unlocks the store from now on.\n")
-        let code = try String(contentsOfFile: file, encoding: .utf8)
-        #expect(code.wholeMatch(of: /([0-9A-Z]{4}-){6}[0-9A-Z]{4}\n/) != nil)
-        #expect(!outcome.output.contains(code.dropLast()) && !outcome.error.contains(code.dropLast()))
-        return file
+        try sandbox.recoveryCode(options, passcode: passcode)
     }
 
     private func addKey(_ options: String...) throws -> Outcome {
@@ -120,6 +100,7 @@ import Testing
         sandbox.environment["CREDENTIALS_DIRECTORY"] = sandbox.home
         try unlocked(["--key-credential", "key"]) { () throws in
             #expect(try sandbox.lockbox("get", "a").output == "for services")
+            #expect(try sandbox.lockbox("get", "k").output == "hunter2", "the slot that opens most is taken")
         }
         let wrong = try sandbox.file("wrong", String(repeating: "w", count: 32))
         let refused = try sandbox.lockbox("unlock", "--key-file", wrong)
@@ -144,6 +125,64 @@ import Testing
         #expect(try slots().count == 1)
     }
 
+    // MARK: Secrets that are not enough
+
+    /// It is in a file that a service can read, and the store may have been left unlocked.
+    @Test func aServicesKeyDoesNotStandInForThePasscode() throws {
+        let code = try recoveryCode()
+        #expect(try addKey().status == 0)
+        let before = try slots()
+        let changes = [
+            ["slots", "remove", before[2].id], ["slots", "remove", before[1].id],
+            ["passcode", "recovery", "--output-fd", "3", "--confirm-file", code],
+        ]
+        try unlocked(["--passcode-file", passcode]) { () throws in
+            for change in changes {
+                var execution = sandbox.execution(change + ["--key-file", key])
+                let pipe = try FullPipe()
+                execution.inherited = [3: pipe.writing]
+                let outcome = try execution.run()
+                #expect(outcome.status == 2, "\(change): \(outcome.error)")
+                #expect(outcome.error.contains("a slot that opens all classes"), "\(outcome.error)")
+            }
+        }
+        #expect(try slots().map(\.id) == before.map(\.id))
+    }
+
+    /// Somebody with the device key may have put another store in its place.
+    @Test func aSecretForAStoreWithoutSuchASlotIsAnError() throws {
+        let open = try Sandbox()
+        try open.lockbox("set", "k", text: "forged")
+        let file = try open.file("secret", RecoveryCode().text)
+        for secret in [["--key-file", file], ["--recovery-code-file", file]] {
+            for arguments in [["get", "k"], ["set", "k"], ["exec", "--", "echo", "ran"]] {
+                var execution = open.execution(arguments)
+                execution.arguments.insert(contentsOf: secret, at: 1)
+                execution.input = Data("new".utf8)
+                let outcome = try execution.run()
+                #expect(outcome.status == 2 && outcome.output == "", "\(arguments): \(outcome.error)")
+                #expect(outcome.error.contains("was given, but the store \(open.store) has none"))
+            }
+        }
+        #expect(try open.lockbox("get", "k").output == "forged")
+        let refused = try open.lockbox("get", "k", "--require-slot")
+        #expect(refused.status == 3 && refused.output == "", "\(refused.error)")
+        #expect(try sandbox.lockbox("get", "k", "--require-slot", "--passcode-file", passcode).status == 0)
+    }
+
+    /// What is in the kernel must not stay because the store is refused.
+    @Test func aStoreWithoutItsDeviceKeyCanBeLocked() throws {
+        try unlocked(["--passcode-file", passcode]) { () throws in
+            let (deviceKey, aside) = ("\(sandbox.store)/device-key", "\(sandbox.home)/aside")
+            try FileManager.default.moveItem(atPath: deviceKey, toPath: aside)
+            #expect(try sandbox.lockbox("get", "k").status == 3)
+            let outcome = try sandbox.lockbox("lock", "--all")
+            #expect(outcome.status == 0, "\(outcome.error)")
+            try FileManager.default.moveItem(atPath: aside, toPath: deviceKey)
+            #expect(try sandbox.lockbox("get", "k").status == 2)
+        }
+    }
+
     // MARK: Removing
 
     @Test func aSlotIsRemovedByTheBeginningOfItsID() throws {
@@ -163,7 +202,10 @@ import Testing
         #expect(removed.output == "items resealed: 1\nThe slot \(all[2].id) (key) is removed.\n")
         #expect(try slots().map(\.id) == all[..<2].map(\.id))
         let gone = try sandbox.lockbox("unlock", "--key-file", key)
-        #expect(gone.status == 1 && gone.error.contains("The store has no key."))
+        #expect(
+            gone.status == 2
+                && gone.error.contains("A key was given, but the store \(sandbox.store) has none")
+        )
         // Without its passcode, the store is unlocked by the code alone.
         #expect(try sandbox.lockbox("passcode", "remove", "--passcode-file", passcode).status == 0)
         let locked = try sandbox.lockbox("get", "k")

@@ -11,6 +11,8 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         case leftOver
         /// The keybag is older than one seen before, or an item is newer than the keybag.
         case rolledBack
+        /// A change of the keys was interrupted: what it was to revoke still opens what is written. A rotation ends that.
+        case unfinished
         /// The store or an item is not what the program requires.
         case refused
         /// Others can read or change a file or folder, or it is not a regular file or folder.

@@ -80,9 +80,9 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        let typed = try confirmation.withBytes { try RecoveryCode(typed: Array($0)) }
+        let typed = try confirmation.withBytes { try RecoveryCode(typed: $0) }
         if typed != code { throw LockboxError.wrongPasscode }
-        let method = RecoveryCodeUnlock(.value(code.text))
+        let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAll: true)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)

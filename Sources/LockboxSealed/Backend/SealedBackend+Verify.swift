@@ -19,6 +19,9 @@ extension SealedBackend: VerifiableBackend {
             return report
         }
         guard let keyring else { return report }
+        if try keys.isInterrupted() {
+            report.add(.unfinished, keys.keybagLocation, "a change of the keys was interrupted; rotate them")
+        }
         let namespaces = try namespaces(keyring, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {

@@ -16,6 +16,10 @@ struct SeenGeneration: Sendable {
     struct Seen: Equatable {
         let generation: UInt64
         let epoch: UInt32
+
+        /// Who has the device key can write the highest numbers there are. Nobody changes a store that often, and nothing
+        /// could follow them, so they are not remembered.
+        var isPlausible: Bool { generation < 1 << 48 && epoch < 1 << 31 }
     }
 
     /// The kernel gives each user little memory, so the stores that were changed longest ago are forgotten.
@@ -81,4 +85,8 @@ struct SeenGeneration: Sendable {
             return mac.withUnsafeBytes { Sodium.isEqual($0, bytes) } ? seen : nil
         }
     }
+}
+
+extension SeenGeneration.Seen {
+    init(_ keybag: Keybag) { self.init(generation: keybag.generation, epoch: keybag.epoch) }
 }

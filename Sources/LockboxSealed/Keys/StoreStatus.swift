@@ -15,6 +15,10 @@ public struct StoreStatus: Sendable, Hashable, Codable {
     /// rotation.
     public let olderEpochs: [UInt32]
 
+    /// Whether a change of the keys was interrupted before the new ones were used. What it was to revoke still opens what is
+    /// written, until the keys are rotated.
+    public let isInterrupted: Bool
+
     /// Everything that unlocks the store. Empty if the device key alone opens it.
     public let slots: [UnlockSlot]
 

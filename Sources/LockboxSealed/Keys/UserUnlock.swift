@@ -27,8 +27,8 @@ struct UserUnlock: Sendable {
 
     /// The result of opening a record.
     enum Outcome {
-        /// The keybag, with the keys that the record opens in addition to the open ones.
-        case opened(OpenedKeybag)
+        /// The keybag, with the keys that the record opens in addition to the open ones, and its deadline.
+        case opened(OpenedKeybag, deadline: UInt64)
         /// The record belongs to another keybag, is a copy, is over, or is damaged.
         case invalid
         /// The kernel did not return the record.
@@ -43,7 +43,9 @@ struct UserUnlock: Sendable {
         }
         if isRead == nil { return .unread }
         guard let record else { return .invalid }
-        do { return .opened(try opened.adding(record.level, record.key)) } catch is RecordError {
+        do {
+            return .opened(try opened.adding(record.level, record.key), deadline: record.deadline)
+        } catch is RecordError {
             return .invalid
         }
     }
@@ -75,15 +77,21 @@ struct UserUnlock: Sendable {
         return true
     }
 
+    /// A record that the kernel has.
+    struct Published {
+        let record: SharedUnlock
+        let key: KernelKeyring.Serial
+    }
+
     /// Returns the kernel's records for the current keybag. They are passed to ``republish(_:for:)`` after the keybag has
     /// been replaced.
-    func records(of keybag: Keybag) throws -> [SharedUnlock] {
+    func records(of keybag: Keybag) throws -> [Published] {
         if keybag.slots.isEmpty { return [] }
         return try UnlockLevel.allCases.compactMap { level in
             let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
             guard let key = kernel.serial(of: place.name(keybag.storeID)) else { return nil }
             return try kernel.read(key, maximum: SharedUnlock.length) {
-                try open($0, Found(place: place, key: key), keybag)
+                try open($0, Found(place: place, key: key), keybag).map { Published(record: $0, key: key) }
             }
         }
     }
@@ -98,22 +106,37 @@ struct UserUnlock: Sendable {
 
     /// Adds the next keybag's records before the keybag is replaced, so that a matching record exists at every
     /// instant.
-    func announce(_ old: [SharedUnlock], for next: NextKeys) {
-        for record in old { _ = replace(record, next, isOfNextKeybag: true) }
+    func announce(_ old: [Published], for next: NextKeys) {
+        for old in old { _ = replace(old.record, next, isOfNextKeybag: true) }
     }
 
-    /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all other
-    /// records.
-    func republish(_ old: [SharedUnlock], for next: NextKeys) throws {
-        for level in UnlockLevel.allCases {
-            if let record = old.first(where: { $0.level == level }), replace(record, next) { continue }
-            // Also if the kernel refuses the new record. The store is then locked for processes that have not
-            // unlocked it themselves.
-            try remove(next.store, [level])
+    /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all others that do not open
+    /// the next keybag. Where commits take no turns, the store may have been locked or unlocked meanwhile, and stays so.
+    func republish(_ old: [Published], for next: NextKeys) throws {
+        try kernel.inTurn {
+            for level in UnlockLevel.allCases {
+                let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
+                let present = kernel.serial(of: place.name(next.store))
+                let old = old.first { $0.record.level == level && $0.key == present }
+                if let old, replace(old.record, next) { continue }
+                if let present, try opens(next, Found(place: place, key: present)) { continue }
+                // Also if the kernel refuses the new record. The store is then locked for processes that have not
+                // unlocked it themselves.
+                try removeNow(next.store, [level])
+            }
+            for level in UnlockLevel.allCases {
+                try kernel.remove(SharedUnlock.Place(level: level, isOfNextKeybag: true).name(next.store))
+            }
         }
-        for level in UnlockLevel.allCases {
-            try kernel.remove(SharedUnlock.Place(level: level, isOfNextKeybag: true).name(next.store))
+    }
+
+    private func opens(_ next: NextKeys, _ found: Found) throws -> Bool {
+        let level = found.place.level
+        let record = try kernel.read(found.key, maximum: SharedUnlock.length) {
+            try SharedUnlock($0, level, found.key, next.store, next.device, now: Self.now)
         }
+        guard let key = next.unlockKeys[level], let record else { return false }
+        return record.key.isEqual(to: key)
     }
 
     private func replace(_ record: SharedUnlock, _ next: NextKeys, isOfNextKeybag: Bool = false) -> Bool {
@@ -127,6 +150,11 @@ struct UserUnlock: Sendable {
     /// - Returns: Whether there were any.
     @discardableResult
     func remove(_ store: StoreID, _ levels: [UnlockLevel] = UnlockLevel.allCases) throws -> Bool {
+        try kernel.inTurn { try removeNow(store, levels) }
+    }
+
+    @discardableResult
+    private func removeNow(_ store: StoreID, _ levels: [UnlockLevel]) throws -> Bool {
         let places = SharedUnlock.Place.allCases.filter { levels.contains($0.level) }
         let results = places.map { place in Result { try kernel.remove(place.name(store)) } }
         return try results.map { try $0.get() }.contains(true)
@@ -136,6 +164,9 @@ struct UserUnlock: Sendable {
     static func deadline(after timeout: Duration?) -> UInt64 {
         timeout.map { now + UInt64(max(1, $0.components.seconds)) } ?? 0
     }
+
+    /// See ``SharedUnlock/deadline``.
+    static func isOver(_ deadline: UInt64) -> Bool { deadline > 0 && deadline <= now }
 
     private static var now: UInt64 { UInt64(max(0, time(nil))) }
 

@@ -25,40 +25,4 @@ import Lockbox
         #expect(error?.code == (isPossible ? nil : .corrupt))
         #expect(try (store.snapshot() == before) == !isPossible)
     }
-
-    /// The same if such a keybag was seen before the present one.
-    @Test(
-        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
-        arguments: [UInt64.max - 2, .max - 1, .max]
-    )
-    func acceptingARestoredStoreNeedsTwoMore(generation: UInt64) throws {
-        let store = try TestStore()
-        // What other tests remember does not push this out.
-        let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
-        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
-        defer { _ = try? KernelKeyring().remove(name) }
-        func open() -> EncryptedFileBackend {
-            EncryptedFileBackend(
-                storage: FileStorage(directory: store.directory),
-                deviceKey: .stored,
-                kernel: KernelKeyring(),
-                seen: seen
-            )
-        }
-        let backend = open()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
-        let location = backend.storage.location(of: RecordName(name: "keybag"))
-        seen.write(
-            .init(generation: generation, epoch: 2),
-            try backend.keys.currentKeyring(),
-            at: location
-        )
-        let before = try store.snapshot()
-
-        let isPossible = generation == .max - 2
-        expectError(.rolledBack) { try open().slots }
-        let error = lockboxError { try open().acceptRestored(.passcode(.value("1234"))) }
-        #expect(error?.code == (isPossible ? nil : .corrupt))
-        #expect(try (store.snapshot() == before) == !isPossible)
-    }
 }

@@ -92,11 +92,11 @@ import Lockbox
 
     // MARK: A kernel that refuses
 
-    /// Unlocked. From then on it finds the first key in the kernel, but neither revokes nor unlinks it.
+    /// Unlocked. From then on it takes its turn, and finds the first key in the kernel, but neither revokes nor unlinks it.
     private func backendThatCannotRemove() throws -> EncryptedFileBackend {
         let isRefusing = Protected(false)
         let calls = Protected(0)
-        let backend = backend { isRefusing.withLock { $0 } && [2, 3].contains(calls.next()) ? EACCES : nil }
+        let backend = backend { isRefusing.withLock { $0 } && [3, 4].contains(calls.next()) ? EACCES : nil }
         try backend.unlock(.value("1234"))
         isRefusing.withLock { $0 = true }
         return backend

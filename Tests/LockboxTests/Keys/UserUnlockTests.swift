@@ -154,7 +154,7 @@ import Lockbox
     private func epochsInKernel(_ level: UnlockLevel) throws -> Set<UInt32> {
         let keybag = try store.openedKeybag()
         let records = try UserUnlock(kernel: KernelKeyring()).records(of: keybag)
-        let record = try #require(records.first { $0.level == level })
+        let record = try #require(records.map(\.record).first { $0.level == level })
         let keys = try keybag.open([level: record.key]).keys.filter { $0.id.role.level == level }
         return Set(keys.map(\.id.epoch))
     }

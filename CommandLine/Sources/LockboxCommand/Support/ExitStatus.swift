@@ -63,6 +63,9 @@ extension LockboxError {
             "The store already has a passcode. Use `lockbox passcode change` or `lockbox passcode remove`."
         case .slotNotFound(let slot):
             "The store has no slot \(slot.onOneLine). `lockbox slots` shows what unlocks it."
+        case .rolledBack(let record, let reason) where !record.hasSuffix("/keybag"):
+            "\(record.onOneLine) does not match the keys of the store: \(reason). Somebody may have put back an old keybag. "
+                + "Restore the newest copy of the whole store, or remove the item. Nothing was changed."
         case .rolledBack(let record, let reason):
             "\(record.onOneLine) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
                 + "If it was you, run `lockbox accept-restored`. Nothing was changed."

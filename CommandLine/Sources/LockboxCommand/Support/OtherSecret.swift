@@ -17,6 +17,15 @@ enum OtherSecret {
         }
     }
 
+    /// The slots that it can open.
+    var kind: SlotKind {
+        switch self {
+        case .typedRecoveryCode, .recoveryCode: .recoveryCode
+        case .key: .key
+        case .hardware(let hardware): hardware.kind.slot
+        }
+    }
+
     /// What can be wrong about it.
     var secretName: String {
         if case .hardware = self { "PIN" } else { name }

@@ -20,7 +20,8 @@ extension Store {
     }
 
     /// Checks the passcode, or what stands in for it, also if the store is unlocked: whoever has found an unlocked
-    /// terminal must not be able to change the passcode, or to add a recovery code that could change it.
+    /// terminal must not be able to change the passcode, or to add a recovery code that could change it. A slot for a
+    /// service, which opens less, does not stand in for it.
     ///
     /// The unlock checks it, and not the change that follows: a passcode from a pipe can be read only once.
     func checkOwner() throws {
@@ -29,6 +30,12 @@ extension Store {
             "The present passcode is needed, but there is no terminal to read it from: use --passcode-file, or "
             + "--recovery-code-file if it is forgotten."
         try unlock(otherwise: otherwise) { _ = try backend.unlock(with: $0) }
+        guard try backend.unlockScope == .process else {
+            throw Failure(
+                .locked,
+                "This needs the passcode, a recovery code, or a slot that opens all classes. Nothing was changed."
+            )
+        }
     }
 
     /// Calls `body` with what was given to unlock the store. If the user types it, allows three attempts.
@@ -123,13 +130,18 @@ extension Store {
         get throws { try backend.slots.contains { $0.kind == .passcode } }
     }
 
-    /// Who gives a passcode expects a store that needs it. One that has none may have been put in its place.
-    func checkGivenPasscode() throws {
-        guard choice.otherSecret == nil, SecretInput.passcode(choice) != nil, try !hasPasscode else { return }
+    /// Who gives a secret expects a store that needs it. One that has no such slot may have been put in its place.
+    func checkGivenSecret() throws {
+        let kind = choice.otherSecret?.kind ?? (SecretInput.passcode(choice) == nil ? nil : .passcode)
+        guard let kind, try !backend.slots.contains(where: { $0.kind == kind }) else { return }
+        let name = choice.otherSecret?.name ?? "passcode"
+        let advice =
+            kind == .passcode
+            ? "Set one with `lockbox passcode set`, or leave the passcode out."
+            : "`lockbox slots` shows what unlocks it."
         throw Failure(
             .locked,
-            "A passcode was given, but the store \(location.onOneLine) has none: somebody may have "
-                + "replaced it. Set one with `lockbox passcode set`, or leave the passcode out."
+            "A \(name) was given, but the store \(location.onOneLine) has none: somebody may have replaced it. \(advice)"
         )
     }
 }

@@ -22,7 +22,7 @@ struct StoreChoice {
     /// - Parameters:
     ///   - fallback: The default prefix of a credential helper.
     ///   - asks: Whether the user may be asked for the passcode at a terminal.
-    ///   - checksPasscode: Whether a passcode that was given is an error if the store has none.
+    ///   - checksPasscode: Whether a passcode, or another secret, that was given is an error if the store has no such slot.
     func store(prefix fallback: String? = nil, asks: Bool = true, checksPasscode: Bool = true) throws -> Store
     {
         // Probably unset variables. The store would be created in the current folder.
@@ -33,7 +33,7 @@ struct StoreChoice {
         if directory != nil, store != nil { throw Failure(.usage, "Give --directory or --store, not both.") }
         let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         let store = try Store(self, prefix: prefix, asks: asks)
-        if checksPasscode { try store.checkGivenPasscode() }
+        if checksPasscode { try store.checkGivenSecret() }
         return store
     }
 

@@ -56,6 +56,9 @@ struct StoreOptions: ParsableArguments {
     @Flag(help: "Refuse a store that has no passcode.")
     var requirePasscode = false
 
+    @Flag(help: "Refuse a store that nothing unlocks: neither passcode nor any other slot.")
+    var requireSlot = false
+
     @Option(help: "Refuse items of a class that is protected less than this one.")
     var minimumClass: MinimumClass?
 
@@ -97,7 +100,7 @@ struct StoreOptions: ParsableArguments {
 
     private var requirements: StoreRequirements {
         StoreRequirements(
-            protection: requirePasscode ? .passcode : .none,
+            protection: requirePasscode ? .passcode : requireSlot ? .anySlot : .none,
             minimumClass: minimumClass?.itemClass.accessibility,
             identity: identity?.lowercased()
         )

@@ -78,6 +78,31 @@ final class Sandbox {
         return passcode
     }
 
+    /// Makes a recovery code as a script does, in a store with one item.
+    ///
+    /// - Parameter passcode: A file with the passcode.
+    /// - Returns: A file with the code.
+    func recoveryCode(_ options: [String] = [], passcode: String) throws -> String {
+        let file = "\(home)/code"
+        let script = """
+            mkfifo "$HOME/out" "$HOME/in"
+            \(Sandbox.executable) passcode recovery --output-fd 3 --confirm-file "$HOME/in" "$@" 3>"$HOME/out" &
+            cat "$HOME/out" >"$HOME/code"
+            cat "$HOME/code" >"$HOME/in"
+            wait $!
+            """
+        let outcome = try execution(
+            ["-c", script, "sh", "--passcode-file", passcode] + options,
+            executable: "/bin/sh"
+        ).run()
+        try #require(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.output == "items resealed: 1\nThe recovery code unlocks the store from now on.\n")
+        let code = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(code.wholeMatch(of: /([0-9A-Z]{4}-){6}[0-9A-Z]{4}\n/) != nil)
+        #expect(!outcome.output.contains(code.dropLast()) && !outcome.error.contains(code.dropLast()))
+        return file
+    }
+
     func file(_ name: String, _ contents: String) throws -> String {
         let path = "\(home)/\(name)"
         try Data(contents.utf8).write(to: URL(fileURLWithPath: path))

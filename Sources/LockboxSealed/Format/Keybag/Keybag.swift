@@ -73,6 +73,9 @@ struct Keybag: Sendable {
 
     var isRotating: Bool { epochs.count > 1 }
 
+    /// Whether it has the keys of an epoch that has not begun.
+    var isPrepared: Bool { epochs.contains { $0 > epoch } }
+
     // MARK: Opening
 
     /// Returns the unlock keys that the slot's keys open. In a store without slots, they need no unlock.

@@ -6,57 +6,84 @@ import LockboxSodium
 /// It has 130 random bits, written as 26 characters of Crockford's base32, and two more characters that show whether one
 /// or two of them were mistyped: `7KTM-2V9C-…`, seven groups of four. Case, spaces and hyphens do not matter, O is read
 /// as 0, and I and L as 1.
-public struct RecoveryCode: Sendable, Equatable {
-    /// The characters' numbers, 0 to 31, without the last two.
-    private let symbols: [UInt8]
+public struct RecoveryCode: Sendable {
+    /// The characters' numbers, 0 to 31, and the two that show a mistake.
+    private let symbols: WipedBytes
 
     private static let symbolCount = 26
+    private static let checkedCount = symbolCount + 2
     private static let groupLength = 4
     /// Crockford's base32 has no I, L, O and U.
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
     /// Makes a new code.
-    public init() { symbols = Sodium.randomBytes(Self.symbolCount).map { $0 & 31 } }
+    public init() {
+        symbols = WipedBytes(count: Self.checkedCount) { symbols in
+            Sodium.fillRandom(UnsafeMutableRawBufferPointer(rebasing: symbols[..<Self.symbolCount]))
+            for index in 0..<Self.symbolCount { symbols[index] &= 31 }
+            // With two zeros in their place, the remainder is what makes it zero.
+            let remainder = Self.remainder(symbols)
+            (symbols[Self.symbolCount], symbols[Self.symbolCount + 1]) = remainder
+        }
+    }
 
     /// Reads a code that somebody has typed.
     ///
-    /// - Parameter text: The code.
+    /// - Parameter text: The code. The caller's own string cannot be wiped.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if a character is wrong, missing or too many.
     public init(_ text: String) throws(LockboxError) {
-        try self.init(typed: Array(text.utf8))
+        var bytes = Array(text.utf8)
+        defer { Sodium.wipe(&bytes) }
+        let code = bytes.withUnsafeBytes { bytes in
+            Result { () throws(LockboxError) in try RecoveryCode(typed: bytes) }
+        }
+        self = try code.get()
     }
 
-    init(typed: [UInt8]) throws(LockboxError) {
-        var symbols: [UInt8] = []
-        for character in typed where !Self.separators.contains(character) {
-            guard let symbol = Self.symbol(character) else {
-                throw .invalidPasscode(reason: "a recovery code has only letters and digits, and no U")
+    /// Reads a code that somebody has typed. Keeps no copy of the bytes.
+    ///
+    /// - Parameter typed: The code, in UTF-8.
+    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if a character is wrong, missing or too many.
+    public init(typed: UnsafeRawBufferPointer) throws(LockboxError) {
+        symbols = try WipedBytes(count: Self.checkedCount) { symbols throws(LockboxError) in
+            var count = 0
+            for character in typed where !Self.separators.contains(character) {
+                guard let symbol = Self.symbol(character) else {
+                    throw .invalidPasscode(reason: "a recovery code has only letters and digits, and no U")
+                }
+                if count < symbols.count { symbols[count] = symbol }
+                count += 1
             }
-            symbols.append(symbol)
+            guard count == symbols.count else {
+                throw .invalidPasscode(
+                    reason: "a recovery code has \(symbols.count) characters, and this has \(count)"
+                )
+            }
+            guard Self.remainder(symbols) == (0, 0) else {
+                throw .invalidPasscode(reason: "a character of the recovery code is mistyped")
+            }
         }
-        guard symbols.count == Self.symbolCount + 2 else {
-            throw .invalidPasscode(
-                reason:
-                    "a recovery code has \(Self.symbolCount + 2) characters, and this has \(symbols.count)"
-            )
-        }
-        guard Self.remainder(symbols) == [0, 0] else {
-            throw .invalidPasscode(reason: "a character of the recovery code is mistyped")
-        }
-        self.symbols = symbols.dropLast(2)
     }
 
     /// The code as it is to be written down. Secret: whoever has it and the device key opens the store.
     public var text: String {
-        let characters = (symbols + Self.remainder(symbols + [0, 0])).map { Self.alphabet[Int($0)] }
-        let groups = stride(from: 0, to: characters.count, by: Self.groupLength).map {
-            String(decoding: characters[$0..<($0 + Self.groupLength)], as: UTF8.self)
+        symbols.withBytes { symbols in
+            let characters = symbols.map { Self.alphabet[Int($0)] }
+            let groups = stride(from: 0, to: characters.count, by: Self.groupLength).map {
+                String(decoding: characters[$0..<($0 + Self.groupLength)], as: UTF8.self)
+            }
+            return groups.joined(separator: "-")
         }
-        return groups.joined(separator: "-")
     }
 
-    /// 26 bytes, the characters without separators and check characters.
-    var bytes: [UInt8] { symbols.map { Self.alphabet[Int($0)] } }
+    /// A key of 26 bytes: the characters without separators and check characters.
+    func key() throws -> SecretKey {
+        try SecretKey(count: Self.symbolCount) { key in
+            symbols.withBytes { symbols in
+                for index in 0..<Self.symbolCount { key[index] = Self.alphabet[Int(symbols[index])] }
+            }
+        }
+    }
 
     private static let separators = Array(" -\n\r\t".utf8)
 
@@ -74,14 +101,14 @@ public struct RecoveryCode: Sendable, Equatable {
 
     /// The remainder of the code, as a polynomial over GF(32), by (x + 1)(x + 2): a Reed-Solomon code with the distance
     /// 3, which finds any two wrong characters.
-    private static func remainder(_ symbols: [UInt8]) -> [UInt8] {
+    private static func remainder(_ symbols: UnsafeMutableRawBufferPointer) -> (UInt8, UInt8) {
         var (first, second): (UInt8, UInt8) = (0, 0)
         for symbol in symbols {
             let factor = first
             first = second ^ product(factor, 3)
             second = symbol ^ product(factor, 2)
         }
-        return [first, second]
+        return (first, second)
     }
 
     /// In GF(32) with the polynomial x⁵ + x² + 1.
@@ -93,6 +120,17 @@ public struct RecoveryCode: Sendable, Equatable {
             if a & 32 != 0 { a ^= 0b100101 }
         }
         return product
+    }
+}
+
+extension RecoveryCode: Equatable {
+    /// Returns whether two codes are the same, in a time that does not depend on their characters.
+    ///
+    /// - Parameters:
+    ///   - left: A code.
+    ///   - right: Another code.
+    public static func == (left: RecoveryCode, right: RecoveryCode) -> Bool {
+        left.symbols.withBytes { left in right.symbols.withBytes { Sodium.isEqual(left, $0) } }
     }
 }
 

@@ -8,12 +8,21 @@ public struct RecoveryCodeUnlock: UnlockMethod {
 
     private let source: PasscodeSource
     /// What was typed. A store may have several codes, and a person is asked once.
-    private let code = Protected<RecoveryCode?>(nil)
+    private let code: Protected<RecoveryCode?>
 
     /// Creates the method.
     ///
     /// - Parameter code: The source of the code, as somebody types it.
-    public init(_ code: PasscodeSource) { source = code }
+    public init(_ code: PasscodeSource) {
+        source = code
+        self.code = Protected(nil)
+    }
+
+    /// Needs no source.
+    init(known code: RecoveryCode) {
+        source = .bytes { [] }
+        self.code = Protected(code)
+    }
 
     /// See ``UnlockMethod/enroll(salt:)``. Reads the code. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
@@ -25,8 +34,7 @@ public struct RecoveryCodeUnlock: UnlockMethod {
         guard parameters.isEmpty else {
             throw RecordError.malformed("its recovery code has unknown parameters")
         }
-        let code = try typedCode()
-        let key = try SecretKey(count: code.bytes.count) { $0.copyBytes(from: code.bytes) }
+        let key = try typedCode().key()
         var secret = [UInt8](repeating: 0, count: SecretKey.length)
         salt.withUnsafeBytes { salt in
             secret.withUnsafeMutableBytes { Sodium.hash(salt, key: key, personal: .recovery, into: $0) }
@@ -38,7 +46,7 @@ public struct RecoveryCodeUnlock: UnlockMethod {
 extension RecoveryCodeUnlock {
     private func typedCode() throws -> RecoveryCode {
         if let code = code.withLock({ $0 }) { return code }
-        let typed = try source.withBytes { try RecoveryCode(typed: Array($0)) }
+        let typed = try source.withBytes { try RecoveryCode(typed: $0) }
         code.withLock { $0 = typed }
         return typed
     }

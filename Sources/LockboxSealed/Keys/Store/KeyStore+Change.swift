@@ -127,6 +127,15 @@ extension KeyStore {
         }
     }
 
+    /// Whether a process was killed after it wrote the next keys, and before they became those of new items.
+    func isInterrupted() throws -> Bool {
+        guard try own().keybag.isPrepared else { return false }
+        // Another process may be in the middle of it.
+        let turn = try takeTurnIfAllowed()
+        defer { turn?.release() }
+        return try own().keybag.isPrepared
+    }
+
     // MARK: A restored store
 
     /// Makes an older keybag than the one seen last the newest again.
@@ -139,8 +148,9 @@ extension KeyStore {
         let keys = try method.map { try slotKeys($0, of: opened.keybag) }
         return try rewrite(.butRollback, keys) { opened in
             var next = try KeybagRewrite(after: opened)
-            if let highest = try highestSeen(opened, nil), highest.generation >= next.contents.generation {
-                next.contents.generation = try KeybagContents.generation(after: highest.generation)
+            if let highest = try highestSeen(opened, self.opened) {
+                let last = max(highest.generation, opened.keybag.generation)
+                next.contents.generation = try KeybagContents.generation(after: last)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
             }
             try next.contents.beginEpoch()

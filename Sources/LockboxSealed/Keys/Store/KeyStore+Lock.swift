@@ -52,6 +52,7 @@ extension KeyStore {
             try own.keybag.open(own.keybag.unlockKeys(with: keys)).unlockKeys
         }
         if unlockKeys.isEmpty { return false }
+        remember(own, isAuthentic: true)
         // If it fails half way, nothing is unlocked.
         do { return try publish(own, unlockKeys, timeout) } catch {
             _ = try? userUnlock.remove(own.keybag.storeID)
@@ -60,7 +61,7 @@ extension KeyStore {
     }
 
     /// Also returns nil if this process has no permission to write.
-    private func takeTurnIfAllowed() throws -> (any CommitTurn)? {
+    func takeTurnIfAllowed() throws -> (any CommitTurn)? {
         do { return try storage.takeTurn(in: nil) } catch let error as LockboxError where error.isRefusal {
             return nil
         }
@@ -87,13 +88,25 @@ extension KeyStore {
         try changes.withLock {
             let levels: [UnlockLevel] =
                 includingAfterFirstUnlock ? [.unlocked, .afterFirstUnlock] : [.unlocked]
-            guard let store = try forget(levels)?.keybag.storeID else { return }
+            guard let store = try storeToLock(levels) else { return }
             guard try userUnlock.remove(store, levels) else { return }
             // A process that is rewriting the keybag puts back the records that it found. Remove them again
             // when it is done.
             let turn = try takeTurnIfAllowed()
             defer { turn?.release() }
             _ = try userUnlock.remove(store, levels)
+        }
+    }
+
+    /// Wipes the keys that this process has. A store that cannot be opened, or is refused, may still be unlocked in the
+    /// kernel.
+    private func storeToLock(_ levels: [UnlockLevel]) throws -> StoreID? {
+        do { return try forget(levels)?.keybag.storeID } catch {
+            guard let store = try? storeIDInHeader() else { throw error }
+            // This process may have keys that it could not wipe.
+            if opened == nil { return store }
+            try userUnlock.remove(store, levels)
+            throw error
         }
     }
 

@@ -13,12 +13,15 @@ extension KeyStore {
         guard try keyring(creating: false) != nil else { return nil }
         let keybag = try own().keybag
         let scope = try unlockScope
-        let record = try userUnlock.records(of: keybag).first { $0.level == .unlocked && $0.deadline > 0 }
+        let record = try userUnlock.records(of: keybag).map(\.record).first {
+            $0.level == .unlocked && $0.deadline > 0
+        }
         return StoreStatus(
             identity: keybag.storeID.hexadecimal,
             generation: keybag.generation,
             epoch: keybag.epoch,
             olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
+            isInterrupted: try isInterrupted(),
             slots: keybag.slots.map(UnlockSlot.init),
             unlockScope: scope,
             unlockedUntil: scope == .user
@@ -26,24 +29,25 @@ extension KeyStore {
         )
     }
 
-    /// Asks the method for the secret of a slot. Runs Argon2id, if it is a passcode.
+    /// Asks the method for the secret of a slot: first of those that open all classes. Runs Argon2id, if it is a passcode.
     ///
     /// - Throws: ``LockboxError/wrongPasscode`` if it is no slot's secret.
     func slotKeys(_ method: any UnlockMethod, of keybag: Keybag) throws -> SlotKeys {
         let slots = keybag.slots.filter { $0.kind == method.kind }
         if slots.isEmpty { throw noSlot(method.kind) }
-        var failure: (any Error)?
-        for slot in slots {
+        var failures: [any Error] = []
+        for slot in slots.filter(\.opensAll) + slots.filter({ !$0.opensAll }) {
             do {
                 let keys = try slotKeys(method, of: slot, keybag.storeID)
                 if try slot.fits(keys) { return keys }
             } catch {
                 // Another slot may be of another chip or key.
-                if slots.count == 1 { throw error }
-                failure = error
+                failures.append(error)
             }
         }
-        throw failure ?? LockboxError.wrongPasscode
+        // A chip or key that knows the slot says more than one that does not.
+        let answer = failures.first { [.wrongPasscode, .accessDenied].contains(($0 as? LockboxError)?.code) }
+        throw answer ?? failures.last ?? LockboxError.wrongPasscode
     }
 
     func noSlot(_ kind: SlotKind) -> LockboxError {

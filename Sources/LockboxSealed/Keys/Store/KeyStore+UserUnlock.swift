@@ -30,29 +30,32 @@ extension KeyStore {
         // A new record may belong to a new keybag.
         let own = try self.own()
         switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
-        case .opened(let opened):
-            remember(record, opened, own.keyring)
+        case .opened(let opened, let deadline):
+            remember(opened)
+            keep(.init(record: record, opened: opened, deadline: deadline), own.keyring)
             return opened
         case .invalid:
-            remember(record, nil, own.keyring)
+            keep(.init(record: record, opened: nil), own.keyring)
             return nil
         case .unread: return nil
         }
     }
 
+    /// Wipes the keys of a record whose time is over.
     private func known(_ record: UserUnlock.Found, _ own: Keyring) -> (opened: OpenedKeybag?, Void)? {
         userRecords.withLock { records in
-            guard let records, records.own === own else { return nil }
-            return records.outcomes.first { $0.record == record }.map { ($0.opened, ()) }
+            guard records?.own === own else { return nil }
+            records?.outcomes.removeAll { UserUnlock.isOver($0.deadline) }
+            return records?.outcomes.first { $0.record == record }.map { ($0.opened, ()) }
         }
     }
 
-    private func remember(_ record: UserUnlock.Found, _ opened: OpenedKeybag?, _ own: Keyring) {
+    private func keep(_ outcome: UserRecords.Outcome, _ own: Keyring) {
         userRecords.withLock { records in
             var new = records.flatMap { $0.own === own ? $0 : nil } ?? UserRecords(own: own)
             // Wipes the keys of the record used before.
-            if opened != nil { new.outcomes.removeAll { $0.opened != nil } }
-            new.outcomes.append((record, opened))
+            if outcome.opened != nil { new.outcomes.removeAll { $0.opened != nil } }
+            new.outcomes.append(outcome)
             records = new
         }
     }

@@ -16,13 +16,15 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let device: StoredDeviceKey<Storage>
     let userUnlock: UserUnlock
     let requirements: StoreRequirements
-    private let seen: SeenGeneration
-    private let counter: (any GenerationCounter)?
+    let seen: SeenGeneration
+    let counter: (any GenerationCounter)?
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's turn, before the keybag's turn.
     let changes = Lock(isRecursive: true)
+    /// When a thread last found that the storage is not reachable.
+    private let outage = Protected<(error: LockboxError, end: ContinuousClock.Instant)?>(nil)
     /// Counts the runs of Argon2id, for tests.
     let derivations = Protected(0)
 
@@ -53,7 +55,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
         if let opened { return try withUserUnlock(opened).keyring }
-        if let opened = try loadIfMade(.all) { return try withUserUnlock(opened).keyring }
+        // Another thread may have read it meanwhile.
+        if let opened = try oneByOne({ try opened ?? loadIfMade(.all) }) {
+            return try withUserUnlock(opened).keyring
+        }
         if creating { return try create(.all).keyring }
         if requirements.identity != nil {
             throw notMet("it is not there, and this program requires a certain store")
@@ -85,8 +90,25 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     func own() throws -> OpenedKeybag {
         let revision = try keybagRevision()
         if let opened, opened.keyring.revision == revision { return opened }
-        guard let opened = try load() else { throw keybagIsMissing }
-        return opened
+        return try oneByOne {
+            // Another thread may have read it meanwhile.
+            if let opened, opened.keyring.revision == revision { return opened }
+            guard let opened = try load() else { throw keybagIsMissing }
+            return opened
+        }
+    }
+
+    /// Lets one thread at a time read the keybag. Those that waited for one that found the storage not reachable fail as it
+    /// did, and do not each wait as long again.
+    private func oneByOne<Result>(_ read: () throws -> Result) throws -> Result {
+        let start = ContinuousClock.now
+        return try changes.withLock {
+            if let outage = outage.withLock({ $0 }), outage.end > start { throw outage.error }
+            do { return try read() } catch let error as LockboxError where error.code == .notReachable {
+                outage.withLock { $0 = (error, .now) }
+                throw error
+            }
+        }
     }
 
     var isLockedIntoMemory: Bool {
@@ -119,7 +141,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// ones are opened if `slotKeys`, or the ones already in memory, fit.
     @discardableResult
     func load(slotKeys: SlotKeys? = nil, _ check: Check = .all) throws -> OpenedKeybag? {
-        try changes.withLock {
+        try oneByOne {
             while true {
                 guard let (keybag, revision) = try readKeybag() else { return nil }
                 let before = opened
@@ -127,12 +149,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 let opened = try faults(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
-                if check != .butRollback, let highest = try highestSeen(opened, before),
-                    highest.generation > keybag.generation
-                {
+                if check != .butRollback, let rollback = try rollback(to: opened, after: before) {
                     // Unless another process has just replaced it.
                     if try keybagRevision() != revision { continue }
-                    throw rolledBack(keybag, highest.generation)
+                    throw rollback
                 }
                 try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)
@@ -210,6 +230,16 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         return found
     }
 
+    /// The identity that the keybag states. Not authenticated: it takes no device key.
+    func storeIDInHeader() throws -> StoreID? {
+        var store: StoreID?
+        let length = KeybagHeader.maximumRecordLength
+        _ = try storage.read(Self.keybagRecord, upTo: KeybagHeader.length, maximum: length) {
+            store = try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
+        }
+        return store
+    }
+
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
         try changes.withLock {
@@ -229,60 +259,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    // MARK: What was seen before, and what is required
-
-    /// The highest generation that this process, another one of the user, or the counter has seen.
-    func highestSeen(_ opened: OpenedKeybag, _ before: OpenedKeybag?) throws -> SeenGeneration.Seen? {
-        let own = before.map { SeenGeneration.Seen(generation: $0.keybag.generation, epoch: $0.keybag.epoch) }
-        let counted = try counted().map { counted in
-            // The counter knows no epoch. A generation begins at most one.
-            let missed = counted - min(counted, opened.keybag.generation)
-            let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
-            return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
-        }
-        return [own, seen.read(opened.keyring, at: keybagLocation), counted].compactMap { $0 }.max {
-            $0.generation < $1.generation
-        }
-    }
-
-    /// The first keybag of a store is not remembered: there is no older one. Nor is one that nothing was opened of: who has
-    /// the device key can forge its generation.
-    func remember(_ opened: OpenedKeybag, isOwn: Bool = false) {
-        let keybag = opened.keybag
-        if isOwn { count(keybag.generation) }
-        guard keybag.generation > 1, isOwn || !opened.unlockKeys.isEmpty else { return }
-        let new = SeenGeneration.Seen(generation: keybag.generation, epoch: keybag.epoch)
-        seen.write(new, opened.keyring, at: keybagLocation)
-    }
-
-    /// Nil if this program uses no counter.
-    private func counted() throws -> UInt64? {
-        guard let counter else { return nil }
-        if let value = try counter.read() { return value }
-        throw LockboxError.missing(record: "the counter of \(keybagLocation)")
-    }
-
-    /// Called in this process's turn, as the counter must never be ahead of the keybag. An increment that fails is made up
-    /// for after the next change.
-    private func count(_ generation: UInt64) {
-        guard let counter, var value = (try? counter.read()) ?? nil else { return }
-        // Whoever has the device key can forge a generation that would take a counter's whole life.
-        for _ in 0..<Self.maximumIncrements where value < generation {
-            guard let next = try? counter.increment() else { return }
-            value = next
-        }
-    }
-
-    private static var maximumIncrements: Int { 128 }
-
-    /// A store that is not there is not a new one if there was one before.
-    private func checkNothingWasCounted() throws {
-        guard let counted = try counted(), counted > 1 else { return }
-        throw LockboxError.rolledBack(
-            record: keybagLocation,
-            reason: "there is none, and number \(counted) was seen before"
-        )
-    }
+    // MARK: What is required
 
     /// Of a keybag that was read, or that is to be written.
     func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
@@ -293,13 +270,6 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     private func notMet(_ reason: String) -> LockboxError {
         .requirementNotMet(record: keybagLocation, reason: reason)
-    }
-
-    private func rolledBack(_ keybag: Keybag, _ highest: UInt64) -> LockboxError {
-        .rolledBack(
-            record: keybagLocation,
-            reason: "it is number \(keybag.generation), and number \(highest) was seen before"
-        )
     }
 
     // MARK: Damaged and replaced stores
@@ -329,7 +299,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    private var keybagLocation: String { storage.location(of: Self.keybagRecord) }
+    var keybagLocation: String { storage.location(of: Self.keybagRecord) }
 
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 

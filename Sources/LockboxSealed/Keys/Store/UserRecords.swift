@@ -4,5 +4,12 @@ import LockboxCore
 struct UserRecords {
     let own: Keyring
     /// `opened` is nil for a record that opens nothing: it belongs to another passcode or is damaged.
-    var outcomes: [(record: UserUnlock.Found, opened: OpenedKeybag?)] = []
+    var outcomes: [Outcome] = []
+
+    struct Outcome {
+        let record: UserUnlock.Found
+        let opened: OpenedKeybag?
+        /// The kernel may keep a record longer: another process can change its time there.
+        var deadline: UInt64 = 0
+    }
 }

@@ -1,0 +1,85 @@
+import LockboxCore
+
+/// What was seen of the keybag before. An older one is refused: somebody may have put it back.
+extension KeyStore {
+    /// Returns the error for a keybag that is older than one seen before, or nil if there is none.
+    func rollback(to opened: OpenedKeybag, after before: OpenedKeybag?) throws -> LockboxError? {
+        let keybag = opened.keybag
+        if let highest = try highestSeen(opened, before), highest.generation > keybag.generation {
+            return rolledBack(
+                "it is number \(keybag.generation), and number \(highest.generation) was seen before"
+            )
+        }
+        // Who has the device key can give retired keys a higher number.
+        let epoch = remembered(opened, before).map(\.epoch).max() ?? 0
+        if epoch > keybag.epoch {
+            return rolledBack(
+                "its keys are those of epoch \(keybag.epoch), and epoch \(epoch) was seen before"
+            )
+        }
+        return nil
+    }
+
+    /// The highest generation and epoch that this process, another one of the user, or the counter has seen.
+    func highestSeen(_ opened: OpenedKeybag, _ before: OpenedKeybag?) throws -> SeenGeneration.Seen? {
+        let counted = try counted().map { counted in
+            // The counter knows no epoch. A generation begins at most one.
+            let missed = counted - min(counted, opened.keybag.generation)
+            let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
+            return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
+        }
+        let all = remembered(opened, before) + [counted].compactMap { $0 }
+        guard let generation = all.map(\.generation).max(), let epoch = all.map(\.epoch).max() else {
+            return nil
+        }
+        return SeenGeneration.Seen(generation: generation, epoch: epoch)
+    }
+
+    /// What this process and another one of the user have seen, unless somebody has forged it.
+    private func remembered(_ opened: OpenedKeybag, _ before: OpenedKeybag?) -> [SeenGeneration.Seen] {
+        [before.map { SeenGeneration.Seen($0.keybag) }, seen.read(opened.keyring, at: keybagLocation)]
+            .compactMap { $0 }.filter(\.isPlausible)
+    }
+
+    /// The first keybag of a store is not remembered: there is no older one. Nor is one that nothing was opened of: who has
+    /// the device key can forge its generation.
+    ///
+    /// - Parameter isAuthentic: Whether a slot has opened it without leaving keys in this process.
+    func remember(_ opened: OpenedKeybag, isOwn: Bool = false, isAuthentic: Bool = false) {
+        let keybag = opened.keybag
+        if isOwn { count(keybag.generation) }
+        guard keybag.generation > 1, isOwn || isAuthentic || !opened.unlockKeys.isEmpty else { return }
+        let new = SeenGeneration.Seen(keybag)
+        if new.isPlausible { seen.write(new, opened.keyring, at: keybagLocation) }
+    }
+
+    /// Nil if this program uses no counter.
+    private func counted() throws -> UInt64? {
+        guard let counter else { return nil }
+        if let value = try counter.read() { return value }
+        throw LockboxError.missing(record: "the counter of \(keybagLocation)")
+    }
+
+    /// Called in this process's turn, as the counter must never be ahead of the keybag. An increment that fails is made up
+    /// for after the next change.
+    private func count(_ generation: UInt64) {
+        guard let counter, var value = (try? counter.read()) ?? nil else { return }
+        // Whoever has the device key can forge a generation that would take a counter's whole life.
+        for _ in 0..<Self.maximumIncrements where value < generation {
+            guard let next = try? counter.increment() else { return }
+            value = next
+        }
+    }
+
+    private static var maximumIncrements: Int { 128 }
+
+    /// A store that is not there is not a new one if there was one before.
+    func checkNothingWasCounted() throws {
+        guard let counted = try counted(), counted > 1 else { return }
+        throw rolledBack("there is none, and number \(counted) was seen before")
+    }
+
+    private func rolledBack(_ reason: String) -> LockboxError {
+        .rolledBack(record: keybagLocation, reason: reason)
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// What a storage without turns, as in a cluster, leaves to the keys.
+@Suite struct SharedStoreTests {
+    // MARK: Outages
+
+    /// Takes its time to find that nobody answers.
+    private struct UnreachableStorage: WrappingStorage {
+        let wrapped = InMemoryStorage()
+        let time: Duration
+        let reads = Protected(0)
+
+        func read(
+            _ record: RecordName,
+            upTo limit: Int,
+            maximum: Int,
+            _ body: (RecordContents) throws -> Void
+        ) throws -> Bool {
+            reads.withLock { $0 += 1 }
+            Thread.sleep(forTimeInterval: Double(time.components.attoseconds) / 1e18)
+            throw LockboxError.notReachable(endpoint: "here", reason: "nobody answers")
+        }
+    }
+
+    /// Threads that start during an outage wait as long as one, and not one after the other.
+    @Test func anOutageIsWaitedForOnce() async throws {
+        let storage = UnreachableStorage(time: .milliseconds(300))
+        let backend = SealedBackend(storage: storage)
+        let failed = Protected(0)
+        let done = (0..<16).map { _ in DispatchSemaphore(value: 0) }
+        for thread in done {
+            Thread.detachNewThread {
+                do { _ = try backend.prefixes() } catch LockboxError.notReachable {
+                    failed.withLock { $0 += 1 }
+                } catch {}
+                thread.signal()
+            }
+        }
+        await withCheckedContinuation { all in
+            Thread.detachNewThread {
+                done.forEach { $0.wait() }
+                all.resume()
+            }
+        }
+        #expect(failed.withLock { $0 } == 16)
+        #expect(storage.reads.withLock { $0 } <= 4, "a thread may come when the first one has just failed")
+        // A later call asks again.
+        let before = storage.reads.withLock { $0 }
+        expectError(.notReachable) { try backend.prefixes() }
+        #expect(storage.reads.withLock { $0 } > before)
+    }
+
+    // MARK: Records in the kernel
+
+    /// The store is locked or unlocked while another process replaces the keybag.
+    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), arguments: 0..<4)
+    func aLockOrUnlockDuringAChangeStays(_ event: Int) throws {
+        let unlock = UserUnlock(kernel: KernelKeyring())
+        let keybag = try KeybagContents(), device = try SecretKey.random()
+        let slotless = try keybag.encoded(deviceKey: device)
+        var bytes = slotless
+        let old = try bytes.withUnsafeMutableBytes { try Keybag($0, deviceKeys: [device]) }
+        defer { _ = try? unlock.remove(old.storeID) }
+        let (present, next) = (keybag.unlockKeys, try KeybagContents().unlockKeys)
+        let keys = UserUnlock.NextKeys(store: old.storeID, device: device, unlockKeys: next)
+        func serial(_ level: UnlockLevel) -> KernelKeyring.Serial? {
+            KernelKeyring().serial(
+                of: SharedUnlock.Place(level: level, isOfNextKeybag: false).name(old.storeID)
+            )
+        }
+        #expect(try unlock.publish(old, present, deadline: 0))
+        let records = try UnlockLevel.allCases.map { level in
+            let key = try #require(present[level])
+            return UserUnlock.Published(
+                record: SharedUnlock(level: level, deadline: 0, key: key),
+                key: try #require(serial(level))
+            )
+        }
+        unlock.announce(records, for: keys)
+        switch event {
+        case 0: break
+        case 1: try unlock.remove(old.storeID)
+        case 2: try unlock.remove(old.storeID, [.unlocked])
+        default: #expect(try unlock.publish(old, next, deadline: 0))
+        }
+        let before = UnlockLevel.allCases.map(serial)
+        try unlock.republish(records, for: keys)
+        let after = UnlockLevel.allCases.map(serial)
+        switch event {
+        case 0:
+            #expect(zip(before, after).allSatisfy { $1 != nil && $0 != $1 }, "the control: they are replaced")
+        case 1: #expect(after.allSatisfy { $0 == nil })
+        case 2: #expect(serial(.unlocked) == nil && serial(.afterFirstUnlock) != nil)
+        default: #expect(before == after)
+        }
+        for level in UnlockLevel.allCases {
+            let place = SharedUnlock.Place(level: level, isOfNextKeybag: true)
+            #expect(KernelKeyring().serial(of: place.name(old.storeID)) == nil)
+        }
+    }
+}
