@@ -128,7 +128,7 @@ extension SealedBackend {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         let key = try reader.key(header, passphrase, maximum: PasscodeCost(maximumStrength))
-        let today = Date()
+        var state = Import(policy: existing)
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
         try reader.read(key, header) { item in
@@ -138,16 +138,15 @@ extension SealedBackend {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
             // Under every policy, so that an unreadable item is found before anything is written.
-            let old = try inStore(item, today)
+            let old = try inStore(item, state.today)
             if existing == .fail, old == .other {
                 throw LockboxError.duplicateItem(key: item.key.key)
             }
         }
-        var report = ImportReport()
         var completed = 0
         var batch: [StoredItem] = []
         func restore() throws {
-            try self.restore(batch, existing, today, &report)
+            try self.restore(batch, &state)
             completed += batch.count
             batch = []
             progress(StoreProgress(completed: completed, total: total))
@@ -157,7 +156,18 @@ extension SealedBackend {
             if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue { try restore() }
         }
         if !batch.isEmpty { try restore() }
-        return report
+        // Whoever wrote these items may have been killed before they were durable.
+        try state.unchanged.sorted().forEach(storage.synchronize)
+        return state.report
+    }
+
+    /// An import that has begun.
+    private struct Import {
+        let policy: ImportPolicy
+        let today = Date()
+        var report = ImportReport()
+        /// The namespaces of the items that the store had already.
+        var unchanged: Set<String> = []
     }
 
     /// A value of this length or more ends a batch, so that a batch needs little memory.
@@ -205,24 +215,20 @@ extension SealedBackend {
     /// What has become of an item of the backup.
     private enum Restored { case written, unchanged, kept }
 
-    private func restore(
-        _ items: [StoredItem],
-        _ policy: ImportPolicy,
-        _ today: Date,
-        _ report: inout ImportReport
-    ) throws {
+    private func restore(_ items: [StoredItem], _ state: inout Import) throws {
         guard let keyring = try keys.keyring(creating: true) else { return }
         let records = items.map { itemRecord(of: $0.key, keyring) }
         let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
         guard byName.count == items.count else {
             // A commit changes a record once.
-            return try items.forEach { try restore([$0], policy, today, &report) }
+            return try items.forEach { try restore([$0], &state) }
         }
+        let (policy, today) = (state.policy, state.today)
         var restored: [RecordName: Restored] = [:]
         try change(records[...], keyring) { record, keyring in
             guard let item = byName[record.name] else { return nil }
-            let (state, revision) = try inStore(item, record, keyring, today)
-            switch (state, policy) {
+            let (old, revision) = try inStore(item, record, keyring, today)
+            switch (old, policy) {
             case (.same, _): restored[record.name] = .unchanged
             case (.other, .keep): restored[record.name] = .kept
             case (.other, .fail): throw LockboxError.duplicateItem(key: item.key.key)
@@ -234,9 +240,11 @@ extension SealedBackend {
         }
         for (record, item) in zip(records, items) {
             switch restored[record.name] {
-            case .written: report.imported += 1
-            case .unchanged: report.unchanged += 1
-            case .kept: report.kept.append(item.key)
+            case .written: state.report.imported += 1
+            case .unchanged:
+                state.report.unchanged += 1
+                if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
+            case .kept: state.report.kept.append(item.key)
             case nil: break
             }
         }

@@ -124,6 +124,24 @@ import Lockbox
         #expect(try restore(backend, .fail).unchanged == 7)
     }
 
+    /// The process that wrote it may have been killed before its own synchronization. One for each prefix is enough.
+    @Test(arguments: ImportPolicy.allCases) func anEqualItemIsSynchronized(_ policy: ImportPolicy) throws {
+        _ = try export(prepare())
+        #expect(try restore(target.backend()).imported == 7)
+        let (count, isFailing) = (Protected(0), Protected(false))
+        let backend = target.backend(
+            SystemCalls { call in
+                guard call == .fsync else { return nil }
+                count.withLock { $0 += 1 }
+                return isFailing.withLock { $0 } ? .failure(EIO) : nil
+            }
+        )
+        #expect(try restore(backend, policy).unchanged == 7)
+        #expect(count.withLock { $0 } == 2, "two prefixes")
+        isFailing.withLock { $0 = true }
+        expectError(.storageFailure) { try restore(backend, policy) }
+    }
+
     @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {
         let other = source.backend()
         let keys = (0..<65).map(String.init)  // one more than a batch
