@@ -53,6 +53,14 @@ struct Store {
             "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix))."
         )
     }
+
+    var empty: Failure {
+        Failure(
+            .noSuchItem,
+            "There are no items under the prefix \(String(reflecting: prefix)) in the store \(location.onOneLine). "
+                + "Check --prefix and the store."
+        )
+    }
 }
 
 extension ItemKey {
