@@ -64,7 +64,22 @@ struct CopyCommand: ParsableCommand {
         else {
             throw store.missing(key)
         }
-        try other.backend.write(item.with(ItemKey(prefix: other.prefix, key: newKey ?? key)), policy: policy)
+        try write(item.with(ItemKey(prefix: other.prefix, key: newKey ?? key)), to: other)
+    }
+
+    /// By today's date, as the item's own may be from before the expiry of what is there. Stores all of its dates.
+    private func write(_ item: StoredItem, to other: Store) throws {
+        do {
+            try other.backend.update(item.key, now: Date()) { old in
+                if let old, old != item, !replace { throw LockboxError.duplicateItem(key: item.key.key) }
+                return item
+            }
+        } catch let error as LockboxError
+            where replace && [.corrupt, .authenticationFailed].contains(error.code)
+        {
+            // Nothing stays of a damaged item.
+            try other.backend.write(item, policy: .replace)
+        }
     }
 
     private var policy: WritePolicy { replace ? .replace : .addOnly }

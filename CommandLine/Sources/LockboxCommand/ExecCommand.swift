@@ -10,8 +10,8 @@ struct ExecCommand: ParsableCommand {
             digits: web-shop/token becomes WEB_SHOP_TOKEN. Names such as PATH and LD_PRELOAD, which control \
             what programs run, are refused unless they are given with --allow-variable. The command replaces \
             lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
-            was started with. The exit status is 127 if there is no such command, and 126 if it cannot be \
-            run.
+            was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, \
+            and 1 if there is nothing to pass: a missing item, or no item with the prefix.
 
             Example: lockbox exec --only token -- ./deploy
             """
@@ -71,12 +71,13 @@ struct ExecCommand: ParsableCommand {
     }
 
     /// All keys with the prefix. An item that cannot be read is an error, because a missing variable would be
-    /// noticed too late.
+    /// noticed too late. So is a prefix without items, which is probably a typing error.
     private func keys(_ store: Store, _ now: Date) throws -> [String] {
         let all = try store.backend.attributes(prefix: store.prefix, now: nil)
         if let expired = all.first(where: { $0.value.isExpired(at: now) }) {
             throw Self.expired(expired.key.key)
         }
+        if all.isEmpty { throw store.empty }
         return all.keys.map(\.key).sorted()
     }
 

@@ -45,7 +45,7 @@ struct GitCredentialCommand: ParsableCommand {
     }
 
     /// Prints the newest matching credential, if there is one. If there is none, it may be one of those that
-    /// cannot be read.
+    /// cannot be read, which are named in either case.
     private static func get(_ context: GitContext, _ store: Store) throws {
         var unreadable = Unreadable()
         let now = Date()
@@ -55,6 +55,7 @@ struct GitCredentialCommand: ParsableCommand {
             do {
                 let lines = try store.unlocking { try answer(item, found, store, now) }
                 if lines.count == 1 { continue }  // gone meanwhile
+                unreadable.note()
                 return try Output.bytes(
                     lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) }
                 )
@@ -107,20 +108,20 @@ struct GitCredentialCommand: ParsableCommand {
         }
         let token = account.with(authenticationType: InternetPassword.refreshToken)
         try store.unlocking {
-            let old = try store.item(account, now)
+            let old = try stored(account, store, now)
+            let oldToken = try stored(token, store, now)
             // git sends this every time it has used the credential.
             let isSame =
-                old?.value.data == password && old?.attributes.expires.map(Expiry.at) ?? .never == expires
-            if isSame, try store.item(token, now)?.value.data == request[InternetPassword.refreshToken] {
-                return
-            }
+                old.value == password && old.attributes?.expires.map(Expiry.at) ?? .never == expires
+                && oldToken.value == request[InternetPassword.refreshToken]
+            if isSame, !oldToken.isDamaged { return }
             // An empty password can be right for a new credential, but a typing error must not replace an
             // existing one.
-            if password.isEmpty, let old, !old.value.data.isEmpty {
+            if password.isEmpty, let value = old.value, !value.isEmpty {
                 return store.say("An empty password does not replace the stored one.")
             }
             // Others may have added attributes, as Docker's helper does.
-            let attributes = account.searchable.merging(old?.attributes.searchable ?? [:]) { mine, _ in mine }
+            let attributes = account.searchable.merging(old.attributes?.searchable ?? [:]) { mine, _ in mine }
             try store.lockbox.batch {
                 try $0.archiveObject(
                     password,
@@ -133,15 +134,32 @@ struct GitCredentialCommand: ParsableCommand {
         }
     }
 
+    /// What is stored now. A damaged value counts as none: a new one replaces it.
+    private static func stored(_ password: InternetPassword, _ store: Store, _ now: Date) throws
+        -> (value: Data?, attributes: ItemAttributes?, isDamaged: Bool)
+    {
+        do {
+            let item = try store.item(password, now)
+            return (item?.value.data, item?.attributes, false)
+        } catch let error as LockboxError where error.isOfOneItem {
+            // They can often be read when the value cannot.
+            return (nil, try? store.attributes(password, now), true)
+        }
+    }
+
     /// Removes the matching credentials. If there is a password, removes only those that have it, because a
-    /// newer one may have been stored since.
+    /// newer one may have been stored since. A damaged one may have it, and is named.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
         var unreadable = Unreadable()
         let found = try store.internetPasswords(at: nil, &unreadable, where: context.matches)
         var erased: Set<InternetPassword> = []
         for item in found where item.password.authenticationType == nil {
-            if try store.unlocking({ try erase(item, ifItIs: request["password"], store) }) {
-                erased.insert(item.password)
+            do {
+                if try store.unlocking({ try erase(item, ifItIs: request["password"], store) }) {
+                    erased.insert(item.password)
+                }
+            } catch let error as LockboxError where error.isOfOneItem {
+                unreadable.add(item.key, error)
             }
         }
         for item in found where item.password.authenticationType != nil {

@@ -7,7 +7,8 @@ struct ImportCommand: ParsableCommand {
         abstract: "Import a backup into this store.",
         discussion: """
             Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
-            run again.
+            run again. An item of the store that is damaged is replaced by the backup's. One whose file is a \
+            link, or has other permissions, is first set aside, as with quarantine.
 
             Example: lockbox import /media/usb/lockbox-backup
             """
@@ -27,7 +28,7 @@ struct ImportCommand: ParsableCommand {
 
         static var allValueDescriptions: [String: String] {
             [
-                "keep": "keep the store's item", "replace": "take the backup's item",
+                "keep": "keep the store's item unless it is damaged", "replace": "take the backup's item",
                 "fail": "import nothing at all",
             ]
         }
@@ -70,5 +71,8 @@ struct ImportCommand: ParsableCommand {
         progress.end()
         for key in report.kept { try store.report("kept, and differs from the backup: \(key.text)") }
         try store.report("items imported: \(report.imported), unchanged: \(report.unchanged)")
+        var failed = Unreadable()
+        for finding in report.findings { failed.add(finding) }
+        try failed.fail("They were not replaced by the backup's.")
     }
 }

@@ -6,8 +6,8 @@ struct RemoveCommand: ParsableCommand {
         commandName: "remove",
         abstract: "Remove items.",
         discussion: """
-            Also removes items that are locked, expired or damaged. If some keys do not exist, the other \
-            items are removed all the same.
+            Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
+            If some keys do not exist, the other items are removed all the same.
 
             Example: lockbox remove token old-token
             """
@@ -43,15 +43,22 @@ struct RemoveCommand: ParsableCommand {
         let item = try ItemKey(prefix: store.prefix, key: key)
         do {
             return try store.backend.attributes(for: item, now: nil) != nil
-        } catch let error as LockboxError where error.isAboutTheItem {
-            return true
+        } catch let error as LockboxError where error.location.map(store.isItem) == true {
+            return true  // and cannot be read
         }
     }
 }
 
 extension LockboxError {
-    /// Whether the item exists and cannot be read.
-    fileprivate var isAboutTheItem: Bool {
-        [.corrupt, .authenticationFailed, .unsafePermissions, .unsupportedVersion].contains(code)
+    /// The record, file or folder that the error is about, if it is about one.
+    fileprivate var location: String? {
+        switch self {
+        case .corrupt(let location, _), .authenticationFailed(let location),
+            .unsafePermissions(let location, _),
+            .unsupportedVersion(let location, _), .storageFailure(_, let location, _),
+            .rolledBack(let location, _), .requirementNotMet(let location, _):
+            location
+        default: nil
+        }
     }
 }

@@ -28,6 +28,73 @@ import Testing
         #expect(good.status == 0 && good.output == "v\n" && good.error == "")
     }
 
+    // MARK: git
+
+    private func git(_ operation: String, _ lines: String...) throws -> Outcome {
+        let request = (["protocol=https", "host=example.com"] + lines).map { "\($0)\n" }.joined()
+        return try sandbox.lockbox("git-credential", operation, text: request)
+    }
+
+    private func approve(_ user: String, _ password: String) throws {
+        let outcome = try git("store", "username=\(user)", "password=\(password)")
+        #expect(outcome.status == 0 && outcome.output == "" && outcome.error == "")
+    }
+
+    /// git asks, the person types, and git tells the helper.
+    @Test(arguments: Sandbox.Damage.allCases)
+    func aDamagedPasswordIsReplacedByANewOne(_ damage: Sandbox.Damage) throws {
+        try sandbox.damage(damage) { try approve("bob", "old") }
+        #expect(try git("get").status == 3)
+        try approve("bob", "new")
+        let found = try git("get")
+        #expect(found.status == 0 && found.output == "username=bob\npassword=new\n" && found.error == "")
+    }
+
+    @Test func whatDockerAddsOutlivesTheDamage() throws {
+        try sandbox.damage(.ofTheValue) { try login("example.com", "bob") }
+        try approve("bob", "new")
+        #expect(try docker("list").output.contains(#""example.com":"bob""#))
+        #expect(try docker("get", "example.com").output.contains(#""Secret":"new""#))
+    }
+
+    @Test(arguments: Sandbox.Damage.allCases)
+    func aDamagedRefreshTokenIsReplacedToo(_ damage: Sandbox.Damage) throws {
+        try approve("bob", "b")
+        let account = InternetPassword(
+            server: "example.com",
+            account: "bob",
+            protocol: "https",
+            authenticationType: "oauth_refresh_token"
+        )
+        try sandbox.damage(damage) {
+            try sandbox.library(InternetPassword.sharedPrefix)
+                .archiveObject(Data("r".utf8), forKey: account.key)
+        }
+        try approve("bob", "b")
+        let found = try git("get")
+        #expect(found.status == 0 && found.output == "username=bob\npassword=b\n" && found.error == "")
+    }
+
+    @Test(arguments: Sandbox.Damage.allCases)
+    func getNamesWhatItWentPast(_ damage: Sandbox.Damage) throws {
+        try approve("alice", "a")
+        try sandbox.damage(damage) { try approve("bob", "b") }
+        let found = try git("get")
+        #expect(found.status == 0 && found.output == "username=alice\npassword=a\n")
+        #expect(found.error.contains(damage == .ofTheValue ? "bob@example.com" : "damaged"))
+    }
+
+    /// git says that the password is wrong. Which account it is for, it does not always say.
+    @Test func eraseGoesPastADamagedPassword() throws {
+        try approve("alice", "p")
+        try sandbox.damage(.ofTheValue) { try approve("bob", "p") }
+        try approve("carol", "other")
+        let erased = try git("erase", "password=p")
+        #expect(erased.status == 3 && erased.output == "" && erased.error.contains("bob@example.com"))
+        let left = try sandbox.lockbox("list", "--prefix", InternetPassword.sharedPrefix).output
+        #expect(left == "https://bob@example.com\nhttps://carol@example.com\n")
+    }
+
     // MARK: Docker
 
     private func docker(_ action: String, _ input: String = "") throws -> Outcome {

@@ -56,6 +56,7 @@ import Testing
     }
 
     @Test func commandsThatCannotBeRun() throws {
+        try sandbox.lockbox("set", "k", text: "v")
         #expect(try sandbox.lockbox("exec", "--", "no-such-command").status == 127)
         #expect(try sandbox.lockbox("exec", "--", "/").status == 126)
         #expect(try sandbox.lockbox("exec").status == 64)
@@ -80,6 +81,18 @@ import Testing
 
         try sandbox.lockbox("set", "nul", "--data", input: Data([0x61, 0, 0x62]))
         #expect(try sandbox.lockbox("exec", "--", "echo", "ran").status == 4)
+    }
+
+    /// A typing error in the prefix or the folder, or no store at all.
+    @Test func nothingRunsWithNothing() throws {
+        try sandbox.lockbox("set", "token", text: "v")
+        for options in [["--prefix", "tpyo"], ["--directory", "\(sandbox.home)/none"]] {
+            let outcome = try sandbox.execution(["exec"] + options + ["--", "echo", "ran"]).run()
+            #expect(outcome.status == 1 && outcome.output == "")
+            #expect(outcome.error.contains(options[1]) && outcome.error.contains("no items"))
+        }
+        #expect(!FileManager.default.fileExists(atPath: "\(sandbox.home)/none"))
+        #expect(try sandbox.lockbox("exec", "--", "echo", "ran").output == "ran\n", "the control")
     }
 
     @Test func aLockedStoreAndWhatTheCommandDoesNotGet() throws {

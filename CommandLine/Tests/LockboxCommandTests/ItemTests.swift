@@ -278,6 +278,43 @@ import Testing
         #expect(try sandbox.lockbox("remove", "a").status == 1)
     }
 
+    /// Whatever keeps it from being read.
+    @Test func whatCannotBeReadIsRemoved() throws {
+        try sandbox.lockbox("set", "k", "--class", "always", text: "v")
+        let strict = ["--minimum-class", "afterFirstUnlock"]
+        #expect(try sandbox.execution(["get", "k"] + strict).run().status == 3)
+        #expect(try sandbox.execution(["remove", "k"] + strict).run().status == 0)
+        #expect(try sandbox.execution(["remove", "k"] + strict).run().status == 1)
+        #expect(try sandbox.lockbox("list").output == "")
+
+        try sandbox.lockbox("set", "k", text: "v")
+        for path in try FileManager.default.subpathsOfDirectory(atPath: "\(sandbox.store)/items") {
+            let item = "\(sandbox.store)/items/\(path)"
+            if path.contains("/"), !path.hasSuffix("/lock") { try #require(chmod(item, 0) == 0) }
+        }
+        // Root can read any file, unless it has given up that capability.
+        let isRoot = geteuid() == 0
+        let limited = ["--bounding-set", "-dac_override,-dac_read_search", Sandbox.executable]
+        func run(_ arguments: [String]) throws -> Outcome {
+            isRoot
+                ? try sandbox.execution(limited + arguments, executable: "/usr/bin/setpriv").run()
+                : try sandbox.execution(arguments).run()
+        }
+        if isRoot, !FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv") { return }
+        #expect(try run(["get", "k"]).status == 74)
+        #expect(try run(["remove", "k"]).status == 0)
+        #expect(try run(["remove", "k"]).status == 1)
+    }
+
+    /// An error that is about the whole store says nothing about an item.
+    @Test func nothingIsRemovedFromAStoreThatCannotBeRead() throws {
+        try sandbox.lockbox("set", "k", text: "v")
+        try #require(chmod("\(sandbox.store)/items", 0o777) == 0)
+        #expect(try sandbox.lockbox("remove", "k").status == 74)
+        try #require(chmod("\(sandbox.store)/items", 0o700) == 0)
+        #expect(try sandbox.lockbox("get", "k").output == "v")
+    }
+
     @Test func clearIsForOnePrefix() throws {
         for prefix in ["p", "q"] { try sandbox.lockbox("set", "k", "--prefix", prefix, text: "v") }
         #expect(try sandbox.lockbox("clear", "--prefix", "p").status == 0)

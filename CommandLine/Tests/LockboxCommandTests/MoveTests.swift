@@ -72,6 +72,53 @@ import Testing
         #expect(try sandbox.execution(get).run().output == "v")
     }
 
+    /// Whether something is there is decided by today's date, and not by the item's, which is older.
+    @Test func intoAnotherFolderWithAllDates() throws {
+        let other = try Lockbox(
+            keyPrefix: "lockbox",
+            backend: EncryptedFileBackend(directory: "\(sandbox.home)/other")
+        )
+        func store(_ key: String, _ text: String, _ age: TimeInterval, expires: Date? = nil) throws
+            -> StoredItem
+        {
+            try StoredItem(
+                key: ItemKey(prefix: "lockbox", key: key),
+                value: ArchivedValue(data: Data(text.utf8), format: .data),
+                created: Date(timeIntervalSinceNow: -age - 60),
+                modified: Date(timeIntervalSinceNow: -age),
+                expires: expires
+            )
+        }
+        let day: TimeInterval = 86_400
+        let mine = try store("k", "mine", 3 * day)
+        try sandbox.library().backend.write(mine, policy: .addOnly)
+        let copy = ["copy", "k", "--to-store", "\(sandbox.home)/other"]
+        let expired = try store("k", "expired", 2 * day, expires: Date(timeIntervalSinceNow: -day))
+        try other.backend.write(expired, policy: .addOnly)
+        #expect(try sandbox.execution(copy).run().status == 0)
+        #expect(try other.backend.item(for: mine.key, now: nil) == mine)
+        #expect(try sandbox.execution(copy).run().status == 0, "a copy that was interrupted is repeated")
+
+        try other.backend.write(store("k", "theirs", 4 * day), policy: .replace)
+        #expect(try sandbox.execution(copy).run().status == 4)
+        #expect(try other.backend.item(for: mine.key, now: nil)?.value != mine.value)
+        #expect(try sandbox.execution(copy + ["--replace"]).run().status == 0)
+        #expect(try other.backend.item(for: mine.key, now: nil) == mine)
+    }
+
+    /// Only with --replace.
+    @Test func aDamagedItemInAnotherFolder() throws {
+        try sandbox.lockbox("set", "other", text: "v")
+        try FileManager.default.copyItem(atPath: sandbox.store, toPath: "\(sandbox.home)/other")
+        let there = ["--directory", "\(sandbox.home)/other"]
+        try sandbox.damage(.ofTheValue) { try sandbox.lockbox("set", "bad", text: "theirs") }
+        let copy = ["copy", "other", "bad", "--to-store", sandbox.store] + there
+        #expect(try sandbox.execution(copy).run().status == 3)
+        #expect(try sandbox.execution(copy + ["--replace"]).run().status == 0)
+        #expect(try sandbox.lockbox("get", "bad").output == "v")
+        #expect(try sandbox.execution(["list"] + there).run().output == "other\n")
+    }
+
     @Test(arguments: ["move", "copy"]) func betweenPrefixes(_ command: String) throws {
         try sandbox.lockbox("set", "k", "--prefix", "a", text: "v")
         #expect(try sandbox.lockbox(command, "k", "k", "--prefix", "a", "--to-prefix", "b").status == 0)

@@ -51,6 +51,34 @@ import Testing
         #expect(try importBackup("--prefix", "p").status == 64)
     }
 
+    /// What is newer stays, and what cannot be replaced is named.
+    @Test func aBackupMendsWhatIsDamaged() throws {
+        _ = try export()
+        try sandbox.lockbox("set", "c", "--prefix", "q", text: "newer")
+        let items = "\(sandbox.store)/items"
+        let all = try FileManager.default.subpathsOfDirectory(atPath: items)
+        let records = all.filter { $0.contains("/") && !$0.hasSuffix("/lock") }
+        func folder(_ record: String) -> Substring? { record.split(separator: "/").first }
+        let two = records.filter { record in records.count { folder($0) == folder(record) } == 2 }
+        try #require(two.count == 2)
+        let (damaged, open) = ("\(items)/\(two[0])", "\(items)/\(two[1])")
+        try Data("x".utf8).write(to: URL(fileURLWithPath: damaged))
+        try #require(chmod(open, 0o640) == 0)
+        let aside = try sandbox.file("store/quarantine", "in the way")
+        let first = try importBackup()
+        #expect(first.status == 3 && first.error.contains(open) && !first.error.contains(damaged))
+        #expect(first.output == "kept, and differs from the backup: q c\nitems imported: 1, unchanged: 0\n")
+        try FileManager.default.removeItem(atPath: aside)
+        let second = try importBackup()
+        #expect(second.status == 0)
+        #expect(second.output == "kept, and differs from the backup: q c\nitems imported: 1, unchanged: 1\n")
+        for key in ["a", "b"] {
+            #expect(try sandbox.lockbox("get", key, "--prefix", "p").output == "of \(key)")
+        }
+        #expect(try sandbox.lockbox("get", "c", "--prefix", "q").output == "newer")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: aside).count == 1)
+    }
+
     @Test func whatIsThereAlready() throws {
         #expect(try export("--quiet").error == "")
         try sandbox.lockbox("set", "a", "--prefix", "p", text: "newer")

@@ -11,7 +11,8 @@ public struct LockboxBatch {
 
     /// Adds a write to the batch.
     ///
-    /// What you do not name stays as it is.
+    /// What you do not name stays as it is: class, label, comment and searchable attributes. The expiry belongs
+    /// to the value: `.replace` sets it anew (never, if not named), and `.updateOnly` keeps it.
     ///
     /// - Parameters:
     ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy.

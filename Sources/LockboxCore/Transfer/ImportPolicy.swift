@@ -3,7 +3,7 @@
 ///
 /// An expired item in the destination counts as absent.
 public enum ImportPolicy: String, Sendable, Hashable, Codable, CaseIterable {
-    /// Keep the existing item.
+    /// Keep the existing item. An import of a backup replaces one that is damaged.
     case keep
     /// Overwrite the existing item.
     case replace

@@ -1,7 +1,8 @@
 extension LockboxBackend {
     /// Copies items to another backend, with their attributes and accessibility classes.
     ///
-    /// The copy can be repeated: items that are already identical in the destination are not written again.
+    /// The copy can be repeated: items that are already identical in the destination are not written again. They too are
+    /// durable when it returns.
     ///
     /// - Parameters:
     ///   - other: The destination.

@@ -17,14 +17,18 @@ struct Transfer {
         let keys = try keys(prefix, &report)
         if removing { try checkIsAnotherStore() }
         if policy == .fail { try keys.forEach(checkIsFree) }
+        var found: Set<ItemKey> = []
         var completed = 0
         while completed < keys.count {
-            let (read, isDurable) = readAndPut(keys[completed...])
+            let (read, batch, isDurable) = readAndPut(keys[completed...])
             for (key, item) in read {
                 do {
                     // Nil if the item was removed after it was listed.
                     if let item = try item.get() {
-                        try transfer(item, isDurable: isDurable.contains(key), removing, &report)
+                        let isFound = try !removing && !batch.contains(key) && isThere(item)
+                        if isFound { found.insert(key) }
+                        let isDone = isFound || isDurable && batch.contains(key)
+                        try transfer(item, isDone: isDone, removing, &report)
                     }
                 } catch {
                     report.failed[key] = error
@@ -33,7 +37,25 @@ struct Transfer {
                 progress(StoreProgress(completed: completed, total: keys.count))
             }
         }
+        synchronize(found, &report)
         return report
+    }
+
+    private func isThere(_ item: StoredItem) throws -> Bool {
+        try destination.item(for: item.key, now: now) == item
+    }
+
+    /// Whoever wrote the items that were there already may have been killed before they were durable.
+    private func synchronize(_ found: Set<ItemKey>, _ report: inout TransferReport) {
+        guard let destination = destination as? any SynchronizingBackend else { return }
+        var failed: [ItemKey: any Error] = [:]
+        for prefix in Set(found.map(\.prefix)).sorted() {
+            do { try destination.synchronize(prefix: prefix) } catch {
+                for key in found where key.prefix == prefix { failed[key] = error }
+            }
+        }
+        report.transferred.removeAll { failed[$0] != nil }
+        report.failed.merge(failed) { $1 }
     }
 
     private func keys(_ prefix: String?, _ report: inout TransferReport) throws -> [ItemKey] {
@@ -69,9 +91,11 @@ struct Transfer {
     /// Reads the next items, and writes them in one batch, which is faster than one by one. If the batch is refused,
     /// for example because one of them exists, `transfer` writes them one by one.
     ///
-    /// - Returns: The items, and the keys of those that are durable in the destination. After an error, none counts
-    ///   as durable, although it may be there.
-    private func readAndPut(_ keys: ArraySlice<ItemKey>) -> (read: [Reading], isDurable: Set<ItemKey>) {
+    /// - Returns: The items, the keys of those in the batch, and whether these are durable in the destination. After an
+    ///   error, none counts as durable, although it may be there.
+    private func readAndPut(_ keys: ArraySlice<ItemKey>) -> (
+        read: [Reading], batch: Set<ItemKey>, isDurable: Bool
+    ) {
         var read: [Reading] = []
         var items: [StoredItem] = []
         var size = 0
@@ -82,27 +106,25 @@ struct Transfer {
             // An expired item is in the way: by the new item's date it may not have expired.
             if case .some(.none) = try? destination.item(for: key, now: now) { items.append(item) }
         }
-        guard items.count > 1, (try? destination.apply(items.map(ItemOperation.add))) != nil else {
-            return (read, [])
-        }
-        return (read, Set(items.map(\.key)))
+        guard items.count > 1 else { return (read, [], false) }
+        let isDurable = (try? destination.apply(items.map(ItemOperation.add))) != nil
+        return (read, Set(items.map(\.key)), isDurable)
     }
 
+    /// - Parameter isDone: Whether the item need not be written. Before one is removed from the source, and after a batch
+    ///   was refused, an equal one is written again: it may not be durable.
     private func transfer(
         _ item: StoredItem,
-        isDurable: Bool,
+        isDone: Bool,
         _ removing: Bool,
         _ report: inout TransferReport
     ) throws {
         let key = item.key
-        // Before an item is removed, an equal one is written again: whoever wrote it may have been killed before it
-        // was durable.
-        let isThere = try isDurable || !removing && destination.item(for: key, now: now) == item
-        guard try isThere || put(item) else {
+        guard try isDone || put(item) else {
             report.kept.append(key)
             return
         }
-        guard try destination.item(for: key, now: now) == item else {
+        guard try isThere(item) else {
             throw destination.errorOfReadingBack(item, now: today)
         }
         if removing {

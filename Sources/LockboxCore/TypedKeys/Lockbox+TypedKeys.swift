@@ -20,7 +20,8 @@ extension Lockbox {
 
     /// Stores a value, replacing the key's previous one.
     ///
-    /// What the key does not state stays as it is.
+    /// What the key does not state stays as it is: class, label, comment and searchable attributes. The expiry
+    /// belongs to the value: `.replace` sets it anew (never, if not stated), and `.updateOnly` keeps it.
     ///
     /// - Parameters:
     ///   - value: The value to store. `nil` removes the item, whatever the policy.
@@ -51,7 +52,7 @@ extension Lockbox {
 
     /// Reads, changes and stores a value in one step. No other thread or process can change it in between.
     ///
-    /// What the key does not state stays as it is, the expiry included.
+    /// What the key does not state stays as it is, the expiry included. If the key states one, it is set anew.
     ///
     /// - Parameters:
     ///   - key: The key, with what it states: class, expiry and texts.

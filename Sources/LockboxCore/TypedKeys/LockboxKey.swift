@@ -16,8 +16,9 @@
 /// The default stands for an absent or expired item, and for nothing else: a locked or damaged item throws. It is
 /// never stored by a read.
 ///
-/// What the declaration does not state stays as it is when the item is written, as with
-/// `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`.
+/// What the declaration does not state stays as it is when the item is written: class, label, comment and searchable
+/// attributes. The expiry belongs to the value: ``WritePolicy/replace`` sets it anew (never, if not stated),
+/// ``WritePolicy/updateOnly`` and `update(_:_:)` keep it.
 public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// The item's key: not empty, at most 4,096 bytes of UTF-8.
     public let name: String

@@ -104,19 +104,24 @@ extension SealedBackend {
     /// interrupted import can be repeated with any policy: items that are identical in the store and the backup
     /// do not count as existing, and neither do expired ones.
     ///
+    /// A damaged item of the store is replaced by the backup's. So is one that cannot be read because of its permissions or
+    /// because it is a link or a folder, after it has been set aside as by ``RepairableBackend/quarantine(record:)``. Items
+    /// of a newer version, of later keys, or of a class that this program refuses stay, and the report names them.
+    ///
     /// - Parameters:
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
-    ///   - existing: How to treat a different, unexpired item under the same key in the store.
+    ///   - existing: How to treat a different, unexpired item under the same key in the store. With
+    ///     ``ImportPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read.
     ///   - maximumStrength: The highest cost of Argon2id that the backup may ask for. The file states its cost itself, and
     ///     nothing is authenticated before it has been paid.
     ///   - progress: Called after each batch of items.
-    /// - Returns: The number of items written, and the items that were kept.
+    /// - Returns: The number of items written, the items that were kept, and those that could not be replaced.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
     ///   ``LockboxError/invalidPasscode(reason:)``, ``LockboxError/notEnoughMemory(bytes:)``,
     ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
-    ///   ``LockboxError/interactionNotAllowed(_:)`` or ``LockboxError/duplicateItem(key:)``. Nothing has then
-    ///   changed.
+    ///   ``LockboxError/interactionNotAllowed(_:)``, also for an item of the store that is locked, or
+    ///   ``LockboxError/duplicateItem(key:)``. Nothing has then changed.
     @discardableResult
     public func importBackup(
         from path: String,
@@ -128,7 +133,7 @@ extension SealedBackend {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         let key = try reader.key(header, passphrase, maximum: PasscodeCost(maximumStrength))
-        let today = Date()
+        var state = Import(policy: existing)
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
         try reader.read(key, header) { item in
@@ -137,17 +142,13 @@ extension SealedBackend {
             if let keyring, !keyring.isOpen(accessibility) {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
-            // Under every policy, so that an unreadable item is found before anything is written.
-            let old = try inStore(item, today)
-            if existing == .fail, old == .other {
-                throw LockboxError.duplicateItem(key: item.key.key)
-            }
+            // Under every policy, so that a locked item is found before anything is written.
+            try look(item, &state)
         }
-        var report = ImportReport()
         var completed = 0
         var batch: [StoredItem] = []
         func restore() throws {
-            try self.restore(batch, existing, today, &report)
+            try self.restore(batch, &state)
             completed += batch.count
             batch = []
             progress(StoreProgress(completed: completed, total: total))
@@ -157,7 +158,20 @@ extension SealedBackend {
             if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue { try restore() }
         }
         if !batch.isEmpty { try restore() }
-        return report
+        // Whoever wrote these items may have been killed before they were durable.
+        try state.unchanged.sorted().forEach(storage.synchronize)
+        return state.report
+    }
+
+    /// An import that has begun.
+    private struct Import {
+        let policy: ImportPolicy
+        let today = Date()
+        var report = ImportReport()
+        /// The namespaces of the items that the store had already.
+        var unchanged: Set<String> = []
+        /// What is in the place of an item and cannot be read.
+        var unreadable: Set<RecordName> = []
     }
 
     /// A value of this length or more ends a batch, so that a batch needs little memory.
@@ -168,65 +182,97 @@ extension SealedBackend {
         /// No item, or an expired one, which may be overwritten.
         case absent
         case same
-        /// A different or damaged item.
+        /// A different item.
         case other
+        /// Bytes that nobody can read any more.
+        case damaged
+        /// Something that this program cannot read, and that may be whole.
+        case unreadable(LockboxError)
     }
 
-    private func inStore(_ item: StoredItem, _ today: Date) throws -> InStore {
-        let keyring = try keys.keyring(creating: false)
-        guard let keyring else { return .absent }
-        return try inStore(item, itemRecord(of: item.key, keyring), keyring, today).state
+    /// - Throws: ``LockboxError`` if the item is locked, or if there must not be one.
+    private func look(_ item: StoredItem, _ state: inout Import) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        let record = itemRecord(of: item.key, keyring)
+        switch (try inStore(item, record, keyring, state.today).state, state.policy) {
+        case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+        case (.unreadable(let error), .fail): throw error
+        case (.unreadable, _): state.unreadable.insert(record.name)
+        default: break
+        }
     }
 
     private func inStore(_ new: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
         -> (state: InStore, revision: RecordRevision)
     {
+        do { return try readable(new, record, keyring, today) } catch let error as LockboxError
+            where error.location == storage.location(of: record.name)
+        {
+            return (.unreadable(error), .absent)
+        }
+    }
+
+    private func readable(_ new: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
+        -> (state: InStore, revision: RecordRevision)
+    {
         let old = try existing(record, keyring, at: nil)
-        switch old.state {
-        case .absent, .expired: return (.absent, old.revision)
-        case .damaged: return (.other, old.revision)
-        case .present(let attributes):
-            let isAbsent = attributes.isExpired(at: today)
-            if !keyring.isOpen(attributes.accessibility) {
-                if isAbsent { return (.absent, old.revision) }
-                throw LockboxError.interactionNotAllowed(attributes.accessibility)
-            }
-            if attributes != new.attributes { return (isAbsent ? .absent : .other, old.revision) }
+        if old.damage != nil { return (.damaged, old.revision) }
+        guard let attributes = old.attributes else { return (.absent, old.revision) }
+        let isAbsent = attributes.isExpired(at: today)
+        if !keyring.isOpen(attributes.accessibility) {
+            if isAbsent { return (.absent, old.revision) }
+            throw LockboxError.interactionNotAllowed(attributes.accessibility)
         }
         do {
+            // The value too: it can be damaged where the attributes are not.
             let (item, revision) = try item(record, keyring, at: nil)
-            return (item == nil ? .absent : item == new ? .same : .other, revision)
+            return (item == new ? .same : item == nil || isAbsent ? .absent : .other, revision)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
-            return (.other, old.revision)
+            return (isAbsent ? .absent : .damaged, old.revision)
+        }
+    }
+
+    /// Makes room for the backup's item. The bytes are kept, because they may be whole.
+    private func setAside(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
+    {
+        guard let storage = storage as? any QuarantiningStorage,
+            case .unreadable(let error) = try inStore(item, record, keyring, today).state,
+            error.isOfFile
+        else { return }
+        do { _ = try storage.quarantine(record.name) } catch is LockboxError {
+            // It is in the way still, and will be named.
         }
     }
 
     /// What has become of an item of the backup.
-    private enum Restored { case written, unchanged, kept }
+    private enum Restored {
+        case written, unchanged, kept
+        case failed(LockboxError)
+    }
 
-    private func restore(
-        _ items: [StoredItem],
-        _ policy: ImportPolicy,
-        _ today: Date,
-        _ report: inout ImportReport
-    ) throws {
+    private func restore(_ items: [StoredItem], _ state: inout Import) throws {
         guard let keyring = try keys.keyring(creating: true) else { return }
         let records = items.map { itemRecord(of: $0.key, keyring) }
         let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
         guard byName.count == items.count else {
             // A commit changes a record once.
-            return try items.forEach { try restore([$0], policy, today, &report) }
+            return try items.forEach { try restore([$0], &state) }
+        }
+        let (policy, today) = (state.policy, state.today)
+        for (record, item) in zip(records, items) where state.unreadable.contains(record.name) {
+            try setAside(item, record, keyring, today)
         }
         var restored: [RecordName: Restored] = [:]
         try change(records[...], keyring) { record, keyring in
             guard let item = byName[record.name] else { return nil }
-            let (state, revision) = try inStore(item, record, keyring, today)
-            switch (state, policy) {
+            let (old, revision) = try inStore(item, record, keyring, today)
+            switch (old, policy) {
             case (.same, _): restored[record.name] = .unchanged
             case (.other, .keep): restored[record.name] = .kept
-            case (.other, .fail): throw LockboxError.duplicateItem(key: item.key.key)
-            case (.other, .replace), (.absent, _):
+            case (.unreadable(let error), _): restored[record.name] = .failed(error)
+            case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+            case (.other, .replace), (.damaged, _), (.absent, _):
                 restored[record.name] = .written
                 return (item, revision)
             }
@@ -234,11 +280,26 @@ extension SealedBackend {
         }
         for (record, item) in zip(records, items) {
             switch restored[record.name] {
-            case .written: report.imported += 1
-            case .unchanged: report.unchanged += 1
-            case .kept: report.kept.append(item.key)
+            case .written: state.report.imported += 1
+            case .unchanged:
+                state.report.unchanged += 1
+                if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
+            case .kept: state.report.kept.append(item.key)
+            case .failed(let error):
+                state.report.findings.append(try unreadableItem(record, key: item.key, error).finding)
             case nil: break
             }
+        }
+    }
+}
+
+extension LockboxError {
+    /// Whether it is about a file's type, owner, mode or disk, which says nothing about the item in it.
+    fileprivate var isOfFile: Bool {
+        switch self {
+        case .unsafePermissions: true
+        case .storageFailure(_, _, let code): [EACCES, EPERM, EIO].contains(code)
+        default: false
         }
     }
 }

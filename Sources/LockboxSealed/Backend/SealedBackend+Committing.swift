@@ -95,6 +95,14 @@ extension SealedBackend {
     }
 }
 
+extension SealedBackend: SynchronizingBackend {
+    /// See ``RecordStorage/synchronize(_:)``.
+    package func synchronize(prefix: String) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        try storage.synchronize(namespace(of: prefix, keyring))
+    }
+}
+
 extension LockboxError {
     /// Whether the operation could succeed with other keys.
     fileprivate var dependsOnKeys: Bool {

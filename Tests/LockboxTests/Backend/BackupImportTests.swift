@@ -98,17 +98,99 @@ import Lockbox
         #expect(try other.item(for: newer.key, now: now)?.value == newer.value)
     }
 
-    /// A backup is what a damaged item is mended with.
-    @Test func damagedItems() throws {
+    /// A backup is what a damaged item is mended with. A newer item beside it stays.
+    @Test(arguments: [ImportPolicy.keep, .replace]) func damagedItems(_ policy: ImportPolicy) throws {
         let backend = try prepare()
         _ = try export(backend)
-        let damaged = try source.path("1", prefix: "a")
-        try overwrite(damaged, Array(readBytes(damaged).dropLast()))
-        #expect(try restore(backend).kept.map(\.key) == ["1"])
+        let newer = try item("2", text: "newer")
+        try backend.write(newer, policy: .replace)
+        let short = try source.path("1", prefix: "a")
+        try overwrite(short, Array(readBytes(short).dropLast()))
+        try overwrite(source.path("3", prefix: "b"), [])
+        let value = try source.path("empty", prefix: "b")
+        try overwrite(value, readBytes(value).dropLast() + [readBytes(value).last! ^ 1])
+        try overwrite(source.path("large", prefix: "a"), [UInt8](repeating: 1, count: 1000))
+        let before = try source.snapshot()
         expectError(.duplicateItem) { try restore(backend, .fail) }
-        let report = try restore(backend, .replace)
-        #expect(report.imported == 1 && report.unchanged == 6)
+        #expect(try source.snapshot() == before)
+        let report = try restore(backend, policy)
+        #expect(report.isComplete && report.imported == (policy == .keep ? 4 : 5))
+        #expect(report.kept == (policy == .keep ? [newer.key] : []))
+        #expect(try restore(backend).unchanged == (policy == .keep ? 6 : 7))
         #expect(try backend.item(for: item("1").key, now: now) == item("1"))
+        if policy == .keep { #expect(try backend.value(for: newer.key, now: now) == newer.value) }
+        #expect(try backend.verify().findings.isEmpty)
+    }
+
+    /// What is in an item's place and may be whole is set aside.
+    @Test(arguments: [ImportPolicy.keep, .replace]) func whatIsNoItemIsSetAside(_ policy: ImportPolicy) throws
+    {
+        let backend = try prepare()
+        _ = try export(backend)
+        let newer = try item("2", "a", .afterFirstUnlock, text: "newer")
+        try backend.write(newer, policy: .replace)
+        let link = try source.path("1", prefix: "a")
+        try FileManager.default.removeItem(atPath: link)
+        try #require(symlink("/etc/passwd", link) == 0)
+        let folder = try source.path("3", prefix: "b")
+        try FileManager.default.removeItem(atPath: folder)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        try overwrite("\(folder)/file", [1])
+        let open = try source.path("2", prefix: "a")
+        let bytes = try readBytes(open)
+        try #require(chmod(open, 0o640) == 0)
+        expectError(.unsafePermissions) { try restore(backend, .fail) }
+
+        let report = try restore(backend, policy)
+        #expect(report.isComplete && report.imported == 3 && report.unchanged == 4 && report.kept.isEmpty)
+        #expect(try items(source.backend()).isSuperset(of: migratable()))
+        let aside = "\(source.directory)/quarantine"
+        let names = try FileManager.default.contentsOfDirectory(atPath: aside)
+        #expect(names.count == 3)
+        let kept = try #require(names.first { open.hasSuffix("/" + $0.prefix { $0 != "." }) })
+        #expect(try readBytes("\(aside)/\(kept)") == bytes, "the newer one is there still")
+        #expect(try restore(backend, .fail).unchanged == 7)
+    }
+
+    /// Of a newer version, or where nothing can be set aside: it is named, and the others are imported.
+    @Test(arguments: [ImportPolicy.keep, .replace]) func whatCannotBeReplacedIsNamed(_ policy: ImportPolicy)
+        throws
+    {
+        let backend = try prepare()
+        _ = try export(backend)
+        try backend.remove(item("3", "b").key)
+        let later = try source.path("1", prefix: "a")
+        var bytes = try readBytes(later)
+        bytes[4] = 9
+        try overwrite(later, bytes)
+        let link = try source.path("2", prefix: "a")
+        try FileManager.default.removeItem(atPath: link)
+        try #require(symlink("/etc/passwd", link) == 0)
+        // Something else is where things are set aside.
+        try overwrite("\(source.directory)/quarantine", [])
+        expectError(.unsupportedVersion) { try backend.item(for: item("1").key, now: nil) }
+
+        let report = try restore(backend, policy)
+        #expect(report.imported == 1 && report.unchanged == 4 && report.kept.isEmpty && !report.isComplete)
+        #expect(Set(report.findings.map(\.location)) == [later, link])
+        #expect(report.findings.contains { $0.reason.contains(#"key "1""#) })
+        #expect(try readBytes(later) == bytes)
+        #expect(try backend.item(for: item("3", "b").key, now: nil) == item("3", "b", .always))
+    }
+
+    /// A locked item is whole.
+    @Test(arguments: ImportPolicy.allCases) func aLockedItemIsNotTakenForDamaged(_ policy: ImportPolicy)
+        throws
+    {
+        try source.backend().write(item("k", "a", .always), policy: .addOnly)
+        try export(source.backend())
+        let backend = target.backend()
+        try backend.setPasscode(.value("5678"), strength: .interactive)
+        try backend.write(item("k", text: "locked"), policy: .addOnly)
+        try backend.lock()
+        let before = try target.snapshot()
+        expectError(.interactionNotAllowed) { try restore(backend, policy) }
+        #expect(try target.snapshot() == before)
     }
 
     /// The names are whole still, and with them the dates that the item had here.
@@ -119,9 +201,27 @@ import Lockbox
         try backend.write(item("1", text: "other"), policy: .replace)
         let bytes = try readBytes(path)
         try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1])
-        #expect(try restore(backend, .replace).imported == 1)
+        #expect(try restore(backend, .keep).imported == 1)
         #expect(try restore(backend, .keep).unchanged == 7)
         #expect(try restore(backend, .fail).unchanged == 7)
+    }
+
+    /// The process that wrote it may have been killed before its own synchronization. One for each prefix is enough.
+    @Test(arguments: ImportPolicy.allCases) func anEqualItemIsSynchronized(_ policy: ImportPolicy) throws {
+        _ = try export(prepare())
+        #expect(try restore(target.backend()).imported == 7)
+        let (count, isFailing) = (Protected(0), Protected(false))
+        let backend = target.backend(
+            SystemCalls { call in
+                guard call == .fsync else { return nil }
+                count.withLock { $0 += 1 }
+                return isFailing.withLock { $0 } ? .failure(EIO) : nil
+            }
+        )
+        #expect(try restore(backend, policy).unchanged == 7)
+        #expect(count.withLock { $0 } == 2, "two prefixes")
+        isFailing.withLock { $0 = true }
+        expectError(.storageFailure) { try restore(backend, policy) }
     }
 
     @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {

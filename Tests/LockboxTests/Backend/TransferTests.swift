@@ -159,6 +159,53 @@ import Lockbox
         }
     }
 
+    /// Promise 2, of a copy: from some synchronization on, every one fails. The first ones are the batch's.
+    @Test func whatIsNotDurableIsNotReportedAsCopied() throws {
+        let items = try fill()
+        var failures = 0
+        for number in 1...60 {
+            let other = try TestStore()
+            try other.lockbox(TestStore.prefix).archiveObject("v", forKey: "k")
+            let (left, failed) = (Protected<Int?>(nil), Protected(0))
+            let target = other.backend(
+                SystemCalls { call in
+                    guard call == .fsync, let now = left.withLock({ $0 }) else { return nil }
+                    left.withLock { $0 = max(0, now - 1) }
+                    if now > 1 { return nil }
+                    failed.withLock { $0 += 1 }
+                    return .failure(EIO)
+                }
+            )
+            _ = try target.lockState
+            left.withLock { $0 = number }
+            let report = try source.copyItems(to: target)
+            #expect(report.transferred.count + report.failed.count == items.count)
+            if failed.withLock({ $0 }) == 0 { break }
+            failures += 1
+            #expect(!report.isComplete, "fsync \(number)")
+        }
+        #expect(failures > 5 && failures < 60)
+    }
+
+    /// The process that wrote it may have been killed before its own synchronization. One for each prefix is enough.
+    @Test(arguments: [true, false]) func anEqualItemIsSynchronized(_ isFailing: Bool) throws {
+        let items = try fill()
+        #expect(try source.copyItems(to: destination).isComplete)
+        let (before, count) = (try new.snapshot(), Protected(0))
+        let again = new.backend(
+            SystemCalls { call in
+                guard call == .fsync else { return nil }
+                count.withLock { $0 += 1 }
+                return isFailing ? .failure(EIO) : nil
+            }
+        )
+        let report = try source.copyItems(to: again)
+        #expect(Set(isFailing ? Array(report.failed.keys) : report.transferred) == Set(items.map(\.key)))
+        #expect(report.isComplete == !isFailing)
+        #expect(count.withLock { $0 } == 2, "two prefixes")
+        #expect(try new.snapshot() == before)
+    }
+
     /// By the date of the new item, an expired one in its place had not expired.
     @Test func aBatchReplacesNothing() throws {
         let old = try item("a", "old", expires: Date() + 3600)

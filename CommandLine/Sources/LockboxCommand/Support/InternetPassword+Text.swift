@@ -41,6 +41,10 @@ extension Store {
         try backend.item(for: ItemKey(prefix: prefix, key: password.key.name), now: now)
     }
 
+    func attributes(_ password: InternetPassword, _ now: Date?) throws -> ItemAttributes? {
+        try backend.attributes(for: ItemKey(prefix: prefix, key: password.key.name), now: now)
+    }
+
     /// Returns the internet passwords that match, the newest first.
     func internetPasswords(
         at now: Date?,

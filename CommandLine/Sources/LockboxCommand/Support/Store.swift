@@ -47,10 +47,24 @@ struct Store {
         return String(name.dropFirst(folder?.count ?? 0))
     }
 
+    /// Whether this is the place of an item's record, and not of the store, of its keys or of a prefix.
+    func isItem(_ location: String) -> Bool {
+        let record = record(location)
+        return record != location && record.split(separator: "/").count == 2
+    }
+
     func missing(_ key: String) -> Failure {
         Failure(
             .noSuchItem,
             "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix))."
+        )
+    }
+
+    var empty: Failure {
+        Failure(
+            .noSuchItem,
+            "There are no items under the prefix \(String(reflecting: prefix)) in the store \(location.onOneLine). "
+                + "Check --prefix and the store."
         )
     }
 }

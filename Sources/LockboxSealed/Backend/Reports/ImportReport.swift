@@ -11,6 +11,6 @@ public struct ImportReport: StoreReport, Equatable, Codable {
     /// The items for which the store keeps a different item than the backup's.
     public internal(set) var kept: [ItemKey] = []
 
-    /// Always empty: nothing is imported unless the whole backup can be.
-    public var findings: [StoreFinding] { [] }
+    /// The items that were not imported, because what the store has in their place can be neither read nor replaced.
+    public internal(set) var findings: [StoreFinding] = []
 }
