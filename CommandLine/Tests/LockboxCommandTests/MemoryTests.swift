@@ -194,7 +194,7 @@ import Testing
     @Test func anExecutedProgramIsAsIfStartedAlone() throws {
         let command = try prepareForUser()
         let line =
-            "ulimit -S -c 1000; '\(command)' exec -- /bin/sh -c 'ulimit -S -c; stat -c %u /proc/self/mem'"
+            "ulimit -S -c 1000; echo v | '\(command)' set k; '\(command)' exec -- /bin/sh -c 'ulimit -S -c; stat -c %u /proc/self/mem'"
         guard let execution = try asUser("/bin/sh", ["-c", line]) else { return }
         let outcome = try execution.run()
         #expect(outcome.output == "1000\n\(getuid() == 0 ? 65534 : getuid())\n", "\(outcome.error)")

@@ -9,6 +9,8 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
         /// when the store is next opened.
         case leftOver
+        /// The storage did not answer, refused to, or may or may not have made a change.
+        case notReachable
         /// The keybag is older than one seen before, or an item is newer than the keybag.
         case rolledBack
         /// A change of the keys was interrupted: what it was to revoke still opens what is written. A rotation ends that.
@@ -51,6 +53,8 @@ extension StoreFinding {
             self.init(kind: .foreign, location: path, reason: error.description)
         case .rolledBack(_, let reason): self.init(kind: .rolledBack, location: location, reason: reason)
         case .requirementNotMet(_, let reason): self.init(kind: .refused, location: location, reason: reason)
+        case .notReachable, .accessDenied, .outcomeUnknown:
+            self.init(kind: .notReachable, location: location, reason: error.description)
         default: self.init(kind: .damaged, location: location, reason: error.description)
         }
     }

@@ -30,6 +30,10 @@ struct Transfer {
                         let isDone = isFound || isDurable && batch.contains(key)
                         try transfer(item, isDone: isDone, removing, &report)
                     }
+                } catch let error where isUnanswered(error) {
+                    // Each of the others would be waited for as long.
+                    for key in keys[completed...] { report.failed[key] = error }
+                    return ended(report, found)
                 } catch {
                     report.failed[key] = error
                 }
@@ -37,6 +41,11 @@ struct Transfer {
                 progress(StoreProgress(completed: completed, total: keys.count))
             }
         }
+        return ended(report, found)
+    }
+
+    private func ended(_ report: TransferReport, _ found: Set<ItemKey>) -> TransferReport {
+        var report = report
         synchronize(found, &report)
         return report
     }
@@ -100,11 +109,18 @@ struct Transfer {
         var items: [StoredItem] = []
         var size = 0
         for key in keys.prefix(ItemOperation.batch) where size < ItemOperation.batchSize {
-            read.append((key, Result { try source.item(for: key, now: now) }))
-            guard case .success(let item?) = read[read.count - 1].item else { continue }
+            let result = Result { try source.item(for: key, now: now) }
+            read.append((key, result))
+            if result.isOutage { break }
+            guard case .success(let item?) = result else { continue }
             size += item.attributes.size
             // An expired item is in the way: by the new item's date it may not have expired.
-            if case .some(.none) = try? destination.item(for: key, now: now) { items.append(item) }
+            let old = Result { try destination.item(for: key, now: now) }
+            if old.isOutage {
+                read[read.count - 1].item = old
+                break
+            }
+            if case .success(nil) = old { items.append(item) }
         }
         guard items.count > 1 else { return (read, [], false) }
         let isDurable = (try? destination.apply(items.map(ItemOperation.add))) != nil
@@ -149,5 +165,14 @@ struct Transfer {
             return isPut ? item : old
         }
         return isPut
+    }
+}
+
+/// Whether nobody answers. Then each call waits for the whole time limit.
+private func isUnanswered(_ error: any Error) -> Bool { (error as? LockboxError)?.code == .notReachable }
+
+extension Result where Failure == any Error {
+    fileprivate var isOutage: Bool {
+        if case .failure(let error) = self { isUnanswered(error) } else { false }
     }
 }

@@ -99,7 +99,10 @@ import LockboxTesting
         #expect(try texts(PasscodeStrength.self) == ["interactive", "moderate", "sensitive"])
         #expect(
             try texts(StoreFinding.Kind.self)
-                == ["damaged", "foreign", "leftOver", "rolledBack", "unfinished", "refused", "unsafePermissions"]
+                == [
+                    "damaged", "foreign", "leftOver", "notReachable", "rolledBack", "unfinished", "refused",
+                    "unsafePermissions",
+                ]
         )
         #expect(try texts(StoreRequirements.Protection.self) == ["none", "anySlot", "passcode"])
         for kind in SlotKind.allCases { #expect(try coded(kind) == kind) }

@@ -103,8 +103,9 @@ extension KeyStore {
     private func storeToLock(_ levels: [UnlockLevel]) throws -> StoreID? {
         do { return try forget(levels)?.keybag.storeID } catch {
             guard let store = try? storeIDInHeader() else { throw error }
-            // This process may have keys that it could not wipe.
-            if opened == nil { return store }
+            // This process may have keys that it could not wipe, or the store may be another one than the program requires.
+            let isOther = (error as? LockboxError)?.code == .requirementNotMet
+            if opened == nil, !isOther { return store }
             try userUnlock.remove(store, levels)
             throw error
         }
