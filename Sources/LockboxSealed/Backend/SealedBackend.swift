@@ -134,7 +134,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         _ unreadable: (UnreadableItem) throws -> Void
     ) throws -> String? {
         var passed: [UnreadableItem] = []
-        for item in try items(in: namespace) {
+        let items = try goingPast(namespace, unreadable) { try self.items(in: namespace) }
+        for item in items ?? ItemRecords(namespace: namespace) {
             let metadata = try metadata(item, keyring) { passed.append($0) }
             if let metadata { return metadata.key.prefix }
         }
