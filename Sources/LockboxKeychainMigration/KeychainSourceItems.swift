@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 import LockboxKeychain
 package import LockboxMigration
 import LockboxPlatform
@@ -24,7 +24,7 @@ package struct KeychainSourceItems: SourceItems {
     /// An account that is not an item of the app.
     var otherAccount: String?
 
-    package func keys() throws -> [String] {
+    package func keys(unreadable: (UnreadableItem) throws -> Void) throws -> [String] {
         var query = query
         switch naming {
         case .service: query[KeychainName.attrAccount] = .text("")
@@ -48,6 +48,11 @@ package struct KeychainSourceItems: SourceItems {
             }
             return account
         }
+    }
+
+    /// The value is not asked for, so it does not matter whether it is locked.
+    package func holds(_ key: String) throws -> Bool {
+        try key != otherAccount && !found(query(key), withValue: false).isEmpty
     }
 
     package func item(forKey key: String) throws -> SourceItem? { try current(key)?.item }

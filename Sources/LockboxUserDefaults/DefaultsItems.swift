@@ -1,5 +1,5 @@
 import Foundation
-import LockboxCore
+package import LockboxCore
 package import LockboxMigration
 
 /// The persistent entries of `UserDefaults`. Registered defaults and process arguments are left out, because
@@ -31,7 +31,10 @@ package struct DefaultsItems: SourceItems {
 
     private var entries: [String: Any] { defaults.persistentDomain(forName: domain) ?? [:] }
 
-    package func keys() -> [String] { entries.keys.sorted() }
+    package func keys(unreadable: (UnreadableItem) throws -> Void) -> [String] { entries.keys.sorted() }
+
+    /// One key is looked up faster than all entries are listed.
+    package func holds(_ key: String) -> Bool { defaults.object(forKey: key) != nil && entries[key] != nil }
 
     package func item(forKey key: String) throws -> SourceItem? {
         guard let object = entries[key] else { return nil }

@@ -1,9 +1,11 @@
 /// A backend whose unreadable items can be removed or set aside, also if their keys are not known.
 public protocol RepairableBackend: LockboxBackend {
-    /// Removes an unreadable item. Does nothing if it is absent.
+    /// Removes an unreadable item. Does nothing if it is absent, or if it can be read by now, because another writer has
+    /// replaced it since it was listed.
     ///
     /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
-    /// - Throws: ``LockboxError/invalidKey(reason:)`` if no item can have that record; any other
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if no item can have that record;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if its value is locked, so that nobody knows whether it is readable; any other
     ///   ``LockboxError`` if it cannot be removed.
     func remove(record: String) throws
 
@@ -11,7 +13,8 @@ public protocol RepairableBackend: LockboxBackend {
     ///
     /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
     /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if no
+    /// - Throws: ``LockboxError/conflict(record:)`` if it can be read by now; ``LockboxError/interactionNotAllowed(_:)`` if
+    ///   its value is locked; ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if no
     ///   item can have that record; ``LockboxError/notSupported(operation:)`` if the storage cannot set records aside.
     @discardableResult
     func quarantine(record: String) throws -> String

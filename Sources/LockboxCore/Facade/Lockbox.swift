@@ -272,7 +272,8 @@ public struct Lockbox: Sendable {
         try backend.removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
     }
 
-    /// Removes an item that cannot be read, as `list(matching:)` named it.
+    /// Removes an item that cannot be read, as `list(matching:)` named it. Does nothing if it can be read by now: somebody
+    /// has replaced it since.
     ///
     /// - Parameter item: The item.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
@@ -282,7 +283,7 @@ public struct Lockbox: Sendable {
     }
 
     /// Sets aside an item that cannot be read, as returned by `list(matching:)`. It no longer counts as an item,
-    /// but its bytes are kept.
+    /// but its bytes are kept. If it can be read by now, it stays, and the call throws ``LockboxError/conflict(record:)``.
     ///
     /// - Parameter item: The item.
     /// - Returns: Where its bytes are now, for example a path.

@@ -4,11 +4,13 @@ extension Lockbox {
     /// Migrates items from an older version of the app, or from another library, into this lockbox.
     ///
     /// All old items are read before anything is written, and each new item is read back before the old one is
-    /// removed. An item that cannot be converted exactly is left unchanged and listed in the report. An
+    /// removed. An item that cannot be read, or cannot be converted exactly, is left unchanged and listed in the report. An
     /// existing item in the new format is never overwritten.
     ///
-    /// If the migration has a name, the store remembers which of its items are done. Later runs skip these and
-    /// try the others again, whether they were refused or absent. An interrupted migration is completed by the
+    /// If the migration has a name, the store remembers which of its items are done. Later runs only look whether the
+    /// source has one of these again, for example because an older version of the app has run in between. If so, it is
+    /// treated like any other; if the source cannot tell, it is refused. If old items are kept, they do not look. They try
+    /// the others again, whether they were refused or absent. An interrupted migration is completed by the
     /// next run. If several processes run it at the same time, one does the work and the others wait. If that
     /// process is killed, or makes no progress for five seconds, another one takes over.
     ///

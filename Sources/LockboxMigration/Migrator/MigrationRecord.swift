@@ -7,7 +7,7 @@ package struct MigrationRecord: Codable {
     private static let version = 1
 
     private var version = Self.version
-    /// The old keys of the items that are done.
+    /// The old keys of the items that are done. The source may have one of them again.
     package var done: Set<String> = []
     /// The process that runs the migration, if any.
     var runner: Runner?

@@ -7,13 +7,15 @@ public struct MigrationReport: StoreReport {
         /// The item was stored in the new format, or moved as it is if it had one already. It was removed from
         /// the source unless the old items are kept.
         case migrated
-        /// The item already exists in the new format, and there is no old one elsewhere.
+        /// The item already exists in the new format, and there is no old one elsewhere. The next run looks again if the
+        /// source is not the store itself: an old one may still come, for example on a disk that is mounted later.
         case alreadyNew
         /// The old item does not exist, or is an archive of nil.
         case absent
         /// The item could not be migrated.
         case refused(MigrationRefusal)
-        /// An earlier run migrated the item. This run did not look at it.
+        /// An earlier run migrated the item, and the source does not have it again. This run did not look if the
+        /// migration or the source keeps old items.
         case doneBefore
     }
 

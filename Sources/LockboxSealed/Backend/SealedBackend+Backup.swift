@@ -48,7 +48,7 @@ extension SealedBackend {
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let namespaces = try keys.keyring(creating: false).map { try items($0, prefix: prefix) } ?? []
+        let namespaces = try keys.keyring(creating: false).map { try items($0, prefix, &report) } ?? []
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
             try export(record, &report) { item, index in
@@ -68,12 +68,18 @@ extension SealedBackend {
         return report
     }
 
-    private func items(_ keyring: Keyring, prefix: String?) throws -> [ItemRecords] {
-        let chosen = prefix.map { keyring.namespace(ofPrefix: $0) }
-        let namespaces = try storage.namespaces().filter {
-            chosen == nil ? keyring.owns(namespace: $0) : $0 == chosen
+    /// Goes past a prefix that cannot be listed, unless it is the only one to be exported.
+    private func items(_ keyring: Keyring, _ prefix: String?, _ report: inout ExportReport) throws
+        -> [ItemRecords]
+    {
+        let namespaces = try storage.namespaces()
+        if let prefix {
+            let chosen = keyring.namespace(ofPrefix: prefix)
+            return try namespaces.filter { $0 == chosen }.map { try items(in: $0) }
         }
-        return try namespaces.map { try items(in: $0) }
+        return try namespaces.filter(keyring.owns).compactMap { namespace in
+            try goingPast(namespace, { report.findings.append($0.finding) }) { try items(in: namespace) }
+        }
     }
 
     private func export(

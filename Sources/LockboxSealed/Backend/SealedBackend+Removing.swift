@@ -30,7 +30,7 @@ extension SealedBackend {
     /// See ``LockboxBackend/removeAll(prefix:)``.
     public func removeAll(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        try removeItems(in: namespace(of: prefix, keyring)) { _ in .remove }
+        try remove(items(in: namespace(of: prefix, keyring))) { _ in .remove }
     }
 
     /// See ``LockboxBackend/removeExpired(prefix:now:unreadable:)``.
@@ -40,7 +40,7 @@ extension SealedBackend {
     {
         guard let keyring = try keys.keyring(creating: false) else { return 0 }
         var passed: [String: UnreadableItem] = [:]
-        let count = try removeItems(in: namespace(of: prefix, keyring)) { item in
+        let count = try remove(items(in: namespace(of: prefix, keyring))) { item in
             do {
                 let old = try existing(item, keyring, at: now)
                 if let damage = old.damage { throw damage }
@@ -55,12 +55,17 @@ extension SealedBackend {
         return count
     }
 
-    /// Removes every item of a class, with any prefix, whose key is no longer in the keybag.
+    /// Removes every item of a class, with any prefix, whose key is no longer in the keybag. What cannot be listed stays:
+    /// nothing opens it, and the rotation that follows names it.
     func removeUnopenableItems(of accessibility: Accessibility) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             // A commit in progress may still use the old keys.
-            try removeItems(in: namespace, waitingForCommits: true) { item in
+            let items = try goingPast(namespace, { _ in }) {
+                try self.items(in: namespace, waitingForCommits: true)
+            }
+            guard let items else { continue }
+            try remove(items) { item in
                 guard let seal = try? seal(of: item), seal.accessibility == accessibility else {
                     return .keep
                 }
@@ -75,14 +80,9 @@ extension SealedBackend {
     private static var removalBatch: Int { 250 }
 
     @discardableResult
-    private func removeItems(
-        in namespace: String,
-        waitingForCommits: Bool = false,
-        _ choose: (ItemRecord) throws -> RemovalChoice
-    ) throws -> Int {
-        let items = try items(in: namespace, waitingForCommits: waitingForCommits)
+    private func remove(_ items: ItemRecords, _ choose: (ItemRecord) throws -> RemovalChoice) throws -> Int {
         if items.isEmpty {
-            try storage.synchronize(namespace)
+            try storage.synchronize(items.namespace)
             try keys.checkIsThere()
         }
         var count = 0

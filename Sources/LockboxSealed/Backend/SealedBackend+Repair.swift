@@ -2,7 +2,29 @@ public import LockboxCore
 
 extension SealedBackend: RepairableBackend {
     /// See ``RepairableBackend/remove(record:)``.
-    public func remove(record: String) throws { try commit([.remove(itemRecord(record))]) }
+    public func remove(record: String) throws {
+        let record = try itemRecord(record)
+        var turn: (any CommitTurn)?
+        defer { turn?.release() }
+        while true {
+            var expected: [RecordName: RecordRevision] = [:]
+            switch try look(at: record) {
+            case .readable: return
+            case .absent: break
+            case .damaged(let revision): expected[record] = revision
+            case .unread where turn == nil:
+                // It has no revision to expect. So nobody else may commit between the look and the removal.
+                turn = try storage.takeTurn(in: record.namespace)
+                if turn != nil { continue }
+            case .unread: break
+            }
+            switch try storage.commit([.remove(record)], expecting: expected, turn: turn) {
+            case .committed: return
+            case .unknown(let error): throw error
+            case .conflict(let next): turn = next ?? turn
+            }
+        }
+    }
 
     /// See ``RepairableBackend/quarantine(record:)``. Supported on files.
     @discardableResult
@@ -10,7 +32,35 @@ extension SealedBackend: RepairableBackend {
         guard let storage = storage as? any QuarantiningStorage else {
             throw LockboxError.notSupported(operation: "quarantine")
         }
-        return try storage.quarantine(itemRecord(record))
+        let record = try itemRecord(record)
+        // Nobody else commits between the look and the quarantine.
+        let turn = try storage.takeTurn(in: record.namespace)
+        defer { turn?.release() }
+        if case .readable = try look(at: record) {
+            throw LockboxError.conflict(record: storage.location(of: record))
+        }
+        return try storage.quarantine(record, turn: turn)
+    }
+
+    /// Whether a record that was named as unreadable still is: another writer may have replaced it since.
+    ///
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if only its value is locked, which may be intact.
+    private func look(at record: RecordName) throws -> RepairState {
+        guard let id = RecordID(name: record.name) else { return .unread }
+        let (item, keyring) = (ItemRecord(name: record, id: id), try keys.currentKeyring())
+        var revision: RecordRevision?
+        do {
+            guard try metadata(item, keyring, { revision = $0.revision }) != nil else { return .absent }
+            let isThere = try read(item, keyring, upTo: .max) {
+                revision = $0.revision
+                _ = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+            }
+            return isThere ? .readable : .absent
+        } catch let error as LockboxError {
+            // Rethrows what is not about this record.
+            _ = try unreadableItem(item, error)
+            return revision.map(RepairState.damaged) ?? .unread
+        }
     }
 
     /// Refuses everything that is not the name of an item of this store, above all the keybag.
@@ -28,6 +78,14 @@ extension SealedBackend: RepairableBackend {
         try storage.forEachName(in: namespace, waitingForCommits: false) { if $0 == name { exists = true } }
         return exists
     }
+}
+
+/// What is there of a record that is to be repaired.
+private enum RepairState {
+    case absent, readable
+    case damaged(RecordRevision)
+    /// The storage does not read it, for example because others can write to its file. Or it is no item.
+    case unread
 }
 
 extension RecordName {

@@ -8,6 +8,8 @@ extension SealedBackend {
     /// afterwards no file of the store. The passcode and the other slots stay. Copies of old files still give what was in
     /// them to whoever had their keys, so replace those secrets themselves too.
     ///
+    /// If another process begins a rotation meanwhile, the call completes that one too, because it may have been killed.
+    ///
     /// Other processes can keep reading and writing, and stay unlocked. Every call makes new keys. If it is interrupted,
     /// every item can be read, with an old key or a new one, and the next call reseals the rest too. File names, and the
     /// key they are derived with, do not change.
@@ -18,8 +20,8 @@ extension SealedBackend {
     ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
     ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
     ///   - progress: Called after each batch of items.
-    /// - Returns: The number of resealed items, and the items that could not be read. While there are any, the
-    ///   old keys are kept.
+    /// - Returns: The number of resealed items, and the items that could not be read, or the folders that could not be
+    ///   listed. While there are any, the old keys are kept: mend or remove them, and call it again.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
     ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
     @discardableResult
@@ -75,7 +77,12 @@ extension SealedBackend {
         }
     }
 
+    /// How often a rotation goes on with the work of another one that has overtaken it.
+    private static var maximumRounds: Int { 8 }
+
     /// Reseals every item that is sealed with old keys, and removes these keys if no item needs them.
+    ///
+    /// If another process begins another epoch meanwhile, its work is done here too: it may be killed.
     func reseal(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void) throws
         -> RotationReport
     {
@@ -83,19 +90,29 @@ extension SealedBackend {
         report.hasNewDeviceKey = hasNewDeviceKey
         report.isPostponed = !resealing
         if !resealing { return report }
-        let keyring = try keys.currentKeyring()
-        try reseal(keyring, &report, progress)
-        let left = try itemsWithOldKeys(keyring)
-        // Otherwise another process has begun another epoch.
-        guard try keys.currentKeyring().epoch == keyring.epoch else { return report }
-        report.unreadable.merge(left) { first, _ in first }
-        guard report.isComplete else { return report }
-        // A commit that made an item use the new keys may not be durable yet.
-        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try storage.synchronize(namespace)
+        for _ in 0..<Self.maximumRounds {
+            let keyring = try keys.currentKeyring()
+            report.unreadable = [:]
+            try reseal(keyring, &report, progress)
+            let left = try itemsWithOldKeys(keyring)
+            guard try isCurrent(keyring) else { continue }
+            report.unreadable.merge(left) { first, _ in first }
+            guard report.isComplete else { return report }
+            // A commit that made an item use the new keys may not be durable yet.
+            for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
+                try storage.synchronize(namespace)
+            }
+            // Does nothing if another epoch has begun since.
+            try keys.finishRotation(of: keyring.epoch)
+            if try isCurrent(keyring) { return report }
         }
-        try keys.finishRotation(of: keyring.epoch)
+        report.isPostponed = true
         return report
+    }
+
+    /// Whether no other process has begun another epoch.
+    private func isCurrent(_ keyring: Keyring) throws -> Bool {
+        try keys.currentKeyring().epoch == keyring.epoch
     }
 
     private func reseal(
@@ -103,7 +120,7 @@ extension SealedBackend {
         _ report: inout RotationReport,
         _ progress: (StoreProgress) -> Void
     ) throws {
-        let namespaces = try allItems(keyring)
+        let namespaces = try allItems(keyring) { report.unreadable[$0.location] = $0.error }
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
@@ -123,18 +140,22 @@ extension SealedBackend {
     private func itemsWithOldKeys(_ keyring: Keyring) throws -> [String: LockboxError] {
         var left: [String: LockboxError] = [:]
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try forEachRecord(in: namespace, waitingForCommits: true) { item in
-                let location = storage.location(of: item.name)
-                do {
-                    // Nil if the item was removed after it was listed.
-                    guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return }
-                    left[location] = .corrupt(record: location, reason: "it is not sealed with the new keys")
-                } catch let error as LockboxError {
-                    left[location] = error
+            try goingPast(namespace, { left[$0.location] = $0.error }) {
+                try forEachRecord(in: namespace, waitingForCommits: true) { item in
+                    let location = storage.location(of: item.name)
+                    if let error = try fault(of: item, location, keyring) { left[location] = error }
                 }
             }
         }
         return left
+    }
+
+    /// Why the old keys have to stay for an item. Nil also if it was removed after it was listed.
+    private func fault(of item: ItemRecord, _ location: String, _ keyring: Keyring) throws -> LockboxError? {
+        do {
+            guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return nil }
+            return .corrupt(record: location, reason: "it is not sealed with the new keys")
+        } catch let error as LockboxError { return error }
     }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
@@ -154,7 +175,11 @@ extension SealedBackend {
 
     /// Returns every item of the store. Waits for commits that may use the keybag from before the rotation;
     /// later ones use the new keys. So the list contains every item that is sealed with old keys.
-    private func allItems(_ keyring: Keyring) throws -> [ItemRecords] {
-        try storage.namespaces().filter(keyring.owns).map { try items(in: $0, waitingForCommits: true) }
+    private func allItems(_ keyring: Keyring, unreadable: (UnreadableItem) throws -> Void) throws
+        -> [ItemRecords]
+    {
+        try storage.namespaces().filter(keyring.owns).compactMap { namespace in
+            try goingPast(namespace, unreadable) { try items(in: namespace, waitingForCommits: true) }
+        }
     }
 }

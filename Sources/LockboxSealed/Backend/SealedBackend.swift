@@ -9,7 +9,7 @@ public import LockboxPlatform
 ///
 /// Names and attributes are sealed with a key that needs only the device key, so items can be listed and
 /// removed while they are locked.
-public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
+public final class SealedBackend<Storage: RecordStorage>: LockableBackend, LocatingBackend {
     /// Stores the records.
     public let storage: Storage
 
@@ -134,7 +134,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
         _ unreadable: (UnreadableItem) throws -> Void
     ) throws -> String? {
         var passed: [UnreadableItem] = []
-        for item in try items(in: namespace) {
+        let items = try goingPast(namespace, unreadable) { try self.items(in: namespace) }
+        for item in items ?? ItemRecords(namespace: namespace) {
             let metadata = try metadata(item, keyring) { passed.append($0) }
             if let metadata { return metadata.key.prefix }
         }
@@ -288,6 +289,11 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend {
     /// Returns the name of an item's record, existing or not. Creates the store if there is none.
     func record(of key: ItemKey) throws -> RecordName {
         itemRecord(of: key, try keys.currentKeyring(creating: true)).name
+    }
+
+    /// See ``LocatingBackend/location(of:)``.
+    package func location(of key: ItemKey) throws -> String? {
+        try keys.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
     }
 
     /// See ``LockboxBackend/maximumValueSize``. As much as the storage's records can hold beside the longest attributes.

@@ -59,7 +59,7 @@ extension FileStorage {
     }
 
     /// Whether nobody else commits to the namespaces of `changes` during the turn. Not if the store was moved meanwhile, or a lock file removed.
-    private func isValid(_ turn: FileTurn, for changes: [RecordChange]) throws -> Bool {
+    func isValid(_ turn: FileTurn, for changes: [RecordChange]) throws -> Bool {
         try changes.allSatisfy { turn.covers(.init(namespace: $0.record.namespace)) }
             && turn.locks.allSatisfy { try folders.isInPlace($0.folder, $0.place) && $0.lock.isInPlace }
     }
@@ -141,7 +141,8 @@ extension FileStorage {
         func rename(_ files: TemporaryFiles) throws -> Int {
             try lock.renaming { files.rename(record, to: folder) }
         }
-        let files = try temporary ?? write(changes)
+        // While many files are synchronized, those who wait see that it goes on.
+        let files = try temporary ?? write(changes) { for held in turn.locks { held.lock.showProgress() } }
         temporary = files
         var result = try rename(files)
         if result == -Int(ENOENT) || result == -Int(EXDEV) {
@@ -153,14 +154,14 @@ extension FileStorage {
         try check(result, "rename", folder.filePath(record.name))
     }
 
-    private func write(_ changes: [RecordChange]) throws -> TemporaryFiles {
+    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws -> TemporaryFiles {
         try folders.sparingDescriptors {
             do {
-                return try TemporaryFiles(changes, folders.existing(.temporary))
+                return try TemporaryFiles(changes, folders.existing(.temporary), progress)
             } catch LockboxError.storageFailure("open", _, ENOENT) {
                 // The folder has been removed.
                 try folders.reopen()
-                return try TemporaryFiles(changes, folders.existing(.temporary))
+                return try TemporaryFiles(changes, folders.existing(.temporary), progress)
             }
         }
     }

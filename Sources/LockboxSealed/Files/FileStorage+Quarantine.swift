@@ -4,9 +4,13 @@ import LockboxFiles
 extension FileStorage: QuarantiningStorage {
     /// See ``QuarantiningStorage/quarantine(_:)``. Moves the file, link or folder into the store's folder
     /// `quarantine`, where nothing reads it.
-    public func quarantine(_ record: RecordName) throws -> String {
-        let turn = FileTurn([try acquireLock(.init(namespace: record.namespace))])
-        defer { turn.release() }
+    public func quarantine(_ record: RecordName) throws -> String { try quarantine(record, turn: nil) }
+
+    /// See ``QuarantiningStorage/quarantine(_:turn:)``.
+    public func quarantine(_ record: RecordName, turn: (any CommitTurn)?) throws -> String {
+        let given = try (turn as? FileTurn).flatMap { try isValid($0, for: [.remove(record)]) ? $0 : nil }
+        let turn = try given ?? FileTurn([acquireLock(.init(namespace: record.namespace))])
+        defer { if given == nil { turn.release() } }
         let path = try quarantine(record, turn)
         for held in turn.locks { try held.folder.synchronize() }
         return path

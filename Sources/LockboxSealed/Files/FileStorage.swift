@@ -16,7 +16,7 @@ import LockboxPlatform
 /// A record is written to `tmp`, synchronized, and renamed into its folder, which is then synchronized too. At
 /// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode,
 /// type and link count of every file and folder are checked before its contents are used. Commits to a folder
-/// take turns with `flock`, and wait at most 30 seconds for the same holder.
+/// take turns with `flock`, and wait at most 30 seconds for a holder that makes no progress.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
 public final class FileStorage: RecordStorage {

@@ -13,8 +13,10 @@ final class TemporaryFiles {
     /// So many files are open at once: as many as a store may have open folders.
     static let filesAtOnce = StoreFolders.maximumOpen
 
-    /// - Parameter changes: If there are more than ``filesAtOnce``, the caller holds the namespaces' locks.
-    init(_ changes: [RecordChange], _ folder: Directory) throws {
+    /// - Parameters:
+    ///   - changes: If there are more than ``filesAtOnce``, the caller holds the namespaces' locks.
+    ///   - progress: Called then after so many files, which may have taken the disk seconds.
+    init(_ changes: [RecordChange], _ folder: Directory, _ progress: () -> Void = {}) throws {
         self.folder = folder
         do {
             for start in stride(from: 0, to: changes.count, by: Self.filesAtOnce) {
@@ -25,6 +27,7 @@ final class TemporaryFiles {
                     names[record] = files.last?.name
                 }
                 descriptors = try folder.writeFiles(files)
+                if changes.count > Self.filesAtOnce { progress() }
             }
         } catch {
             remove()

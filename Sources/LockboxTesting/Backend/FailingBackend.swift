@@ -163,6 +163,12 @@ public final class FailingBackend: LockboxBackend {
     }
 }
 
+extension FailingBackend: LocatingBackend {
+    package func location(of key: ItemKey) throws -> String? {
+        try (wrapped as? any LocatingBackend)?.location(of: key)
+    }
+}
+
 extension FailingBackend: NotifyingBackend {
     /// See `NotifyingBackend.subscribe(prefix:_:)`. Supported if the wrapped backend supports it.
     public func subscribe(

@@ -243,6 +243,44 @@ import Lockbox
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "new")
     }
 
+    /// A large batch is synchronized file by file, and who waits for it sees that it goes on.
+    @Test func aBatchThatTakesLongIsWaitedFor() throws {
+        let (isSlow, counts) = (Protected(false), Protected<Set<[UInt8]>>([]))
+        let lock = Path.parent(of: try store.path("k")) + "/lock"
+        let calls = SystemCalls { call in
+            guard call == .fsync, isSlow.withLock({ $0 }) else { return nil }
+            usleep(1500)
+            counts.withLock { seen in if let count = try? readBytes(lock) { seen.insert(count) } }
+            return nil
+        }
+        let writer = try store.lockbox(TestStore.prefix, calls)
+        #expect(try writer.unarchiveObject(forKey: "k") == "v")
+        isSlow.withLock { $0 = true }
+        let group = DispatchGroup()
+        Thread.detachNewThread(in: group) {
+            #expect(throws: Never.self) {
+                try writer.batch { batch in
+                    for number in 0..<640 { try batch.archiveObject(number, forKey: "\(number)") }
+                }
+            }
+        }
+        let file = try LockFile(folder())
+        while try file.lock() {
+            file.unlock()
+            usleep(1000)
+        }
+        // Much shorter than the batch, and longer than 64 files.
+        let waiting = try Lockbox(
+            keyPrefix: TestStore.prefix,
+            backend: store.backend(lockTimeout: .milliseconds(400))
+        )
+        #expect(lockboxError { try waiting.archiveObject("new", forKey: "k") } == nil)
+        group.wait()
+        #expect(counts.withLock { $0.count } >= 10)
+        #expect(counts.withLock { $0.allSatisfy { $0[0].isMultiple(of: 2) } }, "no rename is under way")
+        #expect(try store.lockbox().allKeys().count == 641)
+    }
+
     /// In the order of their coming, and no process twice while another waits.
     @Test(arguments: [true, false]) func nobodyIsPassedOver(sharing: Bool) throws {
         let shared = store.backend(lockTimeout: .seconds(20))

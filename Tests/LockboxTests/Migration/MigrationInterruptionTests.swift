@@ -212,7 +212,12 @@ import Lockbox
         #expect(try text(path) == "A=changed\nC=3\n")
 
         try write("old".utf8, "k")
-        let items = BackendItems(backend: lockbox.backend, keyPrefix: TestStore.prefix, now: date)
+        let items = BackendItems(
+            backend: lockbox.backend,
+            destination: lockbox.backend,
+            keyPrefix: TestStore.prefix,
+            now: date
+        )
         let item = try #require(try items.item(forKey: "k"))
         try write("newer".utf8, "k")
         #expect(try items.remove(["k": item]) == ["k"])

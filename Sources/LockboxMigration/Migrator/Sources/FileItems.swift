@@ -18,7 +18,9 @@ struct FileItems: SourceItems {
         file = try Self.read(self.path, format, calls)?.file
     }
 
-    func keys() -> [String] { file?.names ?? [] }
+    func keys(unreadable: (UnreadableItem) throws -> Void) -> [String] { file?.names ?? [] }
+
+    func holds(_ key: String) -> Bool { file?.contains(key) ?? false }
 
     func item(forKey key: String) throws -> SourceItem? {
         guard let file, file.contains(key) else { return nil }

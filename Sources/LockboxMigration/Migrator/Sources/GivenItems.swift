@@ -6,7 +6,9 @@ struct GivenItems: SourceItems {
     let items: [String: SourceValue]
     let removal: (@Sendable (Set<String>) throws -> Void)?
 
-    func keys() -> [String] { items.keys.sorted() }
+    func keys(unreadable: (UnreadableItem) throws -> Void) -> [String] { items.keys.sorted() }
+
+    func holds(_ key: String) -> Bool { items[key] != nil }
 
     func item(forKey key: String) -> SourceItem? { items[key].map { SourceItem($0) } }
 

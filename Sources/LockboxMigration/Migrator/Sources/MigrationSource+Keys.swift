@@ -4,13 +4,25 @@ extension MigrationSource {
     /// Returns the keys of all items in a source, for example to migrate all of them. Of ``store``, only those of
     /// items that Lockbox 2 stored: the others are in place.
     ///
-    /// - Parameter lockbox: The lockbox into which the items would be migrated. Nothing is changed.
-    /// - Returns: The keys; empty if the source does not exist.
-    /// - Throws: ``LockboxError`` if the source cannot be read.
-    public func keys(for lockbox: Lockbox) throws -> [String] { try open(lockbox, lockbox.now()).keys() }
+    /// - Parameters:
+    ///   - lockbox: The lockbox into which the items would be migrated. Nothing is changed.
+    ///   - unreadable: Called with each item of a backend that cannot be read, and so stays in the source. Throw its
+    ///     error to end the call. By default, nothing is done.
+    /// - Returns: The keys of the items that can be read; empty if the source does not exist.
+    /// - Throws: ``LockboxError`` if the source cannot be read at all.
+    public func keys(for lockbox: Lockbox, unreadable: (UnreadableItem) throws -> Void = { _ in }) throws
+        -> [String]
+    {
+        try open(lockbox, lockbox.now()).keys(unreadable: unreadable)
+    }
 
     /// Returns the keys of all items in a source, for example to migrate all of them.
-    public func keys(for lockbox: Lockbox) async throws -> [String] {
-        try await offPool { try keys(for: lockbox) }
+    ///
+    /// `unreadable` is called on another thread.
+    public func keys(
+        for lockbox: Lockbox,
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { _ in }
+    ) async throws -> [String] {
+        try await offPool { try keys(for: lockbox, unreadable: unreadable) }
     }
 }

@@ -11,18 +11,22 @@ public struct MigrationSource: Sendable {
     let isStore: Bool
     /// Whether other machines that share the lockbox's backend have the same items.
     let isShared: Bool
+    /// Whether migrated items are removed. Otherwise the app does that, and finding one again means nothing.
+    let removesItems: Bool
     /// The prefix of the items' keys. Nil if the source is not a backend, so that its keys may be any strings.
     let keyPrefix: (@Sendable (Lockbox) -> String)?
 
     package init(
         isStore: Bool = false,
         isShared: Bool = false,
+        removesItems: Bool = true,
         keyPrefix: (@Sendable (Lockbox) -> String)? = nil,
         open: @escaping @Sendable (_ lockbox: Lockbox, _ now: Date) throws -> any SourceItems
     ) {
         self.open = open
         self.isStore = isStore
         self.isShared = isShared
+        self.removesItems = removesItems
         self.keyPrefix = keyPrefix
     }
 
@@ -34,7 +38,15 @@ public struct MigrationSource: Sendable {
         isStore: true,
         isShared: true,
         keyPrefix: { $0.keyPrefix },
-        open: { BackendItems(backend: $0.backend, keyPrefix: $0.keyPrefix, now: $1, isStore: true) }
+        open: {
+            BackendItems(
+                backend: $0.backend,
+                destination: $0.backend,
+                keyPrefix: $0.keyPrefix,
+                now: $1,
+                isStore: true
+            )
+        }
     )
 
     /// Items in another backend or under another prefix.
@@ -50,7 +62,14 @@ public struct MigrationSource: Sendable {
         MigrationSource(
             isShared: !backend.isOnThisDevice,
             keyPrefix: { keyPrefix ?? $0.keyPrefix },
-            open: { BackendItems(backend: backend, keyPrefix: keyPrefix ?? $0.keyPrefix, now: $1) }
+            open: {
+                BackendItems(
+                    backend: backend,
+                    destination: $0.backend,
+                    keyPrefix: keyPrefix ?? $0.keyPrefix,
+                    now: $1
+                )
+            }
         )
     }
 
@@ -61,13 +80,16 @@ public struct MigrationSource: Sendable {
     ///   - items: The items' bytes, by key.
     ///   - remove: Removes old items. Called with the keys of the items that have been stored in the new
     ///     format. Errors that it throws are rethrown by ``Lockbox``'s `migrate`, and
-    ///     the next run calls it again. If `nil`, the app removes them itself.
+    ///     the next run calls it again. If `nil`, the app removes them itself, and later runs do not look at items that
+    ///     are done.
     public static func items(
         _ items: [String: Data],
         remove: (@Sendable (Set<String>) throws -> Void)? = nil
     ) -> MigrationSource {
         let values = items.mapValues { SourceValue.bytes($0, isOwn: false) }
-        return MigrationSource { _, _ in GivenItems(items: values, removal: remove) }
+        return MigrationSource(removesItems: remove != nil) { _, _ in
+            GivenItems(items: values, removal: remove)
+        }
     }
 
     /// The entries of a property list's top-level dictionary, binary or XML. Entries that are not migrated are

@@ -6,11 +6,12 @@ public struct RotationReport: StoreReport, Equatable {
     /// The number of items sealed with the new keys.
     public internal(set) var resealed = 0
 
-    /// The items that could not be read, by record, with the reason. While there are any, the old keys are
-    /// kept.
+    /// The items that could not be read, by record, with the reason, and the folders of prefixes that could not be listed.
+    /// While there are any, the old keys are kept.
     public internal(set) var unreadable: [String: LockboxError] = [:]
 
-    /// Whether the items were left for later, because the caller or an error said so. Whoever has the old keys can open them until the next
+    /// Whether the items were left for later, because the caller or an error said so, or because other processes began one
+    /// rotation after the other meanwhile. Whoever has the old keys can open them until the next
     /// `rotateKeys(newDeviceKey:)`.
     public internal(set) var isPostponed = false
 
@@ -18,7 +19,8 @@ public struct RotationReport: StoreReport, Equatable {
     /// has the old one can still read names, attributes and the `always` classes.
     public internal(set) var hasNewDeviceKey = false
 
-    /// The number of items that are still sealed with the old keys, not counting postponed ones. Whoever has those keys
+    /// The number of items that are still sealed with the old keys, not counting postponed ones. A folder that could not be
+    /// listed counts as one. Whoever has those keys
     /// can open these items.
     public var notRevoked: Int { unreadable.count }
 

@@ -41,11 +41,15 @@ final class DirectoryLock: Sendable {
         }
         guard state.isHeld else { return }
         // Shows waiting processes that the holder has changed. If this fails, they may only time out too early.
-        if !state.hasRenamed { try? advanceCount { ($0 | 1) &+ 1 } }
+        if !state.hasRenamed { showProgress() }
         let isWaitedFor = file.isWaitedFor
         file.unlock()
         queue?.leave(givingWayAfter: isWaitedFor ? self.state.withLock(\.count) : nil)
     }
+
+    /// Shows waiting processes that the holder makes progress: they wait only so long for the same count. No rename is
+    /// under way.
+    func showProgress() { try? advanceCount { ($0 | 1) &+ 1 } }
 
     /// Runs `body`, which renames one file into the folder. The change count is odd meanwhile, because some
     /// file systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from

@@ -1,7 +1,8 @@
 import LockboxCore
 import LockboxPlatform
 
-/// The time limit of a wait for a folder's lock. It starts again with each new holder.
+/// The time limit of a wait for a folder's lock. It starts again with each new holder, and whenever the holder shows that it
+/// makes progress.
 struct Patience {
     private let directory: Directory
     private let limit: Duration
@@ -16,7 +17,7 @@ struct Patience {
     /// How long to wait between checks of the time limit.
     var interval: Duration { max(.milliseconds(1), min(.seconds(1), limit / 8)) }
 
-    /// Whether the same holder has held the lock for the whole time limit.
+    /// Whether the same holder has held the lock for the whole time limit, and shown no progress.
     var isOver: Bool {
         mutating get {
             let now = ContinuousClock.now

@@ -1,0 +1,179 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+import LockboxTesting
+
+/// Old items that come, or come back, after their migration was recorded as done.
+@Suite struct MigrationAgainTests: MigrationFixture {
+    let store: TestStore
+    let lockbox: Lockbox
+
+    init() throws {
+        store = try TestStore()
+        lockbox = try store.lockbox()
+    }
+
+    /// A file on a disk that is mounted later, when the app has made a new item already.
+    @Test func anItemThatComesAfterTheNewOne() throws {
+        let path = "\(Path.parent(of: store.directory))/app.env"
+        let migration = Migration("m", from: .environmentFile(at: path), .string("token"), .string("other"))
+        try lockbox.archiveObject("new", forKey: "token")
+        try lockbox.archiveObject("same", forKey: "other")
+        for _ in 0..<2 {
+            let report = try lockbox.migrate(migration)
+            #expect(report.outcomes.map(\.outcome) == [.alreadyNew, .alreadyNew])
+        }
+        _ = try file("app.env", "token=old\nother=same\n".utf8)
+        for _ in 0..<2 {
+            let report = try lockbox.migrate(migration)
+            #expect(report["token"] == .refused(.destinationTaken) && !report.isComplete)
+        }
+        #expect(try text(path) == "token=old\n", "of equal ones, the old one goes")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "token") == "new")
+    }
+
+    /// Nothing is written about what may still come.
+    @Test func whatIsNewElsewhereIsNotRecorded() throws {
+        try lockbox.archiveObject("new", forKey: "token")
+        let source = MigrationSource.backend(InMemoryBackend(), keyPrefix: "old")
+        let before = try store.snapshot()
+        #expect(try lockbox.migrate(Migration("m", from: source, .string("token")))["token"] == .alreadyNew)
+        #expect(try store.snapshot() == before)
+    }
+
+    /// An older version of the app has run in between, as after a way back.
+    @Test func lockbox2sBytesAreWrittenAgain() throws {
+        try write("first".utf8, "token")
+        try write("moved".utf8, "old")
+        let migration = Migration("m", .string("token"), .string("old", to: "new"))
+        #expect(try lockbox.migrate(migration).isComplete)
+        try write("second".utf8, "token")
+        try write("moved".utf8, "old")
+        #expect(try lockbox.migrate(migration, dryRun: true)["token"] == .migrated)
+        var progress: [StoreProgress] = []
+        let report = try lockbox.migrate(migration) { progress.append($0) }
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .migrated])
+        #expect(progress.last == StoreProgress(completed: 2, total: 2))
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "token") == "second")
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "new") == "moved")
+        #expect(try lockbox.allKeys() == ["token", "new"])
+        try write("another".utf8, "old")
+        let taken = try lockbox.migrate(migration)
+        #expect(taken.outcomes.map(\.outcome) == [.doneBefore, .refused(.destinationTaken)])
+        #expect(try bytes("old")?.value.data == Data("another".utf8))
+        // A new item in its place is none of Lockbox 2's.
+        try lockbox.archiveObject("mine", forKey: "old")
+        #expect(try lockbox.migrate(migration)["old"] == .doneBefore)
+    }
+
+    @Test func aFileHasItAgain() throws {
+        let path = try file("app.env", "A=1\nB=2\n".utf8)
+        let migration = Migration("m", from: .environmentFile(at: path), .string("A"), .string("B"))
+        #expect(try lockbox.migrate(migration).isComplete)
+        try overwrite(path, Array("A=1\nB=3\n".utf8))
+        let report = try lockbox.migrate(migration)
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(try text(path) == "B=3\n")
+        try #require(unlink(path) == 0)
+        #expect(try lockbox.migrate(migration).outcomes.map(\.outcome) == [.doneBefore, .doneBefore])
+    }
+
+    @Test func anotherBackendHasItAgain() throws {
+        let other = InMemoryBackend()
+        let old = try Lockbox(keyPrefix: "old", backend: other)
+        let source = MigrationSource.backend(other, keyPrefix: "old")
+        let migration = Migration("m", from: source, .string("a"), .string("b"))
+        try write("a".utf8, "a", in: old)
+        try old.archiveObject("b", forKey: "b")
+        #expect(try lockbox.migrate(migration).isComplete)
+        try write("a".utf8, "a", in: old)
+        try old.archiveObject("other", forKey: "b")
+        let report = try lockbox.migrate(migration)
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(try old.allKeys() == ["b"])
+    }
+
+    /// What stays in the source anyhow is not looked at.
+    @Test func keptItemsAreDone() throws {
+        let path = try file("app.env", "A=1\n".utf8)
+        let kept = Migration("kept", from: .environmentFile(at: path), .string("A"), keepsOldItems: true)
+        let given = Migration("given", from: .items(["A": Data("1".utf8)]), .string("A", to: "B"))
+        for migration in [kept, given] { #expect(try lockbox.migrate(migration)["A"] == .migrated) }
+        try lockbox.archiveObject("2", forKey: "A")
+        try lockbox.archiveObject("2", forKey: "B")
+        for migration in [kept, given] { #expect(try lockbox.migrate(migration)["A"] == .doneBefore) }
+    }
+
+    /// The same store, opened twice: it is where it belongs, and stays there.
+    @Test func whatIsInPlaceIsNotProbedEachTime() throws {
+        try lockbox.archiveObject("v", forKey: "k")
+        let migration = Migration("m", from: .backend(store.backend()), .string("k"))
+        #expect(try lockbox.migrate(migration)["k"] == .alreadyNew)
+        let calls = Protected(0)
+        let counting = SystemCalls { call in
+            if call == .rename { calls.withLock { $0 += 1 } }
+            return nil
+        }
+        #expect(try store.lockbox(TestStore.prefix, counting).migrate(migration)["k"] == .doneBefore)
+        #expect(calls.withLock { $0 } == 0)
+    }
+
+    /// An archive of nil stays in the source.
+    @Test func anArchiveOfNothingIsDone() throws {
+        try lockbox.archiveObject("new", forKey: "k")
+        let nothing = NSKeyedArchiver(requiringSecureCoding: false)
+        nothing.encode(nil, forKey: "k")
+        nothing.finishEncoding()
+        let source = MigrationSource.items(["k": nothing.encodedData]) { _ in }
+        let migration = Migration("m", from: source, .archive("k", as: String.self))
+        let first = try lockbox.migrate(migration)["k"]
+        #expect(first == .alreadyNew)
+        #expect(try lockbox.migrate(migration)["k"] == .doneBefore)
+    }
+
+    // MARK: What a finished migration costs
+
+    @Test func aFinishedMigrationReadsEachItemOnce() throws {
+        let backend = CountingBackend()
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let keys = (0..<20).map { "\($0)" }
+        for key in keys { try write("v".utf8, key, in: lockbox) }
+        for number in 0..<100 { try lockbox.archiveObject("v", forKey: "other \(number)") }
+        let migration = Migration("m", items: keys.map { .string($0) })
+        #expect(try lockbox.migrate(migration).isComplete)
+        let before = backend.calls
+        #expect(try lockbox.migrate(migration).outcomes.allSatisfy { $0.outcome == .doneBefore })
+        #expect(backend.calls - before <= keys.count + 1)
+    }
+
+    /// The app starts all the same.
+    @Test func aSourceThatCannotBeReadIsNoErrorOfAFinishedMigration() throws {
+        let path = try file("app.env", "A=1\n".utf8)
+        let migration = Migration("m", from: .environmentFile(at: path), .string("A"))
+        #expect(try lockbox.migrate(migration).isComplete)
+        try overwrite(path, Array("not a variable\n".utf8))
+        let report = try lockbox.migrate(migration)
+        #expect(Array(report.refused.keys) == ["A"] && !report.isComplete)
+        // Unless there is something left to do.
+        let more = Migration("m", from: .environmentFile(at: path), .string("A"), .string("B"))
+        expectError(.corrupt) { try lockbox.migrate(more) }
+    }
+
+    @Test func aLockedSourceIsNoErrorOfAFinishedMigration() throws {
+        let old = FailingBackend()
+        let other = try Lockbox(keyPrefix: "old", backend: old)
+        try write("a".utf8, "a", in: other)
+        let migration = Migration("m", from: .backend(old, keyPrefix: "old"), .string("a"))
+        #expect(try lockbox.migrate(migration).isComplete)
+        old.fail(with: LockboxError.interactionNotAllowed(.whenUnlocked))
+        #expect(try Array(lockbox.migrate(migration).refused.keys) == ["a"])
+        old.succeed()
+        #expect(try lockbox.migrate(migration)["a"] == .doneBefore)
+    }
+}
