@@ -8,9 +8,12 @@ extension SealedBackend {
     /// afterwards no file of the store. The passcode and the other slots stay. Copies of old files still give what was in
     /// them to whoever had their keys, so replace those secrets themselves too.
     ///
-    /// Other processes can keep reading and writing, and stay unlocked. Every call makes new keys. If it is interrupted,
-    /// every item can be read, with an old key or a new one, and the next call reseals the rest too. File names, and the
-    /// key they are derived with, do not change.
+    /// Other processes can keep reading and writing, and those that have unlocked the store for themselves stay unlocked. An
+    /// unlock for every process of the user goes on where this call is made. On other machines that share the store it ends,
+    /// as only this machine's kernel gets the new keys: processes there must unlock again.
+    ///
+    /// Every call makes new keys. If it is interrupted, every item can be read, with an old key or a new one, and the next
+    /// call reseals the rest too. File names, and the key they are derived with, do not change.
     ///
     /// - Parameters:
     ///   - newDeviceKey: The source of the new device key, if the store's is kept elsewhere or is to be. This backend
