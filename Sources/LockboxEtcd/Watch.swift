@@ -24,6 +24,10 @@
 
         /// A member that was stopped keeps its connections and says nothing.
         private static let longest = Duration.seconds(120)
+        /// A connection that lasts longer has not failed.
+        private static let steady = Duration.seconds(5)
+        /// A member that lags does not know the newest token yet.
+        private static let maximumRefusals = 4
 
         init(_ storage: EtcdStorage, folder: String, _ report: @escaping Report) {
             _ = Connection.ready
@@ -61,6 +65,7 @@
                     case .compacted:
                         // What is read after the notice is at least as new as what is watched from now on.
                         position.next = try storage.nextRevision()
+                        position.failures = 0
                         send(.success(.everything))
                     case .denied(let reason):
                         return send(.failure(LockboxError.accessDenied(endpoint: endpoint, reason: reason)))
@@ -103,8 +108,12 @@
         private final class Position {
             /// The revision to go on from.
             var next: UInt64
-            /// The attempts that failed since the last message.
+            /// The attempts in a row that brought nothing.
             var failures = 0
+            /// The tokens in a row that were refused.
+            var refusals = 0
+            /// Whether the member has begun to watch.
+            var isWatching = false
 
             init(next: UInt64) { self.next = next }
         }
@@ -112,6 +121,9 @@
         private func follow(_ endpoint: String, _ position: Position) throws -> End {
             let gateway = storage.gateway
             let token: String?
+            // Until something is received.
+            position.failures += 1
+            position.isWatching = false
             do { token = try gateway.token(endpoint, until: gateway.deadline) } catch let fault as Fault {
                 throw fault.error
             }
@@ -123,36 +135,52 @@
             let connection = Connection(gateway.security)
             var end: End?
             connection.received.look = {
+                // The answer to an error is no message.
+                if connection.number(CURLINFO_RESPONSE_CODE) != 200 { return true }
                 // Messages end at line feeds, not where packets do.
                 while end == nil, let line = connection.received.bytes.firstIndex(of: UInt8(ascii: "\n")) {
                     let message = try? JSONReader.read(WatchMessage.self, connection.received.bytes[..<line])
                     connection.received.bytes = Data(connection.received.bytes[(line + 1)...])
-                    end = self.end(after: message, position)
+                    end = self.end(after: message, position, token)
                 }
                 return end == nil
             }
             defer { connection.received.look = nil }
             let body = request.body
-            position.failures += 1  // until there is a message
+            let begin = ContinuousClock.now
             perform(connection, body, gateway.headers(token, limit: nil), endpoint)
+            // Nothing had happened that it could have told.
+            if position.isWatching, .now - begin > Self.steady { position.failures = 0 }
             if let end { return end }
             let status = connection.number(CURLINFO_RESPONSE_CODE)
             if status == 200 || isCanceled { return .ended }
             let response = Connection.Response(status: status, body: connection.received.bytes)
             let fault = Fault(response, from: endpoint, body.count)
-            if fault.remedy != .authenticate || gateway.user == nil { throw fault.error }
-            gateway.forget(token)
+            if fault.remedy != .authenticate || !willRenew(token, position) { throw fault.error }
             return .ended
         }
 
-        private func end(after message: WatchMessage?, _ position: Position) -> End? {
+        /// Whether another token may help instead of one that was refused: not if several have not.
+        private func willRenew(_ token: String?, _ position: Position) -> Bool {
+            position.refusals += 1
+            if storage.gateway.user == nil || position.refusals > Self.maximumRefusals { return false }
+            storage.gateway.forget(token)
+            return true
+        }
+
+        private func end(after message: WatchMessage?, _ position: Position, _ token: String?) -> End? {
             guard let message, !message.isError else { return .ended }
             if message.isCompacted { return .compacted }
-            if message.isCanceled { return .denied(message.reason) }
+            if message.isCanceled {
+                let willRenew = Fault.isOfToken(message.reason) && willRenew(token, position)
+                return willRenew ? .ended : .denied(message.reason)
+            }
             if let header = message.header, isOlder(header, position) { return .older }
-            position.failures = 0
+            position.isWatching = true
+            position.refusals = 0
             let changes = message.changes
             if changes.isEmpty { return nil }
+            position.failures = 0
             let names = changes.map {
                 String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
             }

@@ -15,7 +15,7 @@
                 switch name {
                 case "cluster_id": cluster = try json.number()
                 case "member_id": member = try json.number()
-                case "revision": revision = try json.number()
+                case "revision": revision = try json.revision()
                 default: try json.skip()
                 }
             }
@@ -50,7 +50,7 @@
                 switch name {
                 case "key": key = try json.data()
                 case "value": value = try json.data()
-                case "mod_revision": revision = try json.number()
+                case "mod_revision": revision = try json.revision()
                 default: try json.skip()
                 }
             }
