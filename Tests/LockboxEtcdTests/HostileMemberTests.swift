@@ -78,6 +78,54 @@
             #expect(ContinuousClock.now - begin > .seconds(1))
         }
 
+        /// So that it is not behind what has been compacted only because nothing has changed.
+        @Test func aSubscriptionGoesOnWhereItsMemberSaysThatItIs() throws {
+            let created = #"{"result":{\#(Self.header("5")),"created":true}}"#
+            let progress = #"{"result":{\#(Self.header("50"))}}"#
+            let bodies = Protected<[String]>([])
+            let member = try FakeMember { _, body in
+                let number = bodies.withLock { bodies in
+                    bodies.append(body)
+                    return bodies.count
+                }
+                return FakeMember.Answer(lines: number == 2 ? [created, progress] : [created])
+            }
+            defer { member.end() }
+            let watch = try watch(member, Notices())
+            defer { watch.cancel() }
+            #expect(requests(member, are: 3))
+            let revisions = bodies.withLock { bodies in
+                bodies.prefix(3).map { body in
+                    ["1", "51"].first { body.contains(#""start_revision":"\#($0)""#) }
+                }
+            }
+            #expect(revisions == ["1", "1", "51"], "what follows the beginning may be older")
+            #expect(bodies.withLock { $0.prefix(3).allSatisfy { $0.contains(#""progress_notify":true"#) } })
+        }
+
+        @Test func aMemberThatNoLongerAnswersIsLeft() throws {
+            let created = #"{"result":{\#(Self.header("5")),"created":true}}"#
+            let questions = Protected(0)
+            let member = try FakeMember { path, _ in
+                if path == "/v3/watch" { return FakeMember.Answer(lines: [created], milliseconds: 20_000) }
+                let number = questions.withLock { count in
+                    count += 1
+                    return count
+                }
+                let isThere = number < 4
+                return FakeMember.Answer(
+                    status: isThere ? "400 Bad Request" : "503 Service Unavailable",
+                    lines: ["{}"]
+                )
+            }
+            defer { member.end() }
+            let watch = Watch(try storage(member), folder: "/r/i/n", silence: .milliseconds(20)) { _ in }
+            try watch.start(from: 1)
+            defer { watch.cancel() }
+            #expect(requests(member, are: 2))
+            #expect(questions.withLock { $0 } >= 4)
+        }
+
         enum Refusal: CaseIterable { case status, message }
 
         /// New tokens do not help, so it ends after some of them.
