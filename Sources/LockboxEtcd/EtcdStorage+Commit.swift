@@ -126,7 +126,11 @@
         ) throws -> Transaction {
             var transaction = Transaction(compare: [Comparison(mark.key, at: mark.revision)])
             for (record, revision) in expecting {
-                transaction.compare.append(Comparison(try key(record), at: revision.numbers[0]))
+                let key = try key(record)
+                let value = known.value(of: record, at: revision)
+                transaction.compare.append(
+                    value.map { Comparison(key, is: $0) } ?? Comparison(key, at: revision.numbers[0])
+                )
             }
             for change in changes {
                 switch change {

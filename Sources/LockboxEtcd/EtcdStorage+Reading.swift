@@ -15,6 +15,7 @@
             try check(found, record, maximum)
             var bytes = found.value
             let revision = revision(of: found)
+            known.remember(record, found.value, revision)
             try bytes.withUnsafeMutableBytes { try body(RecordContents(bytes: $0, revision: revision)) }
             return true
         }
@@ -35,7 +36,9 @@
             for item in found {
                 guard let name = names[item.key] else { continue }
                 try check(item, name, maximum)
-                result[name] = Record(bytes: [UInt8](item.value), revision: revision(of: item))
+                let revision = revision(of: item)
+                known.remember(name, item.value, revision)
+                result[name] = Record(bytes: [UInt8](item.value), revision: revision)
             }
             return result
         }

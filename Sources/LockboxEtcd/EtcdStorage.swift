@@ -36,6 +36,7 @@
 
         let gateway: Gateway
         let fence: Fence
+        let known = KnownRecords()
 
         /// Creates a storage. Connects to nothing yet.
         ///

@@ -16,17 +16,30 @@
         /// Of libcurl; it ends the wait for the next message.
         private let multi: Multi
 
+        /// After which a member is asked whether it is there.
+        private let silence: Duration
+
         // Unchecked: one thread uses it, and others only call curl_multi_wakeup, which they may.
         private final class Multi: @unchecked Sendable {
             let handle: UnsafeMutableRawPointer = curl_multi_init()!
             deinit { curl_multi_cleanup(handle) }
         }
 
-        /// A member that was stopped keeps its connections and says nothing.
-        private static let longest = Duration.seconds(120)
+        /// A member says every ten minutes how far it has come, unless it is configured otherwise.
+        private static let longest = Duration.seconds(900)
+        /// A connection that lasts longer has not failed.
+        private static let steady = Duration.seconds(5)
+        /// A member that lags does not know the newest token yet.
+        private static let maximumRefusals = 4
 
-        init(_ storage: EtcdStorage, folder: String, _ report: @escaping Report) {
+        init(
+            _ storage: EtcdStorage,
+            folder: String,
+            silence: Duration = .seconds(120),
+            _ report: @escaping Report
+        ) {
             _ = Connection.ready
+            self.silence = silence
             self.storage = storage
             self.folder = folder
             self.report = report
@@ -61,6 +74,7 @@
                     case .compacted:
                         // What is read after the notice is at least as new as what is watched from now on.
                         position.next = try storage.nextRevision()
+                        position.failures = 0
                         send(.success(.everything))
                     case .denied(let reason):
                         return send(.failure(LockboxError.accessDenied(endpoint: endpoint, reason: reason)))
@@ -103,8 +117,12 @@
         private final class Position {
             /// The revision to go on from.
             var next: UInt64
-            /// The attempts that failed since the last message.
+            /// The attempts in a row that brought nothing.
             var failures = 0
+            /// The tokens in a row that were refused.
+            var refusals = 0
+            /// Whether the member has begun to watch.
+            var isWatching = false
 
             init(next: UInt64) { self.next = next }
         }
@@ -112,6 +130,9 @@
         private func follow(_ endpoint: String, _ position: Position) throws -> End {
             let gateway = storage.gateway
             let token: String?
+            // Until something is received.
+            position.failures += 1
+            position.isWatching = false
             do { token = try gateway.token(endpoint, until: gateway.deadline) } catch let fault as Fault {
                 throw fault.error
             }
@@ -123,36 +144,60 @@
             let connection = Connection(gateway.security)
             var end: End?
             connection.received.look = {
+                // The answer to an error is no message.
+                if connection.number(CURLINFO_RESPONSE_CODE) != 200 { return true }
                 // Messages end at line feeds, not where packets do.
                 while end == nil, let line = connection.received.bytes.firstIndex(of: UInt8(ascii: "\n")) {
                     let message = try? JSONReader.read(WatchMessage.self, connection.received.bytes[..<line])
                     connection.received.bytes = Data(connection.received.bytes[(line + 1)...])
-                    end = self.end(after: message, position)
+                    end = self.end(after: message, position, token)
                 }
                 return end == nil
             }
             defer { connection.received.look = nil }
             let body = request.body
-            position.failures += 1  // until there is a message
-            perform(connection, body, gateway.headers(token, limit: nil), endpoint)
+            let begin = ContinuousClock.now
+            if !perform(connection, body, gateway.headers(token, limit: nil), endpoint) {
+                position.failures = max(1, position.failures)
+            } else if position.isWatching, .now - begin > Self.steady {
+                position.failures = 0  // nothing had happened that it could have told
+            }
             if let end { return end }
             let status = connection.number(CURLINFO_RESPONSE_CODE)
             if status == 200 || isCanceled { return .ended }
             let response = Connection.Response(status: status, body: connection.received.bytes)
             let fault = Fault(response, from: endpoint, body.count)
-            if fault.remedy != .authenticate || gateway.user == nil { throw fault.error }
-            gateway.forget(token)
+            if fault.remedy != .authenticate || !willRenew(token, position) { throw fault.error }
             return .ended
         }
 
-        private func end(after message: WatchMessage?, _ position: Position) -> End? {
+        /// Whether another token may help instead of one that was refused: not if several have not.
+        private func willRenew(_ token: String?, _ position: Position) -> Bool {
+            position.refusals += 1
+            if storage.gateway.user == nil || position.refusals > Self.maximumRefusals { return false }
+            storage.gateway.forget(token)
+            return true
+        }
+
+        private func end(after message: WatchMessage?, _ position: Position, _ token: String?) -> End? {
             guard let message, !message.isError else { return .ended }
             if message.isCompacted { return .compacted }
-            if message.isCanceled { return .denied(message.reason) }
+            if message.isCanceled {
+                let willRenew = Fault.isOfToken(message.reason) && willRenew(token, position)
+                return willRenew ? .ended : .denied(message.reason)
+            }
             if let header = message.header, isOlder(header, position) { return .older }
-            position.failures = 0
+            position.isWatching = true
+            position.refusals = 0
             let changes = message.changes
-            if changes.isEmpty { return nil }
+            if changes.isEmpty {
+                // When it begins, what has happened until then may still follow. Later it says only what it has sent.
+                if message.isCreated { return nil }
+                position.next = max(position.next, (message.header?.revision ?? 0) + 1)
+                position.failures = 0
+                return nil
+            }
+            position.failures = 0
             let names = changes.map {
                 String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
             }
@@ -168,25 +213,50 @@
             return header.revision.map { $0 + 1 < position.next } ?? false
         }
 
+        /// Returns false if the member no longer answers.
         private func perform(
             _ connection: Connection,
             _ body: [UInt8],
             _ headers: [String],
             _ endpoint: String
-        ) {
+        ) -> Bool {
             curl_set_text(connection.handle, CURLOPT_URL, endpoint + "/v3/watch")
             curl_set_number(connection.handle, CURLOPT_TIMEOUT_MS, Self.longest.milliseconds)
             let connecting = storage.gateway.timeLimit / 5
             curl_set_number(connection.handle, CURLOPT_CONNECTTIMEOUT_MS, connecting.milliseconds)
-            connection.withRequest(body, headers) {
+            return connection.withRequest(body, headers) {
                 curl_multi_add_handle(multi.handle, connection.handle)
                 defer { curl_multi_remove_handle(multi.handle, connection.handle) }
                 var running: CInt = 0
+                var asked = ContinuousClock.now
+                let pause = CInt(min(1000, silence.milliseconds))
                 repeat {
-                    guard curl_multi_perform(multi.handle, &running) == CURLM_OK else { return }
-                    if running > 0 { curl_multi_poll(multi.handle, nil, 0, 1000, nil) }
+                    guard curl_multi_perform(multi.handle, &running) == CURLM_OK else { return true }
+                    if running > 0 { curl_multi_poll(multi.handle, nil, 0, pause, nil) }
+                    if .now - asked > silence {
+                        if !isCanceled, !isThere(endpoint) { return false }
+                        asked = .now
+                    }
                 } while running > 0 && !isCanceled
+                return true
             }
+        }
+
+        /// A member that was stopped keeps its connections and says nothing. Any answer will do, also that it wants a token.
+        private func isThere(_ endpoint: String) -> Bool {
+            let gateway = storage.gateway
+            var request = RangeRequest(Data("\(folder)/".utf8))
+            request.isOnlyKeys = true
+            let limit = gateway.timeLimit * 3 / 5
+            let response = try? Connection(gateway.security).post(
+                request.body,
+                to: endpoint,
+                path: "/v3/kv/range",
+                headers: gateway.headers(nil, limit: limit * 4 / 5),
+                limit: limit,
+                connecting: gateway.timeLimit / 5
+            )
+            return response.map { $0.status < 500 } ?? false
         }
     }
 

@@ -12,6 +12,8 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
     private let count: Int
     /// See ``ForkGuard/generation``.
     private let generation: Int
+    /// Whether a forked child has zeros in its place.
+    private let isWipedOnFork: Bool
     /// Whether the system has locked the key into RAM. It refuses above the limit of `ulimit -l`, which
     /// `sodium_malloc` does not report.
     package let isLockedIntoMemory: Bool
@@ -34,7 +36,7 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
             sodium_free(memory)
             throw error
         }
-        _ = wipe_on_fork(memory, count)
+        isWipedOnFork = wipe_on_fork(memory, count) != 0
         generation = ForkGuard.generation
         isLockedIntoMemory = sodium_mlock(memory, count) == 0
         sodium_mprotect_readonly(memory)
@@ -44,8 +46,9 @@ package final class SecretKey: @unchecked Sendable {  // the memory is written i
 
     package static func random() throws -> SecretKey { try SecretKey(Sodium.fillRandom) }
 
-    /// In a forked child the key was wiped together with libsodium's guards, which `sodium_free` would check.
-    deinit { if generation == ForkGuard.generation { sodium_free(memory) } }
+    /// In a forked child the key was wiped together with libsodium's guards, which `sodium_free` would check. Where it was
+    /// not, `sodium_free` wipes the child's copy.
+    deinit { if !isWipedOnFork || generation == ForkGuard.generation { sodium_free(memory) } }
 
     package func isEqual(to other: SecretKey) -> Bool {
         withBytes { own in other.withBytes { Sodium.isEqual(own, $0) } }

@@ -77,6 +77,37 @@
             #expect(error.withLock { $0?.code } == .rolledBack)
         }
 
+        /// Revisions count on from the snapshot, so another keybag can have the revision of the one that was there.
+        @Test func aRevisionThatIsUsedAgainIsAnotherOne() throws {
+            let copy = "\(cluster.folder)/copy"
+            member.end()
+            try FileManager.default.copyItem(atPath: member.folder, toPath: copy)
+            try cluster.restart(member)
+            try cluster.waitUntilReady()
+            let storage = try cluster.storage(timeLimit: .seconds(3))
+            try put(storage, [1])
+            let before = try #require(try storage.read([record], maximum: 10)[record]?.revision)
+            member.end()
+            try FileManager.default.removeItem(atPath: member.folder)
+            try FileManager.default.moveItem(atPath: copy, toPath: member.folder)
+            try cluster.restart(member)
+            try cluster.waitUntilReady()
+            let other = try cluster.storage()
+            try put(other, [2])
+            let now = try #require(try other.read([record], maximum: 10)[record]?.revision)
+            #expect(now.numbers[0] == before.numbers[0] && now != before, "or this tests nothing")
+            // Beyond what the first one has seen.
+            let item = RecordName(namespace: "n", name: "item")
+            for _ in 0..<9 {
+                #expect(try other.commit([.put(item, [1])], expecting: [:], turn: nil).isCommitted)
+            }
+            // Whoever expects the first one need not be who reads the second.
+            #expect(try storage.read([record], maximum: 10)[record]?.bytes == [2])
+            let outcome = try storage.commit([.put(item, [9])], expecting: [record: before], turn: nil)
+            guard case .conflict = outcome else { return #expect(Bool(false), "\(outcome)") as Void }
+            #expect(try other.commit([.put(item, [9])], expecting: [record: now], turn: nil).isCommitted)
+        }
+
         @Test func anotherClusterIsNoticed() throws {
             let storage = try cluster.storage(timeLimit: .seconds(3))
             try put(storage, [1])

@@ -63,6 +63,17 @@
             #expect(try call() == 0)
         }
 
+        @Test func aSubscriptionToManyItems() throws {
+            let keys = (0..<300).map { "\($0)" }
+            try lockbox.batch { for key in keys { try $0.archiveObject("value", forKey: key) } }
+            let subscription = try trips {
+                let cancel = try backend.subscribe(prefix: "p") { _ in }
+                cancel()
+            }
+            // The keybag, the revision, the subscription and pages of items.
+            #expect(subscription < 10)
+        }
+
         @Test func manyItems() throws {
             let keys = (0..<1000).map { "\($0)" }
             let write = try trips {

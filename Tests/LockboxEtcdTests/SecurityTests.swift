@@ -162,6 +162,37 @@
             #expect(try storage.commit([.put(record, [2])], expecting: [:], turn: nil).isCommitted)
         }
 
+        /// etcd refuses the token of a subscription with an answer that says success.
+        @Test func aSubscriptionRenewsItsToken() throws {
+            let password = Protected("app-password")
+            let user = EtcdUser(name: "app") { password.withLock { $0 } }
+            let storage = try cluster.storage("/shop", user: user, timeLimit: .seconds(5))
+            let notices = Notices()
+            let cancel = try storage.subscribe(to: "n") { notices.receive($0) }
+            defer { cancel() }
+            // A member that is started again can have the tokens that it had. Those from before a change of the password are
+            // gone.
+            let root = try self.storage("/shop", "root").gateway
+            let change = TextRequest(["name": "app", "password": "new-password"])
+            let _: Gateway.Reply<Done> = try root.call("/v3/auth/user/changepw", change, until: root.deadline)
+            password.withLock { $0 = "new-password" }
+            cluster.members[0].end()
+            try cluster.restart(cluster.members[0])
+            let other = try self.storage("/shop", "app", "new-password")
+            let item = RecordName(namespace: "n", name: "item")
+            #expect(try other.commit([.put(item, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(notices.wait { $0.names == ["item"] })
+            #expect(notices.received.failures == [])
+        }
+
+        @Test func aSubscriptionWithoutPermissionEnds() throws {
+            let notices = Notices()
+            let watch = Watch(try storage("/other"), folder: "/other/i/n") { notices.receive($0) }
+            try watch.start(from: 1)
+            defer { watch.cancel() }
+            #expect(notices.wait { $0.failures.map(\.code) == [.accessDenied] })
+        }
+
         @Test func noDescriptionShowsThePassword() throws {
             let user = EtcdUser(name: "app", password: "a-password")
             let storage = try storage("/shop", "app", "a-password")

@@ -11,29 +11,6 @@
     struct WatchTests {
         private let root = EtcdCluster.root()
 
-        private final class Notices: Sendable {
-            private let all = Protected<(names: Set<String>, everything: Int, failures: Int)>(([], 0, 0))
-
-            func receive(_ notice: Result<RecordNotice, any Error>) {
-                all.withLock { all in
-                    switch notice {
-                    case .success(.records(let names)): all.names.formUnion(names)
-                    case .success(.everything): all.everything += 1
-                    case .failure: all.failures += 1
-                    }
-                }
-            }
-
-            func wait(_ isThere: ((names: Set<String>, everything: Int, failures: Int)) -> Bool) -> Bool {
-                let deadline = ContinuousClock.now + .seconds(20)
-                while ContinuousClock.now < deadline {
-                    if all.withLock({ isThere($0) }) { return true }
-                    usleep(10_000)
-                }
-                return false
-            }
-        }
-
         private func put(_ storage: EtcdStorage, _ name: String) throws {
             let record = RecordName(namespace: "n", name: name)
             #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)

@@ -103,17 +103,27 @@ actor SessionKeeper {
         // After any other error the token may have been used. Whoever has waited for long enough tries it once more.
     }
 
-    /// Writes what came of a refresh, and does not give up while the cluster is away.
+    private func log(_ text: String) {
+        FileHandle.standardError.write(Data("SharedSession: \(text)\n".utf8))
+    }
+
+    /// Writes what came of a refresh, and does not give up, whatever prevents it: the cluster is away, its quota is used up, its
+    /// user has lost a permission, or an older state of it was restored. Only this process has the new refresh token.
     private func end(_ user: String, _ me: UUID, _ change: @escaping @Sendable (inout Session?) -> Void)
         async throws
     {
+        var logged: LockboxError.Code?
         while true {
             do {
                 // If it has been written without an answer, or another instance has taken over, nothing happens.
                 try await lockbox.update(user, as: Session.self) { if $0?.refresh == me { change(&$0) } }
                 return
-            } catch let error as LockboxError where [.notReachable, .outcomeUnknown].contains(error.code) {
-                try await Task.sleep(for: .milliseconds(100))
+            } catch let error as LockboxError {
+                // Once for each kind of error. It contains no token.
+                if error.code != logged { log("a refreshed session is not written yet: \(error)") }
+                logged = error.code
+                let isOutage = [.notReachable, .outcomeUnknown].contains(error.code)
+                try await Task.sleep(for: isOutage ? .milliseconds(100) : .seconds(1))
             }
         }
     }

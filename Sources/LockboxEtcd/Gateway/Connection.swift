@@ -40,8 +40,12 @@
             security.apply(to: handle)
             for (option, value) in [
                 (CURLOPT_NOSIGNAL, 1), (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_TCP_KEEPALIVE, 1),
+                // A machine that is gone is noticed after two minutes.
+                (CURLOPT_TCP_KEEPIDLE, 30), (CURLOPT_TCP_KEEPINTVL, 10),
                 (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1),
             ] { curl_set_number(handle, option, value) }
+            curl_set_private_sockets(handle)
+            curl_set_no_wait_for_names(handle)
             // Without it, the environment's http_proxy would receive everything.
             curl_set_text(handle, CURLOPT_PROXY, "")
             curl_set_pointer(handle, CURLOPT_WRITEDATA, Unmanaged.passUnretained(received).toOpaque())

@@ -74,6 +74,11 @@
             if case .notReachable(_, let reason) = error { reason.contains("lease not found") } else { false }
         }
 
+        /// Whether etcd refuses a subscription because of its token, which it says with status 200.
+        static func isOfToken(_ reason: String) -> Bool {
+            (asksForToken + ["invalid auth token"]).contains(where: reason.contains)
+        }
+
         private static let asksForToken = ["user name is empty", "revision of auth store is old"]
 
         /// The codes of gRPC after which a request has certainly had no effect. After all others it may have.

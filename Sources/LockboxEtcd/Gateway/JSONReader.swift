@@ -55,6 +55,13 @@
             return data
         }
 
+        /// A number that has a next one. etcd's revisions are signed.
+        mutating func revision() throws -> UInt64 {
+            let revision = try number()
+            if revision >= UInt64(Int64.max) { throw Malformed() }
+            return revision
+        }
+
         /// The gateway writes integers of 64 bits as texts, and others as numbers.
         mutating func number() throws -> UInt64 {
             let isText = take("\"")

@@ -15,7 +15,7 @@
                 switch name {
                 case "cluster_id": cluster = try json.number()
                 case "member_id": member = try json.number()
-                case "revision": revision = try json.number()
+                case "revision": revision = try json.revision()
                 default: try json.skip()
                 }
             }
@@ -50,7 +50,7 @@
                 switch name {
                 case "key": key = try json.data()
                 case "value": value = try json.data()
-                case "mod_revision": revision = try json.number()
+                case "mod_revision": revision = try json.revision()
                 default: try json.skip()
                 }
             }
@@ -136,20 +136,36 @@
         }
     }
 
-    /// Requires that a key was last written at a revision; 0 requires that there is no such key.
+    /// Requires that a key has a value, or was last written at a revision; 0 requires that there is no such key.
     struct Comparison: Request {
-        let key: Data
-        let revision: UInt64
+        private enum Expectation {
+            case revision(UInt64)
+            case value(Data)
+        }
+
+        private let key: Data
+        private let expectation: Expectation
 
         init(_ key: Data, at revision: UInt64) {
             self.key = key
-            self.revision = revision
+            expectation = .revision(revision)
+        }
+
+        init(_ key: Data, is value: Data) {
+            self.key = key
+            expectation = .value(value)
         }
 
         func write(to json: inout JSONWriter) {
             json.add("key", key)
-            json.add("target", "MOD")
-            json.add("mod_revision", revision)
+            switch expectation {
+            case .revision(let revision):
+                json.add("target", "MOD")
+                json.add("mod_revision", revision)
+            case .value(let value):
+                json.add("target", "VALUE")
+                json.add("value", value)
+            }
         }
     }
 

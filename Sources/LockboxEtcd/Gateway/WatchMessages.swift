@@ -1,7 +1,7 @@
 #if Etcd
     import LockboxPlatform
 
-    /// Asks for everything that happens to a range of keys from a revision on.
+    /// Asks for everything that happens to a range of keys from a revision on, and for a message now and then of how far that is.
     struct WatchRequest: Request {
         private let range: Range
 
@@ -18,6 +18,7 @@
                 json.add("key", key)
                 json.add("range_end", end)
                 json.add("start_revision", revision)
+                json.add("progress_notify", true)
             }
         }
 
@@ -31,6 +32,8 @@
         /// Nil for an error, after which nothing follows.
         var isError: Bool { result == nil }
         var isCanceled: Bool { result?.isCanceled ?? false }
+        /// Whether it says that the member watches now.
+        var isCreated: Bool { result?.isCreated ?? false }
         /// Whether what was asked for has been removed from etcd's history.
         var isCompacted: Bool { (result?.compacted ?? 0) > 0 }
         var reason: String { result?.reason ?? "" }
@@ -47,6 +50,7 @@
         private struct Result: Message {
             var header: Header?
             var isCanceled = false
+            var isCreated = false
             var compacted: UInt64 = 0
             var reason = ""
             var changes: [KeyValue] = []
@@ -56,6 +60,7 @@
                     switch name {
                     case "header": header = try Header(&json)
                     case "canceled": isCanceled = try json.bool()
+                    case "created": isCreated = try json.bool()
                     case "compact_revision": compacted = try json.number()
                     case "cancel_reason": reason = try json.text()
                     case "events": changes = try json.array { try Event(&$0).change }.compactMap(\.self)

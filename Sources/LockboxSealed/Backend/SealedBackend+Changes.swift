@@ -48,12 +48,13 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
     func learn() throws {
         state.withLock { $0.isComplete = false }
         let keyring = try backend.keys.currentKeyring()
-        for item in try backend.items(in: namespace) {
+        // Many at a time: there may be thousands, on a network.
+        try backend.forEachRecord(in: namespace) { item in
             var found = Look.absent
             if let metadata = try backend.metadata(item, keyring, unreadable: { _ in found = .unreadable }) {
                 found = .key(metadata.key.key)
             }
-            if case .absent = found { continue }
+            if case .absent = found { return }
             state.withLock { if $0.seen[item.id] == nil { $0.seen[item.id] = found } }
         }
         state.withLock { $0.isComplete = true }

@@ -12,11 +12,11 @@ extension SealedBackend {
         if isAbsent { try keys.checkIsThere() }
     }
 
-    /// A damaged record can be removed; where nobody answers, nothing can.
+    /// A damaged record can be removed. Nothing can where nobody answers, or in another state of the store than before.
     private func isAbsent(_ record: RecordName) throws -> Bool {
         do { return try storage.revision(of: record, maximum: .max) == .absent } catch let error
             as LockboxError
-            where error.code != .notReachable && error.code != .accessDenied
+            where !error.isOfWholeStore(notOf: storage.location(of: record))
         { return false }
     }
 

@@ -10,9 +10,12 @@ extension SealedBackend {
     ///
     /// If another process begins a rotation meanwhile, the call completes that one too, because it may have been killed.
     ///
-    /// Other processes can keep reading and writing, and stay unlocked. Every call makes new keys. If it is interrupted,
-    /// every item can be read, with an old key or a new one, and the next call reseals the rest too. File names, and the
-    /// key they are derived with, do not change.
+    /// Other processes can keep reading and writing, and those that have unlocked the store for themselves stay unlocked. An
+    /// unlock for every process of the user goes on where this call is made. On other machines that share the store it ends,
+    /// as only this machine's kernel gets the new keys: processes there must unlock again.
+    ///
+    /// Every call makes new keys. If it is interrupted, every item can be read, with an old key or a new one, and the next
+    /// call reseals the rest too. File names, and the key they are derived with, do not change.
     ///
     /// - Parameters:
     ///   - newDeviceKey: The source of the new device key, if the store's is kept elsewhere or is to be. This backend
@@ -155,7 +158,10 @@ extension SealedBackend {
         do {
             guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return nil }
             return .corrupt(record: location, reason: "it is not sealed with the new keys")
-        } catch let error as LockboxError { return error }
+        } catch let error as LockboxError {
+            if error.isOfWholeStore(notOf: location) { throw error }
+            return error
+        }
     }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
@@ -165,9 +171,13 @@ extension SealedBackend {
         } catch let error as LockboxError {
             // The items are sealed with the new keys, but may not be so after a power cut. Another fsync may not say so.
             if case .storageFailure("fsync", _, _) = error { throw error }
+            if [.notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
                 do { report.resealed += try reseal([item][...]) } catch let error as LockboxError {
-                    report.unreadable[storage.location(of: item.name)] = error
+                    let location = storage.location(of: item.name)
+                    // Each of the others would be waited for as long.
+                    if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: location) { throw error }
+                    report.unreadable[location] = error
                 }
             }
         }

@@ -8,13 +8,16 @@ extension SealedBackend: VerifiableBackend {
     ///
     /// - Parameter progress: Called after each record.
     /// - Returns: The number of intact items, and all problems found.
-    /// - Throws: ``LockboxError`` if the storage cannot be read at all. Problems with its contents are in the
-    ///   report.
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all, or no longer: an outage is no damage. Problems
+    ///   with its contents are in the report.
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
         report.findings = try (storage as? any InspectableStorage)?.findings() ?? []
         let keyring: Keyring?
         do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
+            if error.isOfWholeStore(notOf: storage.location(of: KeyStore<Storage>.keybagRecord)) {
+                throw error
+            }
             report.add(error, try keybagLocation(error))
             return report
         }
@@ -41,6 +44,7 @@ extension SealedBackend: VerifiableBackend {
             }
             do { found.append(try items(in: namespace, reporting: &report)) } catch let error as LockboxError
             {
+                if error.isOfWholeStore(notOf: namespace) { throw error }
                 report.add(error, namespace)
             }
         }
@@ -60,6 +64,7 @@ extension SealedBackend: VerifiableBackend {
     private func verify(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
         do { try check(record, keyring, &report) } catch let error as LockboxError {
             let location = storage.location(of: record.name)
+            if error.isOfWholeStore(notOf: location) { throw error }
             if try isOfAnotherStore(record.name, keyring) {
                 report.add(.foreign, location, "it is damaged, or belongs to another store")
             } else {

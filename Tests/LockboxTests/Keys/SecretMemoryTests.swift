@@ -78,6 +78,17 @@ import Lockbox
         #expect(try lockbox.unarchiveObject(forKey: "child") == "of the child")
     }
 
+    /// With and without a page that the kernel wipes.
+    @Test func aForkIsNoticed() {
+        #expect(ForkGuard.generation(on: nil) == Int(getpid()))
+        var word = 0
+        let first = ForkGuard.generation(on: &word)
+        #expect(first != 0 && ForkGuard.generation(on: &word) == first)
+        word = 0  // as in the child
+        let second = ForkGuard.generation(on: &word)
+        #expect(second != 0 && second != first)
+    }
+
     /// In a process of its own, which may lock nothing into RAM.
     @Test(.enabled(if: isUnsanitized, "under a sanitizer mlock does nothing, and succeeds"))
     func itIsSaidWhereKeysMayBeSwappedOut() async {

@@ -1,0 +1,59 @@
+#if Etcd
+    import Foundation
+
+    import LockboxCore
+
+    /// A server that answers as a test wants it to, and not as etcd does.
+    final class FakeMember: Sendable {
+        struct Answer: Sendable {
+            var status = "200 OK"
+            /// Its lines.
+            var lines: [String]
+            /// How long the connection stays after them, in milliseconds.
+            var milliseconds: UInt32 = 0
+        }
+
+        private let listener: CInt
+        private let port: Int
+        private let paths = Protected<[String]>([])
+
+        /// - Parameter answer: Receives the path of a request and its body.
+        init(_ answer: @escaping @Sendable (String, String) -> Answer) throws {
+            port = try freePort()
+            listener = try listening(port)
+            try detachThread { [self] in
+                while true {
+                    let client = accept(listener, nil, nil)
+                    if client < 0 { return }
+                    try? detachThread { [self] in
+                        if let request = message(client) { serve(client, request, answer) }
+                        close(client)
+                    }
+                }
+            }
+        }
+
+        /// Which ends the thread that accepts connections.
+        func end() {
+            shutdown(listener, CInt(SHUT_RDWR))
+            close(listener)
+        }
+
+        var endpoint: String { "http://127.0.0.1:\(port)" }
+
+        /// How many requests of a path it has received.
+        func requests(of path: String) -> Int { paths.withLock { $0.count { $0 == path } } }
+
+        private func serve(_ client: CInt, _ request: Data, _ answer: (String, String) -> Answer) {
+            let text = String(decoding: request, as: UTF8.self)
+            let path = text.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+            paths.withLock { $0.append(path) }
+            let body = text.range(of: "\r\n\r\n").map { String(text[$0.upperBound...]) } ?? ""
+            let answer = answer(path, body)
+            // Without a length, it ends where the connection does.
+            send(client, Data("HTTP/1.1 \(answer.status)\r\nConnection: close\r\n\r\n".utf8))
+            for line in answer.lines { send(client, Data("\(line)\n".utf8)) }
+            usleep(answer.milliseconds * 1000)
+        }
+    }
+#endif
