@@ -193,8 +193,9 @@ import Testing
     /// The program that exec starts is one like any other.
     @Test func anExecutedProgramIsAsIfStartedAlone() throws {
         let command = try prepareForUser()
+        let program = "/bin/sh -c 'ulimit -S -c; stat -c %u /proc/self/mem'"
         let line =
-            "ulimit -S -c 1000; echo v | '\(command)' set k; '\(command)' exec -- /bin/sh -c 'ulimit -S -c; stat -c %u /proc/self/mem'"
+            "ulimit -S -c 1000; printf v | '\(command)' set k && '\(command)' exec -- \(program)"
         guard let execution = try asUser("/bin/sh", ["-c", line]) else { return }
         let outcome = try execution.run()
         #expect(outcome.output == "1000\n\(getuid() == 0 ? 65534 : getuid())\n", "\(outcome.error)")

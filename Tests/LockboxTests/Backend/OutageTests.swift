@@ -82,7 +82,7 @@ import Lockbox
 
     /// Each call would wait for its whole time limit.
     @Test(arguments: [
-        LockboxError.notReachable(endpoint: "e", reason: "r"), .outcomeUnknown(endpoint: "e", reason: "r"),
+        LockboxError.notReachable(endpoint: "e", reason: "r"), .outcomeUnknown(record: "e", reason: "r"),
     ])
     func aRotationEndsWithTheOutage(_ error: LockboxError) throws {
         for number in 3..<50 { try lockbox.archiveObject(number, forKey: "\(number)") }
