@@ -42,8 +42,32 @@ struct StatusCommand: ParsableCommand {
         let prefixes: [String: Int]
     }
 
+    /// The `--json` output if a cluster's store cannot be read.
+    private struct Members: Encodable {
+        let directory: String
+        let members: [MemberDescription]
+    }
+
     func run() throws {
         let store = try options.choice.store(checksPasscode: false)
+        do { try report(store) } catch let error as LockboxError
+            where [.notReachable, .accessDenied].contains(error.code)
+        {
+            // Which members answer says why.
+            if let members = store.backend.storage.memberDescriptions {
+                try show(Members(directory: store.location, members: members))
+            }
+            throw error
+        }
+    }
+
+    private func show(_ members: Members) throws {
+        if json { return try Output.json(members) }
+        try Output.fields([("store", members.directory)])
+        try MemberDescription.print(members.members)
+    }
+
+    private func report(_ store: Store) throws {
         let backend = store.backend
         var unreadable = Unreadable()
         let keys = try backend.status()

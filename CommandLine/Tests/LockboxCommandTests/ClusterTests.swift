@@ -102,6 +102,26 @@ struct ClusterTests {
         #expect(try sandbox.lockbox("get", "k", "--store", two, "--directory", "x").status == 64)
     }
 
+    /// Which of them answer says why.
+    @Test func theMembersOfAClusterThatCannotBeReached() throws {
+        sandbox.environment["LOCKBOX_STORE"] = "etcd+plaintext://127.0.0.1:1,127.0.0.1:2/secrets/shop"
+        let status = try sandbox.lockbox("status")
+        #expect(status.status == 74 && status.error.contains("cannot be reached"), "\(status.error)")
+        for port in 1...2 { #expect(status.output.contains("http://127.0.0.1:\(port)  unreachable")) }
+        let json = try sandbox.lockbox("status", "--json")
+        #expect(json.status == 74 && json.output.contains(#""state" : "unreachable""#))
+    }
+
+    /// As etcd 3.4.44 does it for who is not its administrator.
+    @Test func aMemberThatTellsNothing() throws {
+        let answer =
+            #"{"error":"etcdserver: permission denied","code":7,"message":"etcdserver: permission denied"}"#
+        let port = try Server.answering("403 Forbidden", answer)
+        sandbox.environment["LOCKBOX_STORE"] = "etcd+plaintext://127.0.0.1:\(port)/secrets/shop"
+        let status = try sandbox.lockbox("status")
+        #expect(status.output.contains("http://127.0.0.1:\(port)  denied"), "\(status)")
+    }
+
     @Test func aDeviceKeyOutsideTheCluster() throws {
         sandbox.environment["LOCKBOX_DEVICE_KEY_FILE"] = nil
         let outcome = try sandbox.lockbox("set", "k", text: "v")

@@ -100,7 +100,7 @@ extension StoreChoice {
                         milliseconds: member.latency / .milliseconds(1),
                         reason: nil
                     )
-                case .failure(let error): MemberDescription(endpoint: endpoint, unreachable: "\(error)")
+                case .failure(let error): MemberDescription(endpoint: endpoint, error)
                 }
             }
         }

@@ -26,14 +26,15 @@ struct MemberDescription: Encodable {
 }
 
 extension MemberDescription {
-    init(endpoint: String, unreachable reason: String) {
+    /// A member may answer everybody, but say how it is only to some.
+    init(endpoint: String, _ error: LockboxError) {
         self.init(
             endpoint: endpoint,
-            state: "unreachable",
+            state: error.code == .accessDenied ? "denied" : "unreachable",
             version: nil,
             databaseBytes: nil,
             milliseconds: nil,
-            reason: reason
+            reason: "\(error)"
         )
     }
 }
