@@ -51,6 +51,28 @@ extension SealedBackend {
         )
     }
 
+    /// Reads a record and the keybag as of one instant, if other machines may change both. So revoked keys, and a store that
+    /// was put back, are noticed at the next read, which takes no more calls of the storage.
+    ///
+    /// - Parameters:
+    ///   - record: Receives its contents.
+    ///   - keyring: Receives the present keys.
+    /// - Returns: Whether it has read both. If false, nothing was changed.
+    func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
+        guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
+        let keybag = KeyStore<Storage>.keybagRecord
+        let found: [RecordName: Record]
+        do {
+            found = try storage.read([keybag, record.name], maximum: ItemEnvelope.maximumLength)
+        } catch let error as LockboxError where error.code == .corrupt {
+            return false
+        }
+        record.contents = found[record.name].map(KnownContents.present) ?? .absent
+        let isPresent = found[keybag]?.revision == keyring.revision
+        if !isPresent { keyring = try keys.currentKeyring() }
+        return true
+    }
+
     /// Reads one record, unless its contents are known. Returns false if it does not exist.
     func contents(
         of record: ItemRecord,

@@ -80,9 +80,11 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
 
     /// See ``LockboxBackend/attributes(for:now:)``.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        guard let keyring = try keys.keyring(creating: false) else { return nil }
-        let metadata = try metadata(itemRecord(of: key, keyring), keyring)
-        if metadata == nil { try keys.checkIsThere() }
+        guard var keyring = try keys.keyring(creating: false) else { return nil }
+        var record = itemRecord(of: key, keyring)
+        let isPresent = try readBesideKeybag(&record, &keyring)
+        let metadata = try metadata(record, keyring)
+        if metadata == nil, !isPresent { try keys.checkIsThere() }
         return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
     }
 
@@ -149,15 +151,15 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         _ key: ItemKey,
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
-        let record = itemRecord(of: key, keyring)
+        guard var keyring = try keys.keyring(creating: false) else { return }
+        var record = itemRecord(of: key, keyring)
+        let isPresent = try readBesideKeybag(&record, &keyring)
         let isThere = try read(record, keyring, upTo: .max) { contents, id, keyring in
             if let seal = ItemHeader.seal(contents.bytes) { try check(seal.0, key, record) }
             try open(contents, id, keyring)
         }
-        if isThere { return }
         // An absent record means an absent item, unless the whole store is gone.
-        try keys.checkIsThere()
+        if !isThere, !isPresent { try keys.checkIsThere() }
     }
 
     /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked,

@@ -191,7 +191,7 @@ import Lockbox
             try rewrite { $0[offset] ^= 1 }
             let error = lockboxError { try store.backend().unlock(with: method) }
             let expected: Set<LockboxError.Code> = [
-                .authenticationFailed, .corrupt, .wrongPasscode, .passcodeNotSet, .slotNotFound,
+                .authenticationFailed, .corrupt, .wrongPasscode, .passcodeNotSet, .slotNotFound, .rolledBack,
             ]
             #expect(
                 error.map { expected.contains($0.code) } ?? false,

@@ -56,6 +56,71 @@ import Lockbox
         #expect(storage.reads.withLock { $0 } > before)
     }
 
+    // MARK: Other machines
+
+    /// Records that machines share. Each call is counted.
+    private struct SharedStorage: WrappingStorage {
+        let wrapped: InMemoryStorage
+        let calls = Protected(0)
+
+        var isOnThisDevice: Bool { false }
+
+        func read(
+            _ record: RecordName,
+            upTo limit: Int,
+            maximum: Int,
+            _ body: (RecordContents) throws -> Void
+        ) throws -> Bool {
+            calls.withLock { $0 += 1 }
+            return try wrapped.read(record, upTo: limit, maximum: maximum, body)
+        }
+
+        func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+            calls.withLock { $0 += 1 }
+            return try wrapped.read(records, maximum: maximum)
+        }
+    }
+
+    /// Even if the item is one that the old keys still open.
+    @Test func aReadNoticesWhatAnotherMachineHasChanged() throws {
+        let records = InMemoryStorage()
+        func machine() -> SealedBackend<SharedStorage> {
+            SealedBackend(
+                storage: SharedStorage(wrapped: records),
+                deviceKey: .bytes([UInt8](repeating: 7, count: 32)),
+                kernel: KernelKeyring { EPERM }
+            )
+        }
+        let (one, other) = (machine(), machine())
+        let lockbox = try Lockbox(keyPrefix: "p", backend: one)
+        try lockbox.archiveObject("v", forKey: "k")
+        let others = try Lockbox(keyPrefix: "p", backend: other)
+        let keybag = KeyStore<SharedStorage>.keybagRecord
+        func record() throws -> Record { try #require(records.read([keybag], maximum: .max)[keybag]) }
+        func put(_ record: Record) throws {
+            _ = records.commit([.put(keybag, record.bytes)], expecting: [:], turn: nil)
+        }
+        for read in [
+            { try others.unarchiveObject(String.self, forKey: "k") },
+            { try others.attributes(forKey: "k").map { _ in "v" } },
+            { try others.unarchiveObject(String.self, forKey: "absent") ?? "v" },
+        ] {
+            #expect(try read() == "v")
+            let old = try record()
+            try one.setPasscode(.value("1234"), strength: .interactive, resealing: false)
+            try one.removePasscode(resealing: false)
+            #expect(try read() == "v")
+            #expect(try other.keys.opened?.keybag.generation == one.keys.current().keybag.generation)
+            let before = other.storage.calls.withLock { $0 }
+            #expect(try read() == "v")
+            #expect(other.storage.calls.withLock { $0 } == before + 1)
+            let new = try record()
+            try put(old)
+            expectError(.rolledBack) { try read() }
+            try put(new)
+        }
+    }
+
     // MARK: Records in the kernel
 
     /// The store is locked or unlocked while another process replaces the keybag.
