@@ -92,7 +92,8 @@ struct HardwareTests {
     @Test func aSecurityKeyThatIsNoSlot() throws {
         let outcome = try sandbox.lockbox("get", "k", "--fido2")
         #expect(
-            outcome.status == 1 && outcome.error.contains("The store has no security key."),
+            outcome.status == 2
+                && outcome.error.contains("A security key was given, but the store \(sandbox.store) has"),
             "\(outcome.error)"
         )
         #expect(!outcome.error.contains("Touch"), "nobody is asked to touch it")

@@ -132,6 +132,8 @@ extension Store {
 
     /// Who gives a secret expects a store that needs it. One that has no such slot may have been put in its place.
     func checkGivenSecret() throws {
+        // What is not installed is said first.
+        if case .hardware(let hardware) = choice.otherSecret { _ = try hardware.method(pin: nil) }
         let kind = choice.otherSecret?.kind ?? (SecretInput.passcode(choice) == nil ? nil : .passcode)
         guard let kind, try !backend.slots.contains(where: { $0.kind == kind }) else { return }
         let name = choice.otherSecret?.name ?? "passcode"
