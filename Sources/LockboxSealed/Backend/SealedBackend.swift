@@ -108,7 +108,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         try forEachRecord(in: namespace(of: prefix, keyring)) { item in
             isEmpty = false
             // Nil if the item was removed after the names were read.
-            guard let metadata = try metadata(item, keyring, unreadable: unreadable) else { return }
+            guard let metadata = try metadata(item, keyring, in: prefix, unreadable: unreadable) else {
+                return
+            }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
         if isEmpty { try keys.checkIsThere() }
@@ -232,10 +234,15 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
 
     /// Returns nil if there is no such item.
     ///
-    /// - Parameter look: Receives the record before it is opened.
-    func metadata(_ record: ItemRecord, _ keyring: Keyring, _ look: (RecordContents) -> Void = { _ in })
-        throws -> ItemMetadata?
-    {
+    /// - Parameters:
+    ///   - prefix: The one whose namespace the record is in, if it is known.
+    ///   - look: Receives the record before it is opened.
+    func metadata(
+        _ record: ItemRecord,
+        _ keyring: Keyring,
+        in prefix: String? = nil,
+        _ look: (RecordContents) -> Void = { _ in }
+    ) throws -> ItemMetadata? {
         var metadata: ItemMetadata?
         var isCut = false
         func open(upTo limit: Int) throws {
@@ -249,7 +256,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         try open(upTo: 0)
         if isCut { try open(upTo: ItemEnvelope.maximumMetadataEnd) }
         // The record is bound to its name, but not to its folder.
-        if let metadata, namespace(of: metadata.key.prefix, keyring) != record.name.namespace {
+        if let metadata, metadata.key.prefix != prefix,
+            namespace(of: metadata.key.prefix, keyring) != record.name.namespace
+        {
             throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
         }
         if let metadata { try check(metadata.attributes.accessibility, metadata.key, record) }
@@ -260,9 +269,10 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     func metadata(
         _ record: ItemRecord,
         _ keyring: Keyring,
+        in prefix: String? = nil,
         unreadable: (UnreadableItem) throws -> Void
     ) throws -> ItemMetadata? {
-        do { return try metadata(record, keyring) } catch let error as LockboxError {
+        do { return try metadata(record, keyring, in: prefix) } catch let error as LockboxError {
             try unreadable(unreadableItem(record, error))
             return nil
         }
