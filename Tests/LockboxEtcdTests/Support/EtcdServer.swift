@@ -82,7 +82,22 @@
         private func send(_ signal: CInt) { state.withLock { if let id = $0?.id { _ = kill(id, signal) } } }
 
         /// It no longer answers, but its connections stay.
-        func pause() { send(SIGSTOP) }
+        func pause() {
+            send(SIGSTOP)
+            // Each thread goes on until it has seen the signal, and might answer once more.
+            let end = ContinuousClock.now + .seconds(10)
+            while !isPaused, .now < end { usleep(1000) }
+        }
+
+        private var isPaused: Bool {
+            guard let id = state.withLock({ $0?.id }),
+                let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/task")
+            else { return true }
+            return threads.allSatisfy { thread in
+                let status = try? String(contentsOfFile: "/proc/\(id)/task/\(thread)/stat", encoding: .utf8)
+                return status?.split(separator: ")").last?.hasPrefix(" T") ?? true
+            }
+        }
 
         func resume() { send(SIGCONT) }
 
