@@ -1,7 +1,7 @@
 import LockboxPlatform
 
-/// Secret bytes in ordinary memory, which is wiped on deallocation. For secrets that are made where nothing can fail; keys
-/// are in ``SecretKey``'s guarded memory.
+/// Secret bytes in ordinary memory, which is wiped on deallocation. Creating them cannot fail, as creating a ``SecretKey`` in
+/// guarded memory can.
 package final class WipedBytes: @unchecked Sendable {  // the memory is written in init only
     private let memory: UnsafeMutableRawBufferPointer
 

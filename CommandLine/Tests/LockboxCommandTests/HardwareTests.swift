@@ -34,21 +34,6 @@ struct HardwareTests {
 
     private func run(_ arguments: [String]) throws -> Outcome { try sandbox.execution(arguments).run() }
 
-    private func addRecoveryCode() throws {
-        let script = """
-            mkfifo "$HOME/out" "$HOME/in"
-            \(Sandbox.executable) passcode recovery --output-fd 3 --confirm-file "$HOME/in" "$@" 3>"$HOME/out" &
-            cat "$HOME/out" >"$HOME/code"
-            cat "$HOME/code" >"$HOME/in"
-            wait $!
-            """
-        let made = try sandbox.execution(
-            ["-c", script, "sh", "--passcode-file", passcode],
-            executable: "/bin/sh"
-        ).run()
-        try #require(made.status == 0, "\(made.error)")
-    }
-
     private func add(_ options: String...) throws -> Outcome {
         try run(
             ["slots", "add", "tpm", "--label", "laptop", "--all-classes", "--passcode-file", passcode]
@@ -58,7 +43,7 @@ struct HardwareTests {
 
     @Test func aPIN() throws {
         #expect(try add("--pin-file", pin).status == 4, "first a recovery code")
-        try addRecoveryCode()
+        let code = try sandbox.recoveryCode(passcode: passcode)
         let added = try add("--pin-file", pin)
         #expect(
             added.status == 0 && added.output.hasSuffix("The TPM unlocks all classes.\n"),
@@ -75,14 +60,11 @@ struct HardwareTests {
         for _ in 1...3 { _ = try run(["get", "k", "--tpm", "--pin-file", wrong] + tpm) }
         let locked = try run(["get", "k", "--tpm", "--pin-file", pin] + tpm)
         #expect(locked.status == 74 && locked.error.contains("too many"), "\(locked.error)")
-        #expect(
-            try run(["get", "k", "--recovery-code-file", "\(sandbox.home)/code"]).output == "v",
-            "the recovery code opens"
-        )
+        #expect(try run(["get", "k", "--recovery-code-file", code]).output == "v", "the recovery code opens")
     }
 
     @Test func noPIN() throws {
-        try addRecoveryCode()
+        _ = try sandbox.recoveryCode(passcode: passcode)
         #expect(try add("--without-pin").status == 0)
         #expect(try run(["get", "k", "--tpm"] + tpm).output == "v")
         #expect(try add("--without-pin", "--pin-file", pin).status == 64)

@@ -1,5 +1,5 @@
-/// An item that was skipped, for example by a list or an export, because it cannot be read. Or all items of a prefix whose
-/// folder cannot be used: then the record is none that can be removed or set aside.
+/// An item that was skipped, for example by a list or an export, because it cannot be read. It can also stand for all items
+/// of a prefix whose folder cannot be used. Its record can then be neither removed nor set aside.
 public struct UnreadableItem: Sendable, Equatable {
     /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
     public let key: ItemKey?

@@ -3,7 +3,7 @@
 /// Not `Synchronization.Mutex`, because ThreadSanitizer on Linux does not recognize it and would report races
 /// in every app that uses Lockbox.
 package final class Protected<Value: Sendable>: @unchecked Sendable {
-    // Unchecked: the value is accessed only while the lock is held.
+    // Unchecked, also for exclusive access: the value is accessed only while the lock is held, which nobody can take twice.
     private let lock = Lock()
     @exclusivity(unchecked) private var value: Value
 

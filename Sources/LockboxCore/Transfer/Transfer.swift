@@ -19,7 +19,7 @@ struct Transfer {
         if policy == .fail { try keys.forEach(checkIsFree) }
         var found: Set<ItemKey> = []
         var completed = 0
-        while completed < keys.count {
+        transfers: while completed < keys.count {
             let (read, batch, isDurable) = readAndPut(keys[completed...])
             for (key, item) in read {
                 do {
@@ -30,10 +30,10 @@ struct Transfer {
                         let isDone = isFound || isDurable && batch.contains(key)
                         try transfer(item, isDone: isDone, removing, &report)
                     }
-                } catch let error where isUnanswered(error) {
+                } catch let error where error.isOutage {
                     // Each of the others would be waited for as long.
                     for key in keys[completed...] { report.failed[key] = error }
-                    return ended(report, found)
+                    break transfers
                 } catch {
                     report.failed[key] = error
                 }
@@ -41,11 +41,6 @@ struct Transfer {
                 progress(StoreProgress(completed: completed, total: keys.count))
             }
         }
-        return ended(report, found)
-    }
-
-    private func ended(_ report: TransferReport, _ found: Set<ItemKey>) -> TransferReport {
-        var report = report
         synchronize(found, &report)
         return report
     }
@@ -168,11 +163,13 @@ struct Transfer {
     }
 }
 
-/// Whether nobody answers. Then each call waits for the whole time limit.
-private func isUnanswered(_ error: any Error) -> Bool { (error as? LockboxError)?.code == .notReachable }
+extension Error {
+    /// Whether nobody answers. Then each call waits for the whole time limit.
+    fileprivate var isOutage: Bool { (self as? LockboxError)?.code == .notReachable }
+}
 
 extension Result where Failure == any Error {
     fileprivate var isOutage: Bool {
-        if case .failure(let error) = self { isUnanswered(error) } else { false }
+        if case .failure(let error) = self { error.isOutage } else { false }
     }
 }

@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxSodium
 
-/// A keybag that has been read, and its open keys.
+/// A keybag that has been read, and its open keys. A class, because every access passes it on.
 final class OpenedKeybag: Sendable {
     let keybag: Keybag
     let keyring: Keyring

@@ -21,15 +21,8 @@
         init(_ answer: @escaping @Sendable (String, String) -> Answer) throws {
             port = try freePort()
             listener = try listening(port)
-            try detachThread { [self] in
-                while true {
-                    let client = accept(listener, nil, nil)
-                    if client < 0 { return }
-                    try? detachThread { [self] in
-                        if let request = message(client) { serve(client, request, answer) }
-                        close(client)
-                    }
-                }
+            try acceptConnections(listener) { [self] client in
+                if let request = message(client) { serve(client, request, answer) }
             }
         }
 

@@ -33,16 +33,9 @@
             self.server = server
             port = try freePort()
             listener = try listening(port)
-            try detachThread { [self] in
-                while true {
-                    let client = accept(listener, nil, nil)
-                    if client < 0 { return }
-                    state.withLock { $0.connections += 1 }
-                    try? detachThread { [self] in
-                        serve(client)
-                        close(client)
-                    }
-                }
+            try acceptConnections(listener) { [self] client in
+                state.withLock { $0.connections += 1 }
+                serve(client)
             }
         }
 

@@ -1,6 +1,8 @@
 #if Etcd
     import Foundation
 
+    import LockboxCore
+
     // MARK: Sockets
 
     private func address(_ port: Int) -> sockaddr_in {
@@ -26,6 +28,20 @@
         try with(port) { bind(descriptor, $0, $1) }
         guard listen(descriptor, 16) == 0 else { throw CocoaError(.fileReadUnknown) }
         return descriptor
+    }
+
+    /// Each connection has a thread, which closes it after `serve`. They end when the listener is shut down.
+    func acceptConnections(_ listener: CInt, _ serve: @escaping @Sendable (CInt) -> Void) throws {
+        try detachThread {
+            while true {
+                let client = accept(listener, nil, nil)
+                if client < 0 { return }
+                try? detachThread {
+                    serve(client)
+                    close(client)
+                }
+            }
+        }
     }
 
     func connected(_ port: Int) throws -> CInt {

@@ -13,39 +13,25 @@ import Lockbox
 
         let wrapped = InMemoryStorage()
         private let failure = Protected<(call: Call, error: LockboxError)?>(nil)
+        /// How many calls have failed.
+        let failures = Protected(0)
 
         func fail(_ call: Call, _ error: LockboxError) { failure.withLock { $0 = (call, error) } }
         func recover() { failure.withLock { $0 = nil } }
 
-        /// How many calls have failed.
-        let failures = Protected(0)
+        /// Of items: the keybag can be read all the time.
+        func begin(_ call: StorageCall) throws {
+            switch call {
+            case .read(let records) where records.contains { $0.namespace != nil }: try check(.reading)
+            case .list: try check(.listing)
+            case .read, .namespaces, .commit: break
+            }
+        }
 
         private func check(_ call: Call) throws {
             guard let failure = failure.withLock({ $0 }), failure.call == call else { return }
             failures.withLock { $0 += 1 }
             throw failure.error
-        }
-
-        func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
-            if records.contains(where: { $0.namespace != nil }) { try check(.reading) }
-            return try wrapped.read(records, maximum: maximum)
-        }
-
-        func read(
-            _ record: RecordName,
-            upTo limit: Int,
-            maximum: Int,
-            _ body: (RecordContents) throws -> Void
-        ) throws -> Bool {
-            if record.namespace != nil { try check(.reading) }
-            return try wrapped.read(record, upTo: limit, maximum: maximum, body)
-        }
-
-        func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void)
-            throws
-        {
-            try check(.listing)
-            try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
         }
     }
 

@@ -16,12 +16,8 @@ import Lockbox
         let time: Duration
         let reads = Protected(0)
 
-        func read(
-            _ record: RecordName,
-            upTo limit: Int,
-            maximum: Int,
-            _ body: (RecordContents) throws -> Void
-        ) throws -> Bool {
+        func begin(_ call: StorageCall) throws {
+            guard case .read = call else { return }
             reads.withLock { $0 += 1 }
             Thread.sleep(forTimeInterval: Double(time.components.attoseconds) / 1e18)
             throw LockboxError.notReachable(endpoint: "here", reason: "nobody answers")
@@ -58,27 +54,14 @@ import Lockbox
 
     // MARK: Other machines
 
-    /// Records that machines share. Each call is counted.
+    /// Records that machines share.
     private struct SharedStorage: WrappingStorage {
         let wrapped: InMemoryStorage
         let calls = Protected(0)
 
         var isOnThisDevice: Bool { false }
 
-        func read(
-            _ record: RecordName,
-            upTo limit: Int,
-            maximum: Int,
-            _ body: (RecordContents) throws -> Void
-        ) throws -> Bool {
-            calls.withLock { $0 += 1 }
-            return try wrapped.read(record, upTo: limit, maximum: maximum, body)
-        }
-
-        func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
-            calls.withLock { $0 += 1 }
-            return try wrapped.read(records, maximum: maximum)
-        }
+        func begin(_ call: StorageCall) { calls.withLock { $0 += 1 } }
     }
 
     /// Even if the item is one that the old keys still open.

@@ -3,9 +3,19 @@ import Lockbox
 /// Records in memory. A test's storage implements what it does in another way.
 protocol WrappingStorage: RecordStorage {
     var wrapped: InMemoryStorage { get }
+
+    /// Called before each call. Its errors are those of the call.
+    func begin(_ call: StorageCall) throws
+}
+
+enum StorageCall {
+    case read([RecordName])
+    case list, namespaces, commit
 }
 
 extension WrappingStorage {
+    func begin(_ call: StorageCall) {}
+
     var limits: StorageLimits { wrapped.limits }
 
     func read(
@@ -14,25 +24,32 @@ extension WrappingStorage {
         maximum: Int,
         _ body: (RecordContents) throws -> Void
     ) throws -> Bool {
-        try wrapped.read(record, upTo: limit, maximum: maximum, body)
+        try begin(.read([record]))
+        return try wrapped.read(record, upTo: limit, maximum: maximum, body)
     }
 
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
-        try wrapped.read(records, maximum: maximum)
+        try begin(.read(records))
+        return try wrapped.read(records, maximum: maximum)
     }
 
     func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
+        try begin(.list)
         try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
     }
 
-    func namespaces() throws -> [String] { wrapped.namespaces() }
+    func namespaces() throws -> [String] {
+        try begin(.namespaces)
+        return wrapped.namespaces()
+    }
 
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
         turn: (any CommitTurn)?
     ) throws -> CommitOutcome {
-        wrapped.commit(changes, expecting: expecting, turn: turn)
+        try begin(.commit)
+        return wrapped.commit(changes, expecting: expecting, turn: turn)
     }
 
     func location(of record: RecordName) -> String { wrapped.location(of: record) }

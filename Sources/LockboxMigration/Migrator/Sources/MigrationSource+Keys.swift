@@ -6,11 +6,12 @@ extension MigrationSource {
     ///
     /// - Parameters:
     ///   - lockbox: The lockbox into which the items would be migrated. Nothing is changed.
-    ///   - unreadable: Called with each item of a backend that cannot be read, and so stays in the source. Throw its
-    ///     error to end the call. By default, nothing is done.
+    ///   - unreadable: Called with each item of a backend that cannot be read, and so stays in the source. By default, its
+    ///     error is thrown.
     /// - Returns: The keys of the items that can be read; empty if the source does not exist.
     /// - Throws: ``LockboxError`` if the source cannot be read at all.
-    public func keys(for lockbox: Lockbox, unreadable: (UnreadableItem) throws -> Void = { _ in }) throws
+    public func keys(for lockbox: Lockbox, unreadable: (UnreadableItem) throws -> Void = { throw $0.error })
+        throws
         -> [String]
     {
         try open(lockbox, lockbox.now()).keys(unreadable: unreadable)
@@ -21,7 +22,7 @@ extension MigrationSource {
     /// `unreadable` is called on another thread.
     public func keys(
         for lockbox: Lockbox,
-        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { _ in }
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error }
     ) async throws -> [String] {
         try await offPool { try keys(for: lockbox, unreadable: unreadable) }
     }

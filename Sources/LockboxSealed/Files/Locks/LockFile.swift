@@ -7,8 +7,8 @@ import LockboxPlatform
 /// which the kernel releases when its holder dies.
 ///
 /// The file contains the folder's change count, a little-endian `u64`. It is odd while a file is being renamed
-/// into the folder, different after each holder, and advances while a holder writes many files. Readers take no lock: the count tells them whether a
-/// writer has interfered.
+/// into the folder, different after each holder, and advances while a holder writes many files. Readers take no
+/// lock: the count tells them whether a writer has interfered.
 final class LockFile: Sendable {
     static let name = "lock"
 
