@@ -39,24 +39,30 @@
             try TPMError.check(code, operation, endpoint)
         }
 
+        func failure(_ reason: String) -> LockboxError { .notReachable(endpoint: endpoint, reason: reason) }
+
         func flush(_ handle: ESYS_TR) { _ = Esys_FlushContext(context, handle) }
+
+        /// Returns nil if there is nothing. Close it after use.
+        func object(at handle: TPM2_HANDLE) throws -> ESYS_TR? {
+            var object = none
+            let code = Esys_TR_FromTPMPublic(context, handle, none, none, none, &object)
+            if TPMError.Code(code) == .handle { return nil }
+            try check(code, "Esys_TR_FromTPMPublic")
+            return object
+        }
+
+        var none: ESYS_TR { ESYS_TR(ESYS_TR_NONE) }
+        var password: ESYS_TR { ESYS_TR(ESYS_TR_PASSWORD) }
+        var owner: ESYS_TR { ESYS_TR(ESYS_TR_RH_OWNER) }
 
         // MARK: Wrong PINs
 
         /// What the TPM says of itself, by the numbers of its specification.
         private func property(_ property: UInt32) throws -> UInt32? {
             var data: UnsafeMutablePointer<TPMS_CAPABILITY_DATA>?
-            let code = Esys_GetCapability(
-                context,
-                TPMConnection.none,
-                TPMConnection.none,
-                TPMConnection.none,
-                TPM2_CAP(TPM2_CAP_TPM_PROPERTIES),
-                property,
-                1,
-                nil,
-                &data
-            )
+            let kind = TPM2_CAP(TPM2_CAP_TPM_PROPERTIES)
+            let code = Esys_GetCapability(context, none, none, none, kind, property, 1, nil, &data)
             try check(code, "Esys_GetCapability")
             defer { Esys_Free(data) }
             guard let list = data?.pointee.data.tpmProperties, list.count == 1,
@@ -93,20 +99,9 @@
                         + "tpm2_dictionarylockout --clear-lockout"
                 )
             }
-            let code = Esys_DictionaryAttackLockReset(
-                context,
-                ESYS_TR(ESYS_TR_RH_LOCKOUT),
-                TPMConnection.password,
-                TPMConnection.none,
-                TPMConnection.none
-            )
+            let lockout = ESYS_TR(ESYS_TR_RH_LOCKOUT)
+            let code = Esys_DictionaryAttackLockReset(context, lockout, password, none, none)
             try check(code, "Esys_DictionaryAttackLockReset")
         }
-
-        // MARK: Constants
-
-        static let none = ESYS_TR(ESYS_TR_NONE)
-        static let password = ESYS_TR(ESYS_TR_PASSWORD)
-        static let owner = ESYS_TR(ESYS_TR_RH_OWNER)
     }
 #endif

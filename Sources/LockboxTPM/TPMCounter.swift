@@ -107,11 +107,7 @@
         fileprivate func withCounter<Result>(_ index: UInt32, _ body: (ESYS_TR) throws -> Result) throws
             -> Result?
         {
-            let none = TPMConnection.none
-            var handle = none
-            let code = Esys_TR_FromTPMPublic(context, index, none, none, none, &handle)
-            if TPMError.Code(code) == .handle { return nil }
-            try check(code, "Esys_TR_FromTPMPublic")
+            guard var handle = try object(at: index) else { return nil }
             // Has no effect if `body` has removed it.
             defer { Esys_TR_Close(context, &handle) }
             var area: UnsafeMutablePointer<TPM2B_NV_PUBLIC>?
@@ -132,27 +128,13 @@
 
         /// Returns nil if it was never incremented.
         fileprivate func value(of counter: ESYS_TR) throws -> UInt64? {
-            let none = TPMConnection.none
             var data: UnsafeMutablePointer<TPM2B_MAX_NV_BUFFER>?
-            let code = Esys_NV_Read(
-                context,
-                counter,
-                counter,
-                TPMConnection.password,
-                none,
-                none,
-                8,
-                0,
-                &data
-            )
+            let code = Esys_NV_Read(context, counter, counter, password, none, none, 8, 0, &data)
             if TPMError.Code(code) == .neverWritten { return nil }
             try check(code, "Esys_NV_Read")
             defer { Esys_Free(data) }
             guard let data, data.pointee.size == 8 else {
-                throw LockboxError.notReachable(
-                    endpoint: endpoint,
-                    reason: "the TPM's answer has a wrong length"
-                )
+                throw failure("the TPM's answer has a wrong length")
             }
             return withUnsafeBytes(of: &data.pointee.buffer) {
                 UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self))
@@ -160,13 +142,11 @@
         }
 
         fileprivate func increment(_ counter: ESYS_TR) throws {
-            let none = TPMConnection.none
-            let code = Esys_NV_Increment(context, counter, counter, TPMConnection.password, none, none)
+            let code = Esys_NV_Increment(context, counter, counter, password, none, none)
             try check(code, "Esys_NV_Increment")
         }
 
         fileprivate func define(_ index: UInt32) throws {
-            let none = TPMConnection.none
             var (authorization, area) = (TPM2B_AUTH(), TPM2B_NV_PUBLIC())
             area.nvPublic.nvIndex = index
             area.nvPublic.nameAlg = TPMI_ALG_HASH(TPM2_ALG_SHA256)
@@ -177,8 +157,8 @@
             var handle = none
             let code = Esys_NV_DefineSpace(
                 context,
-                TPMConnection.owner,
-                TPMConnection.password,
+                owner,
+                password,
                 none,
                 none,
                 &authorization,
@@ -191,15 +171,7 @@
         }
 
         fileprivate func undefine(_ counter: ESYS_TR) throws {
-            let none = TPMConnection.none
-            let code = Esys_NV_UndefineSpace(
-                context,
-                TPMConnection.owner,
-                counter,
-                TPMConnection.password,
-                none,
-                none
-            )
+            let code = Esys_NV_UndefineSpace(context, owner, counter, password, none, none)
             try check(code, "Esys_NV_UndefineSpace")
         }
     }

@@ -1,6 +1,5 @@
 #if TPM
     import LockboxCore
-    import LockboxPlatform
     public import LockboxSealed
     import LockboxSodium
 
@@ -31,8 +30,8 @@
         /// The resource manager of the Linux kernel.
         public static let defaultTCTI = "device:/dev/tpmrm0"
 
-        private let pin: PasscodeSource?
-        private let strength: PasscodeStrength
+        /// What the PIN is stretched with.
+        private let pin: PasscodeUnlock?
         private let tcti: String
 
         /// Creates a method. Does not use the TPM.
@@ -48,8 +47,7 @@
             strength: PasscodeStrength = .interactive,
             tcti: String = TPMUnlock.defaultTCTI
         ) {
-            self.pin = pin
-            self.strength = strength
+            self.pin = pin.map { PasscodeUnlock($0, strength: strength) }
             self.tcti = tcti
         }
 
@@ -59,31 +57,26 @@
         /// Makes a secret and seals it.
         ///
         /// - Parameter salt: 32 random bytes of the new slot. Argon2id uses the first 16.
-        /// - Returns: The secret, 32 bytes, and the parameters, some 260 bytes.
+        /// - Returns: The secret, 32 bytes, and the parameters, some 250 bytes.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if there is no TPM, or it fails;
         ///   ``LockboxError/accessDenied(endpoint:reason:)`` if this user may not use it, or its owner has a password and no
         ///   key at 0x81000001; ``LockboxError/invalidPasscode(reason:)`` and any error of the PIN's source;
         ///   ``LockboxError/notEnoughMemory(bytes:)``.
         public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
-            let cost = pin.map { _ in strength.cost }
-            let authorization = try authorization(cost, salt: salt)
+            var stretched = try pin?.enroll(salt: salt) ?? SlotEnrollment(parameters: [], secret: [])
+            defer { Sodium.wipe(&stretched.secret) }
             return try TPMConnection.with(tcti) { tpm in
-                var secret = Sodium.randomBytes(SecretKey.length)
-                do {
-                    let slot = try tpm.withPrimary { primary in
-                        try tpm.withSession(saltedFor: primary) { session in
-                            let sealed = try tpm.seal(secret, authorization, under: primary, session)
-                            return TPMSlot(
-                                cost: cost,
-                                primary: try tpm.verifiedName(of: primary),
-                                sealed: sealed
-                            )
-                        }
+                try tpm.withSession { session in
+                    var secret = Sodium.randomBytes(SecretKey.length)
+                    do {
+                        let name = try tpm.verifiedName(of: session.key)
+                        let sealed = try session.seal(secret, stretched.secret)
+                        let slot = TPMSlot(pin: stretched.parameters, primary: name, sealed: sealed)
+                        return SlotEnrollment(parameters: try slot.bytes(), secret: secret)
+                    } catch {
+                        Sodium.wipe(&secret)
+                        throw error
                     }
-                    return SlotEnrollment(parameters: try slot.bytes(), secret: secret)
-                } catch {
-                    Sodium.wipe(&secret)
-                    throw error
                 }
             }
         }
@@ -102,19 +95,22 @@
         ///   parameters that are not of this method.
         public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
             let slot = try TPMSlot(parameters)
-            if slot.cost != nil, pin == nil {
+            var authorization = try authorization(slot, salt)
+            defer { Sodium.wipe(&authorization) }
+            return try TPMConnection.with(tcti) { tpm in
+                try tpm.withSession(named: slot.primary) { try $0.unseal(slot.sealed, authorization) }
+            }
+        }
+
+        /// Returns what the TPM checks: 32 bytes from the PIN, or none without one.
+        private func authorization(_ slot: TPMSlot, _ salt: [UInt8]) throws -> [UInt8] {
+            if slot.pin.isEmpty { return [] }
+            guard let pin else {
                 throw LockboxError.invalidPasscode(
                     reason: "the slot needs the PIN of the TPM, and none was given"
                 )
             }
-            let authorization = try authorization(slot.cost, salt: salt)
-            return try TPMConnection.with(tcti) { tpm in
-                try tpm.withPrimary(named: slot.primary) { primary in
-                    try tpm.withSession(saltedFor: primary) { session in
-                        try tpm.unseal(slot.sealed, authorization, under: primary, session)
-                    }
-                }
-            }
+            return try pin.secret(slot.pin, salt: salt)
         }
 
         /// Makes the TPM forget the wrong PINs that it has counted. Call it after a recovery: until then, the TPM refuses
@@ -128,26 +124,6 @@
         public func resetLockout() throws {
             try TPMConnection.with(tcti) { try $0.resetLockout() }
         }
-
-        /// Returns what the TPM checks: 32 bytes from the PIN, or nil without one.
-        private func authorization(_ cost: Argon2id.Cost?, salt: [UInt8]) throws -> SecretKey? {
-            guard salt.count == 32 else {
-                throw LockboxError.corrupt(record: TPMSlot.record, reason: "its salt has \(salt.count) bytes")
-            }
-            guard let cost, let pin else { return nil }
-            let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
-            return try pin.withBytes { pin in
-                try SecretKey {
-                    try Argon2id.derive(
-                        pin,
-                        salt: salt,
-                        operations: cost.operations,
-                        memory: cost.memory,
-                        into: $0
-                    )
-                }
-            }
-        }
     }
 
     extension TPMUnlock: CustomStringConvertible, CustomReflectable {
@@ -156,15 +132,5 @@
 
         /// Keeps `dump(_:)` from showing the PIN.
         public var customMirror: Mirror { Mirror(self, children: []) }
-    }
-
-    extension PasscodeStrength {
-        fileprivate var cost: Argon2id.Cost {
-            switch self {
-            case .interactive: Argon2id.interactive
-            case .moderate: Argon2id.moderate
-            case .sensitive: Argon2id.sensitive
-            }
-        }
     }
 #endif

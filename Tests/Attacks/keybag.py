@@ -49,7 +49,7 @@ class Slot:
         kind, given = secret
         if kind == "passcode":
             algorithm, operations, memory = struct.unpack("<B3xIQ", self.parameters)
-            if algorithm != 1 or not 2 <= operations <= 10 or not 1 << 26 <= memory <= 1 << 30:
+            if algorithm != 1 or not 2 <= operations <= 10 or not 1 << 26 <= memory <= 1 << 30 or memory % 1024:
                 raise ValueError("cost of the passcode")
             return argon2id(32, given, self.salt[:16], operations, memory)
         return H(32, code_symbols(given), "lockbox.recov.v1", self.salt) if kind == "code" else digest(given)

@@ -73,7 +73,9 @@
                 defer { relay.close() }
                 let secret = Sodium.randomBytes(32)
                 try TPMConnection.with(relay.tcti) { tpm in
-                    try tpm.withPrimary { _ = try tpm.seal(secret, nil, under: $0, TPMConnection.password) }
+                    try tpm.withStorageRootKey {
+                        _ = try TPMSession(tpm: tpm, key: $0, handle: tpm.password).seal(secret, [])
+                    }
                 }
                 #expect(found(secret, in: relay.recording))
             }

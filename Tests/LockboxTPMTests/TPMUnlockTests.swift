@@ -240,7 +240,7 @@
 
             @Test func damagedCostsAreAnError() throws {
                 let parameters = try method("1234").enroll(salt: salt).parameters
-                for index in 0..<16 {
+                for index in 0..<18 {
                     for bit in [0, 3, 7] {
                         var damaged = parameters
                         damaged[index] ^= 1 << bit

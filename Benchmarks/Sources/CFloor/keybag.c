@@ -131,7 +131,7 @@ static int slot_secret(const struct slot *slot, const struct floor_secret *secre
         if (slot->parameters_length != 16 || get32(p) != 1) return -1;
         uint32_t operations = get32(p + 4);
         uint64_t memory = get64(p + 8);
-        if (operations < 2 || operations > 10 || memory < 1 << 26 || memory > 1 << 30) return -1;
+        if (operations < 2 || operations > 10 || memory < 1 << 26 || memory > 1 << 30 || memory % 1024) return -1;
         return crypto_pwhash(out, KEY, (const char *)secret->bytes, secret->length, slot->salt, operations, memory, crypto_pwhash_ALG_ARGON2ID13);
     }
     case FLOOR_RECOVERY_CODE:

@@ -33,13 +33,25 @@ struct PasscodeCost: Sendable, Equatable {
                 "its passcode needs \(operations) passes; the limits are \(Self.operationsLimits)"
             )
         }
-        guard Self.memoryLimits.contains(memory) else {
+        guard Self.memoryLimits.contains(memory), memory % 1024 == 0 else {
             throw .malformed(
-                "its passcode needs \(memory) bytes of memory; the limits are \(Self.memoryLimits)"
+                "its passcode needs \(memory) bytes of memory; the limits are \(Self.memoryLimits), in whole KiB"
             )
         }
         self.operations = operations
         self.memory = memory
+    }
+
+    /// Reads a slot's parameters.
+    init(_ parameters: [UInt8]) throws {
+        self = try parameters.withUnsafeBytes { bytes in
+            var reader = ByteReader(bytes)
+            let cost = try PasscodeCost(&reader)
+            guard reader.remaining == 0 else {
+                throw RecordError.malformed("its passcode has unknown parameters")
+            }
+            return cost
+        }
     }
 
     func write(to writer: inout ByteWriter) {

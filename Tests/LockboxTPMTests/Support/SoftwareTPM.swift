@@ -86,7 +86,7 @@
         private func handles(_ first: UInt32) throws -> [UInt32] {
             try TPMConnection.with(tcti) { tpm in
                 var data: UnsafeMutablePointer<TPMS_CAPABILITY_DATA>?
-                let none = TPMConnection.none
+                let none = tpm.none
                 let kind = TPM2_CAP(TPM2_CAP_HANDLES)
                 try tpm.check(
                     Esys_GetCapability(tpm.context, none, none, none, kind, first, 32, nil, &data),
@@ -106,10 +106,10 @@
 
         func clear() throws {
             try TPMConnection.with(tcti) { tpm in
-                let none = TPMConnection.none
+                let none = tpm.none
                 let lockout = ESYS_TR(ESYS_TR_RH_LOCKOUT)
                 try tpm.check(
-                    Esys_Clear(tpm.context, lockout, TPMConnection.password, none, none),
+                    Esys_Clear(tpm.context, lockout, tpm.password, none, none),
                     "Esys_Clear"
                 )
             }
@@ -119,15 +119,15 @@
 
         func setPassword(of hierarchy: Hierarchy) throws {
             try TPMConnection.with(tcti) { tpm in
-                let none = TPMConnection.none
+                let none = tpm.none
                 var password = TPM2B_AUTH()
                 password.size = 4
                 password.buffer.0 = 7
                 password.buffer.3 = 7
                 let code = Esys_HierarchyChangeAuth(
                     tpm.context,
-                    hierarchy == .owner ? TPMConnection.owner : ESYS_TR(ESYS_TR_RH_LOCKOUT),
-                    TPMConnection.password,
+                    hierarchy == .owner ? tpm.owner : ESYS_TR(ESYS_TR_RH_LOCKOUT),
+                    tpm.password,
                     none,
                     none,
                     &password
@@ -139,7 +139,7 @@
         /// Defines something at the index of ``TPMCounter``.
         func defineIndex(type: UInt32, size: UInt16) throws {
             try TPMConnection.with(tcti) { tpm in
-                let none = TPMConnection.none
+                let none = tpm.none
                 var (authorization, area, handle) = (TPM2B_AUTH(), TPM2B_NV_PUBLIC(), none)
                 area.nvPublic.nvIndex = TPMCounter.defaultIndex
                 area.nvPublic.nameAlg = TPMI_ALG_HASH(TPM2_ALG_SHA256)
@@ -147,8 +147,8 @@
                 area.nvPublic.dataSize = size
                 let code = Esys_NV_DefineSpace(
                     tpm.context,
-                    TPMConnection.owner,
-                    TPMConnection.password,
+                    tpm.owner,
+                    tpm.password,
                     none,
                     none,
                     &authorization,
@@ -162,14 +162,14 @@
         /// Has the TPM keep the storage root key, as the set-up of some systems does.
         func keepStorageRootKey() throws {
             try TPMConnection.with(tcti) { tpm in
-                try tpm.withPrimary { primary in
-                    let none = TPMConnection.none
+                try tpm.withStorageRootKey { primary in
+                    let none = tpm.none
                     var kept = none
                     let code = Esys_EvictControl(
                         tpm.context,
-                        TPMConnection.owner,
+                        tpm.owner,
                         primary,
-                        TPMConnection.password,
+                        tpm.password,
                         none,
                         none,
                         0x8100_0001,

@@ -192,4 +192,24 @@ import Lockbox
         try lockbox(person).archiveObject("newest", forKey: "ak")
         #expect(try lockbox(backend).unarchiveObject(forKey: "ak") == "newest")
     }
+
+    /// Apps call the methods too, with what a keybag of somebody else contains.
+    @Test func whatIsNoSlotIsCorrupt() throws {
+        let salt = [UInt8](repeating: 1, count: 32)
+        let passcode = PasscodeUnlock(.value("correct horse"), strength: .interactive)
+        let enrollment = try passcode.enroll(salt: salt)
+        #expect(try passcode.secret(enrollment.parameters, salt: salt) == enrollment.secret)
+        expectError(.corrupt) { try passcode.secret(enrollment.parameters, salt: [1]) }
+        // Algorithm, zeros, passes; memory that is not in whole KiB, and too much.
+        for index in [0, 1, 2, 3, 4, 8, 12] {
+            var parameters = enrollment.parameters
+            parameters[index] ^= 0x80
+            expectError(.corrupt, "byte \(index)") { try passcode.secret(parameters, salt: salt) }
+        }
+        let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
+        for method in [passcode, code, KeyUnlock(.bytes(Self.key))] as [any UnlockMethod] {
+            let parameters = try method.enroll(salt: salt).parameters
+            expectError(.corrupt) { try method.secret(parameters + [0], salt: salt) }
+        }
+    }
 }

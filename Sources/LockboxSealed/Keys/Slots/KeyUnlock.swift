@@ -22,7 +22,9 @@ public struct KeyUnlock: UnlockMethod {
 
     /// See ``UnlockMethod/secret(_:salt:)``. Reads the key again.
     public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
-        guard parameters.isEmpty else { throw RecordError.malformed("its key has unknown parameters") }
+        guard parameters.isEmpty else {
+            throw LockboxError.corrupt(record: "the key slot", reason: "it has unknown parameters")
+        }
         guard let key = try key.given() else {
             throw LockboxError.invalidDeviceKey(
                 source: "stored",

@@ -6,6 +6,8 @@ public struct PasscodeUnlock: UnlockMethod {
     /// ``SlotKind/passcode``.
     public var kind: SlotKind { .passcode }
 
+    private static let record = "the passcode slot"
+
     private let passcode: PasscodeSource
     private let strength: PasscodeStrength
 
@@ -32,18 +34,15 @@ public struct PasscodeUnlock: UnlockMethod {
 
     /// See ``UnlockMethod/secret(_:salt:)``. Runs Argon2id with the strength of the slot.
     public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
-        let cost = try parameters.withUnsafeBytes { bytes in
-            var reader = ByteReader(bytes)
-            let cost = try PasscodeCost(&reader)
-            guard reader.remaining == 0 else {
-                throw RecordError.malformed("its passcode uses an unknown algorithm")
-            }
-            return cost
+        do { return try secret(PasscodeCost(parameters), salt) } catch let error as RecordError {
+            throw error.error(Self.record)
         }
-        return try secret(cost, salt)
     }
 
     private func secret(_ cost: PasscodeCost, _ salt: [UInt8]) throws -> [UInt8] {
+        guard salt.count >= MemoryLayout<SIMD16<UInt8>>.size else {
+            throw LockboxError.corrupt(record: Self.record, reason: "its salt has \(salt.count) bytes")
+        }
         let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
         var secret = [UInt8](repeating: 0, count: SecretKey.length)
         try passcode.withBytes { passcode in

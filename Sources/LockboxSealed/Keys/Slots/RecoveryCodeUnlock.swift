@@ -32,7 +32,10 @@ public struct RecoveryCodeUnlock: UnlockMethod {
     /// The code has enough bits that nobody can guess it, so it needs no Argon2id.
     public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
-            throw RecordError.malformed("its recovery code has unknown parameters")
+            throw LockboxError.corrupt(
+                record: "the slot of the recovery code",
+                reason: "it has unknown parameters"
+            )
         }
         let key = try typedCode().key()
         var secret = [UInt8](repeating: 0, count: SecretKey.length)

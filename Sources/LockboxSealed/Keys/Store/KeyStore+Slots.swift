@@ -58,7 +58,7 @@ extension KeyStore {
         -> SlotKeys
     {
         if slot.kind == .passcode { derivations.withLock { $0 += 1 } }
-        var secret = try faults(of: Self.keybagRecord) { try method.secret(slot.parameters, salt: slot.salt) }
+        var secret = try method.secret(slot.parameters, salt: slot.salt)
         defer { Sodium.wipe(&secret) }
         return try SlotKeys(
             secret: Self.key(secret),
