@@ -16,22 +16,13 @@ extension FileStorage {
         var temporary = try isEarly && changes.contains(where: \.isPut) ? write(changes) : nil
         defer { temporary?.remove() }
         let turn = try given ?? takeTurn(changes)
-        for record in Self.inOrder(expecting, changes)
-        where try self.revision(of: record, turn) != expecting[record] {
+        // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
+        for (record, expected) in expecting.sorted(by: { $0.key.name < $1.key.name })
+        where try revision(of: record, turn) != expected {
             return .conflict(turn)
         }
         defer { if given == nil { turn.release() } }
         return try apply(changes, &temporary, turn, isOwn: given == nil)
-    }
-
-    /// The expected records, in the order of the changes and then of their names. So the same commit makes the
-    /// same system calls, which the kill matrix relies on.
-    private static func inOrder(_ expecting: [RecordName: RecordRevision], _ changes: [RecordChange])
-        -> [RecordName]
-    {
-        let changed = changes.map(\.record).filter { expecting[$0] != nil }
-        let others = Set(expecting.keys).subtracting(changed).sorted { $0.name < $1.name }
-        return changed + others
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.

@@ -15,4 +15,7 @@ public struct RecordName: Sendable, Hashable {
         self.namespace = namespace
         self.name = name
     }
+
+    /// Hashes the name only: hardly any two namespaces have one in common.
+    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
