@@ -71,7 +71,10 @@ extension FileStorage {
             while true {
                 let folder = try folders.existing(place)
                 let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
-                if try folders.isInPlace(folder, place) { return (place, folder, lock) }
+                if try folders.isInPlace(folder, place) {
+                    if lock.isFirst { try folders.synchronize(above: place) }
+                    return (place, folder, lock)
+                }
                 lock.release()
                 try folders.reopen()
             }

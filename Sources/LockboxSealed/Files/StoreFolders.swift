@@ -114,6 +114,17 @@ final class StoreFolders: Sendable {
         try makeParents(of: path)
     }
 
+    /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
+    func synchronize(above place: Place) throws {
+        switch place {
+        case .root: try calls.synchronizeParent(of: directory)
+        case .items, .temporary, .quarantine: try existing(.root).synchronize()
+        case .namespace:
+            try existing(.items).synchronize()
+            try existing(.root).synchronize()
+        }
+    }
+
     // MARK: Moved stores
 
     /// Returns the folder that is at the path now, or nil if there is none.

@@ -252,6 +252,28 @@ import Lockbox
         #expect(calls.count { $0 == .mkdir } == 2 + 7, "store, a, b, c, tmp, items, scope")
     }
 
+    /// Who made it may have been killed before its own fsync.
+    @Test("Promise 2: a folder that another process made is synchronized by the first who writes to it")
+    func orderOfSystemCallsForAFolderThatAKilledProcessMade() throws {
+        let store = try prepare(.replace)
+        let folder = URL(fileURLWithPath: try store.path("key")).deletingLastPathComponent().path
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+            try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+        }
+        let count = Protected(0)
+        let lockbox = try store.lockbox(
+            TestStore.prefix,
+            SystemCalls(fault: { call in
+                if call == .fsync { count.withLock { $0 += 1 } }
+                return nil
+            })
+        )
+        try lockbox.archiveObject("secret", forKey: "key")
+        #expect(count.withLock { $0 } == 4, "the file, the folder, and the two folders above it")
+        try lockbox.archiveObject("secret", forKey: "key")
+        #expect(count.withLock { $0 } == 6)
+    }
+
     @Test func aFileThatShrinksWhileItIsRead() throws {
         let store = try prepare(.replace)
         let path = try store.path("key")

@@ -33,6 +33,9 @@ final class DirectoryLock: Sendable {
     /// Whether others wait for this lock, and not for that of a file in its place.
     var isInPlace: Bool { file.isInPlace }
 
+    /// Whether nobody has had it before, or only somebody who was killed.
+    var isFirst: Bool { file.isNew }
+
     /// Releases the lock.
     func release() {
         let state = state.withLock { state in

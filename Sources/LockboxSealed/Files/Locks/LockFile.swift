@@ -15,13 +15,16 @@ final class LockFile: Sendable {
     private let directory: Directory
     private let descriptor: CInt
     private let identity: FileIdentity?
+    /// Whether nobody had released the lock yet when the file was opened.
+    let isNew: Bool
     private var calls: SystemCalls { directory.calls }
     private var path: String { directory.filePath(Self.name) }
 
-    private init(_ directory: Directory, _ descriptor: CInt, _ identity: FileIdentity?) {
+    private init(_ directory: Directory, _ descriptor: CInt, _ identity: FileIdentity?, isNew: Bool) {
         self.directory = directory
         self.descriptor = descriptor
         self.identity = identity
+        self.isNew = isNew
     }
 
     deinit { calls.close(descriptor) }
@@ -36,7 +39,7 @@ final class LockFile: Sendable {
             if status.st_mode & 0o600 != 0o600 {  // made under a umask that takes it from ourselves
                 try check(calls.chmod(descriptor, mode: 0o600), "chmod", directory.filePath(Self.name))
             }
-            self.init(directory, descriptor, FileIdentity(status))
+            self.init(directory, descriptor, FileIdentity(status), isNew: status.st_size == 0)
         } catch {
             calls.close(descriptor)
             throw error
@@ -92,6 +95,7 @@ final class LockFile: Sendable {
     static func count(of directory: Directory) throws -> UInt64 {
         let result = directory.calls.open(name, at: directory.descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return 0 }
-        return try LockFile(directory, CInt(directory.checkOpened(result, name)), nil).count()
+        let descriptor = CInt(try directory.checkOpened(result, name))
+        return try LockFile(directory, descriptor, nil, isNew: false).count()
     }
 }
