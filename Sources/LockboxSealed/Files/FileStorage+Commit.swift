@@ -17,7 +17,7 @@ extension FileStorage {
         defer { temporary?.remove() }
         let turn = try given ?? takeTurn(changes)
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
-        for (record, expected) in expecting.sorted(by: { $0.key.name < $1.key.name })
+        for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
         where try revision(of: record, turn) != expected {
             return .conflict(turn)
         }
@@ -165,4 +165,9 @@ extension RecordChange {
     fileprivate var isPut: Bool {
         if case .put = self { true } else { false }
     }
+}
+
+extension RecordName {
+    /// The keybag comes before items, whose names each store has of its own.
+    fileprivate var order: (String, String) { (namespace ?? "", name) }
 }

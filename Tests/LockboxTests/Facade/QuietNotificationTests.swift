@@ -82,7 +82,9 @@ import Testing
 
     #if os(Linux)
         /// It sleeps in the kernel, and does not wake up to look.
-        @Test func waitingCostsNothing() throws {
+        @Test(.enabled(if: isUnsanitized, "a sanitizer has threads of its own")) func waitingCostsNothing()
+            throws
+        {
             let store = try TestStore()
             let process = try TestProcess("idle", store.directory, "2")
             let output = process.allOutput()

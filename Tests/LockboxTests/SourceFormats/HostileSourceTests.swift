@@ -202,7 +202,7 @@ private typealias Writer = PropertyListWriter
 
     /// 10 ms; many times that without optimization, and under a sanitizer.
     private static let limit: Duration = {
-        if ProcessInfo.processInfo.environment["LOCKBOX_SANITIZER"] != nil { return .seconds(2) }
+        if !isUnsanitized { return .seconds(2) }
         #if DEBUG
             return .milliseconds(500)
         #else
