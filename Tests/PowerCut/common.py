@@ -42,9 +42,18 @@ class Images:
         options = ",".join(["loop", *OPTIONS.get(self.kind, [])])
         run("mount", "-t", self.kind, "-o", options, image, self.mountpoint)
         try:
+            # btrfs knows a file system by its UUID: if a copy is still in use somewhere, mount gives that one.
+            if (mounted := image_at(self.mountpoint)) != str(image):
+                raise Failure(f"{mounted} was mounted, and not {image}")
             yield
         finally:
             unmount(self.mountpoint)
+
+
+def image_at(mountpoint):
+    lines = pathlib.Path("/proc/self/mounts").read_text().splitlines()
+    device = next(line.split()[0] for line in reversed(lines) if line.split()[1] == str(mountpoint))
+    return pathlib.Path("/sys/block", pathlib.Path(device).name, "loop/backing_file").read_text().strip()
 
 
 def unmount(mountpoint):
