@@ -117,7 +117,11 @@ final class StoreFolders: Sendable {
     /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
     func synchronize(above place: Place) throws {
         switch place {
-        case .root: try calls.synchronizeParent(of: directory)
+        case .root:
+            // If this user may not open the parent, an administrator made the store's folder in it.
+            do { try calls.synchronizeParent(of: directory) } catch let error as LockboxError
+                where error.isRefusal
+            {}
         case .items, .temporary, .quarantine: try existing(.root).synchronize()
         case .namespace:
             try existing(.items).synchronize()

@@ -274,6 +274,40 @@ import Lockbox
         #expect(count.withLock { $0 } == 6)
     }
 
+    /// As of a service whose folder an administrator has made where only the way through is allowed, mode 0711.
+    @Test func aStoreWhoseParentMustNotBeOpened() throws {
+        func made(refusing refused: Int?) throws -> [SystemCalls.Call] {
+            let store = try TestStore()
+            try FileManager.default.createDirectory(
+                atPath: store.directory,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+            let trace = Protected<[SystemCalls.Call]>([])
+            let lockbox = try store.lockbox(
+                TestStore.prefix,
+                SystemCalls(fault: { call in
+                    trace.withLock { trace in
+                        trace.append(call)
+                        return trace.count - 1 == refused ? .failure(EACCES) : nil
+                    }
+                })
+            )
+            try lockbox.archiveObject("secret", forKey: "key")
+            #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+            return trace.withLock { $0 }
+        }
+        // Whoever takes the lock first opens the folder above the store, and synchronizes it.
+        let calls = try made(refusing: nil)
+        let lock = try #require(calls.firstIndex(of: .flock))
+        let above = try #require(
+            calls.indices.dropFirst(lock).first {
+                calls[$0] == .open && calls[$0...].dropFirst().first == .fsync
+            }
+        )
+        #expect(try made(refusing: above).count == calls.count - 2, "neither synchronized nor closed")
+    }
+
     @Test func aFileThatShrinksWhileItIsRead() throws {
         let store = try prepare(.replace)
         let path = try store.path("key")
