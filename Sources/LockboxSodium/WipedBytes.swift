@@ -1,7 +1,7 @@
 import LockboxPlatform
 
-/// Secret bytes in ordinary memory, which is wiped on deallocation. Creating them cannot fail, as creating a ``SecretKey`` in
-/// guarded memory can.
+/// Secret bytes in ordinary memory, which is wiped on deallocation. Creating them cannot fail. Creating
+/// a ``SecretKey`` can, as guarded memory is scarce.
 package final class WipedBytes: @unchecked Sendable {  // the memory is written in init only
     private let memory: UnsafeMutableRawBufferPointer
 

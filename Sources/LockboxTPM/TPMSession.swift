@@ -49,10 +49,7 @@
             try tpm.check(answer, "Esys_Unseal")
             defer {
                 Sodium.wipe(
-                    UnsafeMutableRawBufferPointer(
-                        start: data,
-                        count: MemoryLayout.size(ofValue: data!.pointee)
-                    )
+                    UnsafeMutableRawBufferPointer(start: data, count: MemoryLayout<TPM2B_SENSITIVE_DATA>.size)
                 )
                 Esys_Free(data)
             }
@@ -103,7 +100,7 @@
     extension TPMConnection {
         /// Calls `body` with a session, and ends it.
         ///
-        /// - Parameter name: The name of the storage root key in a slot. Any will do for a new slot.
+        /// - Parameter name: The name of the storage root key in a slot; nil for a new slot.
         func withSession<Result>(named name: [UInt8]? = nil, _ body: (TPMSession) throws -> Result) throws
             -> Result
         {

@@ -18,7 +18,7 @@ let killableMigrations: [KillableOperation] = [
             )
         },
         mode: { _ in ["migrateStore"] },
-        inspect: { try inspectMigration($0, isRecorded: isRecorded, old: storedTexts) },
+        inspect: { try inspectMigration($0, storeMigration(), [.doneBefore], old: storedTexts) },
         isOfWholePrefix: true
     ),
     KillableOperation(
@@ -39,9 +39,11 @@ let killableMigrations: [KillableOperation] = [
                 lines.hasPrefix("# settings\n") && lines.hasSuffix("PORT=80\n"),
                 "other lines have changed"
             )
-            // An item that was removed from the file, and not recorded yet, is already new in every later run: the file may
-            // be one that is mounted later.
-            return try inspectMigration(folder, isRecorded: { _ in true }) { _ in try textsInFile(folder) }
+            // A killed run may have removed an item from the file, and not recorded it yet.
+            let migration = fileMigration(folder.settings)
+            return try inspectMigration(folder, migration, [.doneBefore, .alreadyNew]) { _ in
+                try textsInFile(folder)
+            }
         },
         isOfWholePrefix: true
     ),
@@ -66,14 +68,10 @@ private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFile
     let lockbox = try Lockbox(keyPrefix: prefixes[0], backend: backend)
     switch (mode, arguments.count) {
     case ("migrateStore", 0):
-        // Every other one gets another key.
-        let items = (0..<50).map { Migration.Item.string("KEY\($0)", to: newKey($0)) }
-        let report = try lockbox.migrate(Migration(migrationName, items: items))
+        let report = try lockbox.migrate(storeMigration())
         try require(report.isComplete, "not everything was migrated: \(report)")
     case ("migrateFile", 1):
-        let items = (0..<50).map { Migration.Item.string("KEY\($0)", to: newKey($0)) }
-        let source = MigrationSource.environmentFile(at: arguments[0])
-        let report = try lockbox.migrate(Migration(migrationName, from: source, items: items))
+        let report = try lockbox.migrate(fileMigration(arguments[0]))
         try require(report.isComplete, "not everything was migrated: \(report)")
     case ("move", 1):
         let report = try backend.moveItems(
@@ -85,7 +83,16 @@ private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFile
     }
 }
 
+private func storeMigration() -> Migration { Migration(migrationName, items: items) }
+
+private func fileMigration(_ path: String) -> Migration {
+    Migration(migrationName, from: .environmentFile(at: path), items: items)
+}
+
 private let migrationName = "all fifty"
+
+/// Every other one gets another key.
+private var items: [Migration.Item] { (0..<50).map { .string("KEY\($0)", to: newKey($0)) } }
 
 private func newKey(_ number: Int) -> String { number.isMultiple(of: 2) ? "new\(number)" : "KEY\(number)" }
 
@@ -129,9 +136,11 @@ private func textsInFile(_ folder: Folder) throws -> [String: String] {
     return texts
 }
 
+/// - Parameter ended: What another run may say of each item after all are migrated.
 private func inspectMigration(
     _ folder: Folder,
-    isRecorded: (EncryptedFileBackend) throws -> Bool,
+    _ migration: Migration,
+    _ ended: [MigrationReport.Outcome],
     old: (EncryptedFileBackend) throws -> [String: String]
 ) throws -> KillableOperation.State {
     let backend = folder.backend()
@@ -155,12 +164,9 @@ private func inspectMigration(
     try require(lockbox.allKeys().count == migrated + (1 + inStore(old, lockbox)), "there are other keys")
     try backend.requireIntact()
     if migrated == 0 { return .old }
-    return try old.isEmpty && migrated == 50 && isRecorded(backend) ? .new : .between
-}
-
-@Sendable private func isRecorded(_ backend: EncryptedFileBackend) throws -> Bool {
-    let key = try MigrationRecord.key(ofMigration: migrationName, prefix: prefixes[0])
-    return try MigrationRecord(backend.value(for: key, now: Date()), key).done.count == 50
+    guard old.isEmpty, migrated == 50 else { return .between }
+    let report = try lockbox.migrate(migration, dryRun: true)
+    return report.outcomes.allSatisfy { ended.contains($0.outcome) } ? .new : .between
 }
 
 /// How many of the old items are keys of the store.

@@ -21,7 +21,7 @@ public struct RecoveryCode: Sendable {
         symbols = WipedBytes(count: Self.checkedCount) { symbols in
             Sodium.fillRandom(UnsafeMutableRawBufferPointer(rebasing: symbols[..<Self.symbolCount]))
             for index in 0..<Self.symbolCount { symbols[index] &= 31 }
-            // The last two are still zeros. With the remainder in their place, the code has none.
+            // The last two are still zeros. With this remainder in their place, that of the whole code is 0.
             let remainder = Self.remainder(symbols)
             (symbols[Self.symbolCount], symbols[Self.symbolCount + 1]) = remainder
         }
