@@ -133,17 +133,17 @@ import Lockbox
         try atEveryCall(others) { backend, memory, interruption in
             try archive("v", "k", in: backend)
             interruption.raise()
-            try backend.setPasscode(.value("1"), strength: .interactive)
+            try backend.setPasscode(.value(quick + "1"), strength: .interactive)
             let reopened = open(memory)
             #expect(try reopened.lockState == .beforeFirstUnlock)
-            try reopened.unlock(.value("1"))
+            try reopened.unlock(.value(quick + "1"))
             #expect(try read("k", reopened) == "v")
         }
     }
 
     @Test func aRotationBesideAPasscodeThatIsSet() throws {
         let others: @Sendable (Other) -> Void = { other in
-            #expect(throws: Never.self) { try other.setPasscode(.value("1"), strength: .interactive) }
+            #expect(throws: Never.self) { try other.setPasscode(.value(quick + "1"), strength: .interactive) }
         }
         try atEveryCall(others) { backend, memory, interruption in
             try archive("v", "k", in: backend)
@@ -153,7 +153,7 @@ import Lockbox
             #expect(error == nil || error?.code == .interactionNotAllowed, "\(String(describing: error))")
             let reopened = open(memory)
             #expect(try reopened.lockState == (interruption.hasHappened ? .beforeFirstUnlock : .noPasscode))
-            if interruption.hasHappened { try reopened.unlock(.value("1")) }
+            if interruption.hasHappened { try reopened.unlock(.value(quick + "1")) }
             #expect(try read("k", reopened) == "v")
         }
     }

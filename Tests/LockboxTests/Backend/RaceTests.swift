@@ -149,10 +149,10 @@ import Lockbox
             let store = try TestStore()
             defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
             let other = store.backend()
-            try other.setPasscode(.value("1234"), strength: .interactive)
+            try other.setPasscode(.value(quick + "1234"), strength: .interactive)
             let interruption = Interruption(at: number) {
                 let refused = lockboxError {
-                    try other.changePasscode(to: .value("5678"), strength: .interactive)
+                    try other.changePasscode(to: .value(quick + "5678"), strength: .interactive)
                 }
                 // An unlock for the user holds the root's lock while it publishes the keys.
                 #expect(refused == nil || scope == .user && refused?.code == .storageFailure)
@@ -160,7 +160,7 @@ import Lockbox
             let backend = store.backend(interruption.calls)
             _ = try backend.lockState
             interruption.raise()
-            let error = lockboxError { try backend.unlock(.value("1234"), scope: scope) }
+            let error = lockboxError { try backend.unlock(.value(quick + "1234"), scope: scope) }
             #expect(error == nil || error?.code == .wrongPasscode, "call \(number): \(error!)")
             if !interruption.hasHappened { break }
         }
@@ -203,14 +203,14 @@ import Lockbox
         for call in 1...16 {
             let store = try TestStore()
             let other = backend(store, KernelKeyring())
-            try other.setPasscode(.value("1234"), strength: .interactive)
+            try other.setPasscode(.value(quick + "1234"), strength: .interactive)
             try lockbox(other).archiveObject("v", forKey: "k", accessibility: .afterFirstUnlock)
             defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
             // Refused while the lock is held that keeps the two apart.
             let interruption = Interruption(at: call) { _ = try? other.rotateKeys() }
             let backend = backend(store, interruption.kernel)
             interruption.raise()
-            guard try backend.unlock(.value("1234"), scope: .user) == .user else { continue }
+            guard try backend.unlock(.value(quick + "1234"), scope: .user) == .user else { continue }
             try store.backend().lock()
             #expect(try read("k", store.backend()) == "v", "call \(call)")
         }
@@ -220,16 +220,16 @@ import Lockbox
     func anUnlockForTheUserDuringARotation() throws {
         for call in 1...30 {
             let store = try TestStore()
-            try store.backend().setPasscode(.value("1234"), strength: .interactive)
+            try store.backend().setPasscode(.value(quick + "1234"), strength: .interactive)
             defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
             let scope = Protected<UnlockScope?>(nil)
             let other = backend(store, KernelKeyring())
             let interruption = Interruption(at: call) {
-                let reached = try? other.unlock(.value("1234"), scope: .user)
+                let reached = try? other.unlock(.value(quick + "1234"), scope: .user)
                 scope.withLock { $0 = reached }
             }
             let rotating = backend(store, interruption.kernel)
-            try rotating.unlock(.value("1234"))
+            try rotating.unlock(.value(quick + "1234"))
             interruption.raise()
             try rotating.rotateKeys()
             if !interruption.hasHappened { break }
@@ -344,9 +344,9 @@ import Lockbox
             }
             let backend = store.backend(interruption.calls)
             interruption.raise()
-            try backend.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+            try backend.exportBackup(to: path, passphrase: .value(quick + "p"), strength: .interactive)
             let target = try TestStore()
-            try target.backend().importBackup(from: path, passphrase: .value("p"))
+            try target.backend().importBackup(from: path, passphrase: .value(quick + "p"))
             let accessibility = try target.lockbox().attributes(forKey: "k")?.accessibility
             #expect(accessibility != .whenUnlockedThisDeviceOnly, "call \(number)")
             if !interruption.hasHappened { break }

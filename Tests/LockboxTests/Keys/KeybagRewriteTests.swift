@@ -89,7 +89,7 @@ struct KeybagRewriteTests {
         var (number, passcode) = (0, "1234")
         while true {
             number += 1
-            let (old, new) = (passcode, "\(number)")
+            let (old, new) = (passcode, quick + "\(number)")
             let change = Interruption(at: number) { [store] in
                 #expect(throws: Never.self) {
                     try store.backend(lockTimeout: .seconds(5)).changePasscode(from: old, to: new)
@@ -119,13 +119,13 @@ struct KeybagRewriteTests {
     @Test func twoPasscodesDuringOneCall() throws {
         defer { clear() }
         let passcode = Protected(0)
-        try store.backend().changePasscode(from: "1234", to: "0")
+        try store.backend().changePasscode(from: "1234", to: quick + "0")
         for (first, second) in (1...4).flatMap({ first in (first...6).map { (first, $0) } }) {
             let change: @Sendable () -> Void = { [store] in
                 #expect(throws: Never.self) {
                     let number = passcode.withLock { $0 }
                     try store.backend(lockTimeout: .seconds(5))
-                        .changePasscode(from: "\(number)", to: "\(number + 1)")
+                        .changePasscode(from: quick + "\(number)", to: quick + "\(number + 1)")
                     passcode.withLock { $0 += 1 }
                 }
             }

@@ -271,7 +271,7 @@ import Lockbox
         for call in 1...20 {
             let store = try TestStore()
             let first = store.backend()
-            try first.setPasscode(.value("1234"), strength: .interactive)
+            try first.setPasscode(.value(quick + "1234"), strength: .interactive)
             defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
             let calls = Protected(0)
             let backend = EncryptedFileBackend(
@@ -280,12 +280,12 @@ import Lockbox
                 kernel: KernelKeyring {
                     // Refused while the lock is held that keeps the two apart.
                     if calls.next() == call {
-                        _ = try? first.changePasscode(to: .value("5678"), strength: .interactive)
+                        _ = try? first.changePasscode(to: .value(quick + "5678"), strength: .interactive)
                     }
                     return nil
                 }
             )
-            let error = lockboxError { try backend.unlock(.value("1234"), scope: .user) }
+            let error = lockboxError { try backend.unlock(.value(quick + "1234"), scope: .user) }
             #expect(error == nil || error?.code == .wrongPasscode, "call \(call): \(error!)")
             if error == nil, calls.withLock({ $0 }) >= call {
                 #expect(try backend.lockState == .unlocked, "call \(call)")

@@ -12,6 +12,18 @@ import Lockbox
 final class TestStore: Sendable {
     static let prefix = "com.example.tests"
 
+    /// What there is now. What is still referenced then, as by a fault that holds its own backend, is removed when the process
+    /// ends.
+    private static let folders: Protected<Set<String>> = {
+        atexit { for folder in TestStore.folders.withLock({ $0 }) { TestStore.remove(folder) } }
+        return Protected([])
+    }()
+
+    private static func remove(_ folder: String) {
+        try? FileManager.default.removeItem(atPath: folder)
+        folders.withLock { _ = $0.remove(folder) }
+    }
+
     let directory: String
     private let fileSystem: TestFileSystem?
 
@@ -23,6 +35,7 @@ final class TestStore: Sendable {
             + "lockbox-tests-\(UInt64.random(in: .min ... .max))"
         try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
         directory = base + "/store"
+        Self.folders.withLock { [base] in _ = $0.insert(base) }
     }
 
     /// Faster than to make the same again, as nothing is synchronized.
@@ -33,7 +46,7 @@ final class TestStore: Sendable {
         }
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: Path.parent(of: directory)) }
+    deinit { Self.remove(Path.parent(of: directory)) }
 
     /// As a process that has just started. The folder is there as long as any of its backends.
     func backend(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))

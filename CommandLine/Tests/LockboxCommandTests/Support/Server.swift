@@ -95,9 +95,12 @@ final class Server {
         }
     }
 
-    static func waitUntilAnswering(_ port: Int) -> Bool {
-        for _ in 0..<1000 {
-            if answers(port) { return true }
+    static func waitUntilAnswering(_ port: Int) -> Bool { wait { answers(port) } }
+
+    /// Returns whether it is so within half a minute.
+    static func wait(until isSo: () -> Bool) -> Bool {
+        for _ in 0..<3000 {
+            if isSo() { return true }
             usleep(10_000)
         }
         return false
