@@ -100,4 +100,35 @@ import Lockbox
             exit(try SecretKey.random().isLockedIntoMemory ? 1 : 0)
         }
     }
+
+    /// A process may lock few pages, and a store has more keys with each change that leaves its items for later. In a process of
+    /// its own, where nothing else is locked meanwhile.
+    @Test(.enabled(if: isUnsanitized, "under a sanitizer mlock does nothing"))
+    func moreKeysLockNoMorePages() async {
+        await #expect(processExitsWith: .success) {
+            let store = try TestStore()
+            let passcode = PasscodeSource.value(quick + "1")
+            let first = store.backend()
+            try first.setPasscode(passcode, strength: .interactive)
+            func kibibytesOfAnUnlock() throws -> Int {
+                let before = try lockedKibibytes()
+                let backend = store.backend()
+                try backend.unlock(passcode)
+                return try withExtendedLifetime(backend) { try lockedKibibytes() - before }
+            }
+            let few = try kibibytesOfAnUnlock()
+            for _ in 0..<5 {
+                try first.changePasscode(to: passcode, strength: .interactive, resealing: false)
+            }
+            #expect(try first.keys.own().keybag.epochs.count == 6)
+            let many = try kibibytesOfAnUnlock()
+            exit(few > 0 && many == few ? 0 : 1)
+        }
+    }
+}
+
+private func lockedKibibytes() throws -> Int {
+    let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmLck:") })
+    return try #require(line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
 }

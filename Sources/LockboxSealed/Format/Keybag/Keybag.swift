@@ -101,10 +101,12 @@ struct Keybag: Sendable {
 
     private func openAll(_ key: SecretKey, _ contents: inout Contents) throws {
         try open(.unlocked, key) { reader in
-            contents.unlockKeys[.afterFirstUnlock] = try Self.readKey(&reader)
+            // By itself: it is kept after a lock, which wipes the others.
+            contents.unlockKeys[.afterFirstUnlock] = try Self.readKeys(1, &reader)[0]
+            var authentication = try Self.readKeys(slots.reduce(0) { $0 + $1.grants.count }, &reader)[...]
             for slot in slots {
                 var keys: [UnlockLevel: SecretKey] = [:]
-                for grant in slot.grants { keys[grant.level] = try Self.readKey(&reader) }
+                for grant in slot.grants { keys[grant.level] = authentication.removeFirst() }
                 contents.authentication.append(keys)
             }
             try readKeys(of: .unlocked, &reader, &contents)
@@ -133,16 +135,15 @@ struct Keybag: Sendable {
     private func readKeys(of level: UnlockLevel, _ reader: inout ByteReader, _ contents: inout Contents)
         throws
     {
-        for id in keyIDs where id.role.level == level {
-            contents.keys.append((id, try Self.readKey(&reader)))
-        }
+        let ids = keyIDs.filter { $0.role.level == level }
+        contents.keys += zip(ids, try Self.readKeys(ids.count, &reader)).map { ($0, $1) }
     }
 
-    fileprivate static func readKey(_ reader: inout ByteReader) throws -> SecretKey {
-        guard let bytes = reader.readBytes(SecretKey.length) else {
+    fileprivate static func readKeys(_ count: Int, _ reader: inout ByteReader) throws -> [SecretKey] {
+        guard let bytes = reader.readBytes(count * SecretKey.length) else {
             throw RecordError.malformed("it has fewer keys than it lists")
         }
-        return try SecretKey { $0.copyMemory(from: bytes) }
+        return try SecretKey.keys(count) { $0.copyMemory(from: bytes) }
     }
 }
 
@@ -182,7 +183,8 @@ extension Keybag {
         guard Set(keyIDs).count == keyIDs.count else {
             throw RecordError.malformed("it contains the same key twice")
         }
-        let openKeys = try keyIDs.filter { $0.role.level == nil }.map { ($0, try Self.readKey(&reader)) }
+        let openIDs = keyIDs.filter { $0.role.level == nil }
+        let openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
         let slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
         guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
         else {
@@ -223,7 +225,7 @@ extension Keybag {
     }
 
     private static func readUnlockKey(_ reader: inout ByteReader, isExpected: Bool) throws -> SecretKey? {
-        if isExpected { return try readKey(&reader) }
+        if isExpected { return try readKeys(1, &reader)[0] }
         guard reader.skipZeros(SecretKey.length) else {
             throw RecordError.malformed("it has slots, and an unlock key that needs none")
         }

@@ -73,7 +73,8 @@ struct KeybagContents {
     /// One key for metadata, and one for each class. `whenPasscodeSetThisDeviceOnly` has one only if there is a passcode.
     private static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
         let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
-        return try (classes.map(KeyRole.classKey) + [.metadata]).map { (.init($0, epoch), try .random()) }
+        let roles = classes.map(KeyRole.classKey) + [.metadata]
+        return zip(roles, try SecretKey.keys(roles.count, Sodium.fillRandom)).map { (.init($0, epoch), $1) }
     }
 
     private static func newUnlockKeys() throws -> [UnlockLevel: SecretKey] {
