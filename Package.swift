@@ -165,7 +165,7 @@ let package = Package(
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: [
-                "Lockbox", "LockboxUserDefaults",
+                "Lockbox", "LockboxUserDefaults", "Clibsodium",
                 .target(name: "LockboxEtcd", condition: .when(traits: ["Etcd"])),
             ],
             path: "Tests/LockboxTestProcess",
@@ -175,7 +175,7 @@ let package = Package(
             name: "LockboxTests",
             dependencies: [
                 "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "LockboxKeychain",
-                "LockboxKeychainMigration", "Clibsodium", "CLinux",
+                "LockboxKeychainMigration", "CLinux",
             ],
             resources: [.copy("Vectors")],
             swiftSettings: settings

@@ -5,6 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @testable import LockboxFiles
 @testable import LockboxSealed
+@testable import LockboxTestProcess
 
 /// What another process does before whichever call of a storage that has no turns: only what a commit expects keeps the two
 /// apart.

@@ -7,6 +7,7 @@ import Lockbox
 @testable import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxSodium
+@testable import LockboxTestProcess
 
 /// What another process does at the worst moment. Each backend stands for a process.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct RaceTests {

@@ -7,6 +7,7 @@ import Lockbox
 @testable import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxSodium
+@testable import LockboxTestProcess
 
 /// A store that is unlocked for the user stays so at every instant while another process rewrites its keybag.
 @Suite(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), .timeLimit(.minutes(10)))

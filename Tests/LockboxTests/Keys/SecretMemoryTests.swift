@@ -7,6 +7,7 @@ import Lockbox
 @testable import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxSodium
+@testable import LockboxTestProcess
 
 /// Keys and passcodes in memory: wiped after their use, and locked into RAM where that is allowed.
 @Suite(.serialized) struct SecretMemoryTests: PasscodeFixture {

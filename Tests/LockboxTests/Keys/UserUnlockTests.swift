@@ -7,6 +7,7 @@ import Lockbox
 @testable import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxSodium
+@testable import LockboxTestProcess
 
 /// One unlock, or one lock, for every process of the user.
 @Suite struct UserUnlockTests: UserUnlockFixture {

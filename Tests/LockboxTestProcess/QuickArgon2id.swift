@@ -1,9 +1,13 @@
 import Clibsodium
 import LockboxCore
+import LockboxPlatform
 
-/// Argon2id of the tests' process, instead of libsodium's function of that name: what was asked before is not computed again.
-/// Otherwise most of the tests' time goes into the passcodes of stores that were copied.
-@_cdecl("crypto_pwhash") func rememberedArgon2id(
+/// Argon2id of the tests and of the processes that they start, instead of libsodium's function of that name.
+///
+/// Most of the tests' time would go into the passcodes of stores. So what the tests' process has asked before is not computed again;
+/// and a short hash takes the place of libsodium's weakest cost for a passcode that begins with ``quick``, and for every passcode
+/// if the environment has `LOCKBOX_QUICK_ARGON2ID`, which `Scripts/test` sets for the suites that are not about passcodes.
+@_cdecl("crypto_pwhash") func quickArgon2id(
     _ output: UnsafeMutablePointer<UInt8>,
     _ outputLength: UInt64,
     _ passcode: UnsafePointer<CChar>,
@@ -15,11 +19,12 @@ import LockboxCore
 ) -> Int32 {
     let length = Int(outputLength)
     var question = Array(UnsafeRawBufferPointer(start: passcode, count: Int(passcodeLength)))
+    let isQuick = question.starts(with: quick.utf8) || areAllQuick
     question += UnsafeRawBufferPointer(start: salt, count: Int(crypto_pwhash_argon2id_SALTBYTES))
     for number in [outputLength, operations, UInt64(memory)] {
         withUnsafeBytes(of: number) { question += $0 }
     }
-    if question.starts(with: quick.utf8) {
+    if isQuick && memory == crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE {
         crypto_generichash(output, length, question, UInt64(question.count), nil, 0)
         return 0
     }
@@ -40,15 +45,19 @@ import LockboxCore
         memory,
         algorithm
     )
-    if result == 0 {
+    if result == 0 && remembers {
         let answer = Array(UnsafeBufferPointer(start: output, count: length))
         answers.withLock { $0[digest] = answer }
     }
     return result
 }
 
-/// What a passcode begins with that is hashed once. For tests that set one at every call of another process: they are about the
-/// keybag, not the passcode's strength. Processes that they start do not know it.
+/// What a passcode begins with that is hashed once.
 let quick = "quick "
+
+private let areAllQuick = getenv("LOCKBOX_QUICK_ARGON2ID") != nil
+
+/// Only the tests' process, as some of the others look for secrets in their memory.
+private let remembers = !CommandLine.arguments[0].hasSuffix("LockboxTestProcess")
 
 private let answers = Protected<[[UInt8]: [UInt8]]>([:])
