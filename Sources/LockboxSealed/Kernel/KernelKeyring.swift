@@ -10,7 +10,8 @@ struct KernelKeyring: Sendable {
     /// The kernel's ID of a key. Adding a key again gives it a new one.
     typealias Serial = Int32
 
-    /// For tests, called before every system call: if it returns an error code, the call fails with it.
+    /// For tests, called before every system call, once for a lock that is waited for: if it returns an error code, the call
+    /// fails with it.
     var fault: (@Sendable () -> CInt?)?
 
     /// `KEY_POS_ALL | KEY_USR_ALL`: the user's processes may do everything, others nothing.
@@ -86,7 +87,7 @@ struct KernelKeyring: Sendable {
         var lock = call { kernel_key_lock() }
         while lock == -Int(EWOULDBLOCK), ContinuousClock.now < end {
             usleep(1_000)
-            lock = call { kernel_key_lock() }
+            lock = kernel_key_lock()
         }
         defer { if lock >= 0 { kernel_key_unlock(CInt(lock)) } }
         return try body()
