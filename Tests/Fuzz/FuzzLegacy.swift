@@ -1,4 +1,4 @@
-// swift-format-ignore-file: NeverUseForceTry, AllPublicDeclarationsHaveDocumentation
+// swift-format-ignore-file: NeverUseForceTry
 
 // Feeds arbitrary bytes to every reader of what other programs wrote. Its crash would be the app's at its first start
 // after the migration. LOCKBOX_FUZZ_KIND, a number, keeps to one of the kinds below.
@@ -7,12 +7,8 @@ import Foundation
 
 private let onlyKind = ProcessInfo.processInfo.environment["LOCKBOX_FUZZ_KIND"].flatMap(Int.init)
 
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
-    let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-    guard let first = bytes.first else { return 0 }
-    let input = Array(bytes.dropFirst())
-    switch onlyKind ?? Int(first) % 8 {
+func fuzzLegacy(_ kind: Int, _ input: [UInt8]) {
+    switch onlyKind ?? kind % 8 {
     case 0: archive(input)
     case 1: archive(assembledArchive(input))
     case 2: file(input, .propertyList)
@@ -22,13 +18,10 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     case 6: file(input, .environment)
     default: file(input, .netrc)
     }
-    return 0
 }
 
-/// Writes an input of each kind into the corpus, the last argument, before libFuzzer reads it.
-@_cdecl("LLVMFuzzerInitialize")
-public func prepare(_ count: UnsafeMutablePointer<CInt>, _ arguments: UnsafeMutableRawPointer) -> CInt {
-    guard let folder = CommandLine.arguments.last, CommandLine.arguments.count > 1 else { return 0 }
+/// An input of each kind.
+func writeLegacySeeds(to folder: String) {
     let nested: [String: Any] = [
         "text": "é", "list": [1, 2.5, true, Date(), Data([1, 2])], "map": ["a": ["b": -1]],
     ]
@@ -52,7 +45,6 @@ public func prepare(_ count: UnsafeMutablePointer<CInt>, _ arguments: UnsafeMuta
     for (index, seed) in seeds.enumerated() {
         try! Data(seed).write(to: URL(fileURLWithPath: "\(folder)/seed-\(index)"))
     }
-    return 0
 }
 
 private func archived(_ object: Any) -> [UInt8] {

@@ -1,8 +1,7 @@
-// swift-format-ignore-file: NeverUseForceTry, AllPublicDeclarationsHaveDocumentation
+// swift-format-ignore-file: NeverUseForceTry
 
 // Feeds arbitrary bytes to every parser of Lockbox, also to those that an attacker without the keys cannot reach:
-// behind the authentication the input is sealed first. Compiled together with Sources/Lockbox by Scripts/fuzz, as
-// the sanitizers of one binary have to be the same everywhere.
+// behind the authentication the input is sealed first.
 
 import Foundation
 
@@ -11,11 +10,7 @@ private let keybag = try! open(KeybagContents().encoded(deviceKey: deviceKey))
 private let keyring = try! Keyring(keybag: keybag, keys: keybag.open(keybag.unlockKeys(with: nil)).keys)
 private let id = RecordID { $0.copyBytes(from: 32..<64) }
 
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
-    let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-    guard let kind = bytes.first else { return 0 }
-    let input = Array(bytes.dropFirst())
+func fuzzRecords(_ kind: Int, _ input: [UInt8]) {
     switch kind % 9 {
     case 0: record(input)
     case 1: metadata(input)
@@ -27,7 +22,6 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     case 7: sharedUnlock(input)
     default: recoveryCode(input)
     }
-    return 0
 }
 
 /// An item as it stands on the disk, and so under the attacker's hand.
