@@ -152,7 +152,22 @@ import Lockbox
         #expect(try restore(backend, .fail).unchanged == 7)
     }
 
-    /// Of a newer version, or where nothing can be set aside: it is named, and the others are imported.
+    /// It may be whole, for a program that can read it.
+    @Test(arguments: [ImportPolicy.keep, .replace]) func anItemOfANewerVersionStays(_ policy: ImportPolicy)
+        throws
+    {
+        let backend = try prepare()
+        _ = try export(backend)
+        let path = try source.path("1", prefix: "a")
+        var bytes = try readBytes(path)
+        bytes[4] = 9
+        try overwrite(path, bytes)
+        let report = try restore(backend, policy)
+        #expect(report.findings.map(\.location) == [path] && !report.isComplete)
+        #expect(try readBytes(path) == bytes)
+    }
+
+    /// Where nothing can be set aside either, it is named, and the others are imported.
     @Test(arguments: [ImportPolicy.keep, .replace]) func whatCannotBeReplacedIsNamed(_ policy: ImportPolicy)
         throws
     {

@@ -187,6 +187,16 @@ import Lockbox
         #expect(failures > 5 && failures < 60)
     }
 
+    /// An error does not say which of them are durable, and not every backend can synchronize what is there.
+    @Test func whatARefusedBatchLeftIsWrittenAgain() throws {
+        let items = try fill()
+        let updates = Protected(0)
+        let hooked = Hooked(afterUpdating: { updates.withLock { $0 += 1 } }, refusesBatches: true)
+        let report = try source.copyItems(to: hooked)
+        #expect(report.isComplete && report.transferred.count == items.count)
+        #expect(updates.withLock { $0 } == items.count)
+    }
+
     /// The process that wrote it may have been killed before its own synchronization. One for each prefix is enough.
     @Test(arguments: [true, false]) func anEqualItemIsSynchronized(_ isFailing: Bool) throws {
         let items = try fill()
@@ -405,6 +415,7 @@ struct Hooked: LockboxBackend {
     var afterUpdating: @Sendable () -> Void = {}
     var afterWriting: @Sendable () -> Void = {}
     var forgetsUpdates = false
+    var refusesBatches = false
 
     func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         beforeReading()
@@ -427,6 +438,10 @@ struct Hooked: LockboxBackend {
         if forgetsUpdates { return _ = try change(nil) }
         try wrapped.update(key, now: now, change)
         afterUpdating()
+    }
+    func apply(_ operations: [ItemOperation]) throws {
+        try wrapped.apply(operations)
+        if refusesBatches { throw LockboxError.storageFailure(operation: "fsync", path: "store", errno: EIO) }
     }
     func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
     func removeAll(prefix: String) throws { try wrapped.removeAll(prefix: prefix) }

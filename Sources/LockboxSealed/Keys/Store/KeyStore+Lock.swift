@@ -52,7 +52,6 @@ extension KeyStore {
             try own.keybag.open(own.keybag.unlockKeys(with: keys)).unlockKeys
         }
         if unlockKeys.isEmpty { return false }
-        remember(own, isAuthentic: true)
         // If it fails half way, nothing is unlocked.
         do { return try publish(own, unlockKeys, timeout) } catch {
             _ = try? userUnlock.remove(own.keybag.storeID)

@@ -43,12 +43,10 @@ extension KeyStore {
 
     /// The first keybag of a store is not remembered: there is no older one. Nor is one that nothing was opened of: who has
     /// the device key can forge its generation.
-    ///
-    /// - Parameter isAuthentic: Whether a slot has opened it without leaving keys in this process.
-    func remember(_ opened: OpenedKeybag, isOwn: Bool = false, isAuthentic: Bool = false) {
+    func remember(_ opened: OpenedKeybag, isOwn: Bool = false) {
         let keybag = opened.keybag
         if isOwn { count(keybag.generation) }
-        guard keybag.generation > 1, isOwn || isAuthentic || !opened.unlockKeys.isEmpty else { return }
+        guard keybag.generation > 1, isOwn || !opened.unlockKeys.isEmpty else { return }
         let new = SeenGeneration.Seen(keybag)
         if new.isPlausible { seen.write(new, opened.keyring, at: keybagLocation) }
     }
