@@ -1,11 +1,6 @@
 #if Etcd
     import LockboxPlatform
 
-    /// Something that etcd answers, or a part of it.
-    protocol Message: Sendable {
-        init(_ json: inout JSONReader) throws
-    }
-
     /// Reads the objects of answers (RFC 8259). Members that are not known are skipped, as etcd may add some.
     ///
     /// See ``JSONWriter`` for why it is not `JSONDecoder`.

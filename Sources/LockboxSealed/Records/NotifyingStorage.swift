@@ -16,12 +16,3 @@ public protocol NotifyingStorage: RecordStorage {
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
     ) throws -> @Sendable () -> Void
 }
-
-/// What has changed in a namespace.
-public enum RecordNotice: Sendable, Hashable {
-    /// The records with these names were written or removed.
-    case records(Set<String>)
-
-    /// Anything may have changed.
-    case everything
-}

@@ -1,4 +1,4 @@
-public import LockboxCore
+import LockboxCore
 import LockboxPlatform
 
 /// Stores the records of a ``SealedBackend``: named byte strings, already sealed, which the storage does not
@@ -143,45 +143,6 @@ public protocol RecordStorage: Sendable {
     ///
     /// - Parameter record: The record's name. The record need not exist.
     func location(of record: RecordName) -> String
-}
-
-/// A storage that can report problems with its contents.
-public protocol InspectableStorage: RecordStorage {
-    /// Returns everything in the storage that is not a record, and everything that is not safe to use. Changes
-    /// nothing.
-    ///
-    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
-    func findings() throws -> [StoreFinding]
-}
-
-/// A storage that can set a record aside, readable or not, and keep its bytes.
-public protocol QuarantiningStorage: RecordStorage {
-    /// Sets a record aside. Afterwards it is absent.
-    ///
-    /// - Parameter record: The record's name.
-    /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist, or another ``LockboxError`` if
-    ///   it cannot be set aside.
-    func quarantine(_ record: RecordName) throws -> String
-
-    /// Sets a record aside during a turn of the caller.
-    ///
-    /// The default implementation releases the turn first.
-    ///
-    /// - Parameters:
-    ///   - record: The record's name.
-    ///   - turn: A turn from ``RecordStorage/takeTurn(in:)`` for the record's namespace. The caller keeps it.
-    /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: Any error of ``quarantine(_:)``.
-    func quarantine(_ record: RecordName, turn: (any CommitTurn)?) throws -> String
-}
-
-extension QuarantiningStorage {
-    /// Releases the turn first.
-    public func quarantine(_ record: RecordName, turn: (any CommitTurn)?) throws -> String {
-        turn?.release()
-        return try quarantine(record)
-    }
 }
 
 extension RecordStorage {

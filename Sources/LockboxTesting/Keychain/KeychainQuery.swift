@@ -2,15 +2,6 @@ import LockboxCore
 import LockboxKeychain
 import LockboxPlatform
 
-/// A call that the Keychain refuses, with its result code.
-struct KeychainRefusal: Error {
-    let status: Int32
-
-    init(_ status: Int32) { self.status = status }
-
-    static let parameter = KeychainRefusal(KeychainStatus.parameter)
-}
-
 /// A query or a new item, taken apart and checked (`query_applier` and what it calls, in `SecDbQuery.c`).
 struct KeychainQuery {
     enum Interaction { case allowed, fails, skips }

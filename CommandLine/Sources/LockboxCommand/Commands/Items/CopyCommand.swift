@@ -1,0 +1,118 @@
+import ArgumentParser
+import Lockbox
+
+struct CopyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "copy",
+        abstract: "Copy an item to another key, or items to another store.",
+        discussion: """
+            The copy has the item's value, attributes and dates. An item that is already there is kept without \
+            --replace.
+
+            With --to-store, the copies go into another store, such as one in a cluster. Without a key, all items \
+            of the prefix are copied, or with --all those of all prefixes. Other programs can use both stores \
+            meanwhile. If it is interrupted, run it again.
+
+            Example: lockbox copy token token --to-prefix com.example.app
+            """
+    )
+
+    @Argument(help: "The item's key.", completion: .custom(Keys.keys))
+    var key: String?
+
+    @Argument(help: "The new key. With --to-store, the same key by default.")
+    var newKey: String?
+
+    @Option(help: "The new key's prefix. (default: the old one's)", completion: .custom(Keys.prefixes))
+    var toPrefix: String?
+
+    @Flag(help: "Replace the item that the new key already has.")
+    var replace = false
+
+    @OptionGroup var destination: DestinationOptions
+
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        guard destination.toStore == nil else {
+            if destination.all, key != nil || options.prefix != nil {
+                throw ValidationError(
+                    "--all copies the items of all prefixes; leave out the key and --prefix."
+                )
+            }
+            if key == nil, toPrefix != nil {
+                throw ValidationError("--to-prefix is for one item. Give its key.")
+            }
+            return
+        }
+        if !destination.isEmpty { throw ValidationError("--to-store is missing.") }
+        if newKey == nil { throw ValidationError("Give the item's key and the new one, or --to-store.") }
+    }
+
+    func run() throws {
+        let store = try options.store()
+        guard let other = try destination.store(of: store, prefix: toPrefix) else {
+            let (key, newKey) = (key ?? "", newKey ?? "")
+            return try store.unlocking {
+                try store.lockbox.copyObject(forKey: key, toKey: newKey, prefix: toPrefix, policy: policy)
+            }
+        }
+        try store.openIfLocked()
+        try other.openIfLocked()
+        guard let key else { return try copyAll(store, other) }
+        guard let item = try store.backend.item(for: ItemKey(prefix: store.prefix, key: key), now: Date())
+        else {
+            throw store.missing(key)
+        }
+        try write(item.with(ItemKey(prefix: other.prefix, key: newKey ?? key)), to: other)
+    }
+
+    /// By today's date, as the item's own may be from before the expiry of what is there. Stores all of its dates.
+    private func write(_ item: StoredItem, to other: Store) throws {
+        do {
+            try other.backend.update(item.key, now: Date()) { old in
+                if let old, old != item, !replace { throw LockboxError.duplicateItem(key: item.key.key) }
+                return item
+            }
+        } catch let error as LockboxError
+            where replace && [.corrupt, .authenticationFailed].contains(error.code)
+        {
+            // Nothing stays of a damaged item.
+            try other.backend.write(item, policy: .replace)
+        }
+    }
+
+    private var policy: WritePolicy { replace ? .replace : .addOnly }
+
+    private func copyAll(_ store: Store, _ other: Store) throws {
+        var progress = ProgressReport("copy", quiet: options.quiet)
+        defer { progress.end() }
+        let report = try store.backend.copyItems(
+            to: other.backend,
+            prefix: destination.all ? nil : store.prefix,
+            existing: replace ? .replace : .keep
+        ) { progress.show($0) }
+        progress.end()
+        for key in report.kept { try store.report("kept, and differs: \(key.text)") }
+        try store.report("items copied: \(report.transferred.count)")
+        var failed = Unreadable()
+        for finding in report.findings { failed.add(finding) }
+        try failed.fail("They were not copied.")
+    }
+}
+
+extension StoredItem {
+    fileprivate func with(_ key: ItemKey) throws -> StoredItem {
+        try StoredItem(
+            key: key,
+            value: value,
+            accessibility: attributes.accessibility,
+            created: attributes.created,
+            modified: attributes.modified,
+            expires: attributes.expires,
+            label: attributes.label,
+            comment: attributes.comment,
+            searchable: attributes.searchable
+        )
+    }
+}

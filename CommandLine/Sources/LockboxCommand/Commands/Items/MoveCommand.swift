@@ -1,0 +1,31 @@
+import ArgumentParser
+import Lockbox
+
+struct MoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "move",
+        abstract: "Move an item to another key.",
+        discussion: """
+            Value, attributes and dates stay as they are. The new item is safely stored before the old one is \
+            removed. If the new key already has an item, nothing is changed without --replace.
+
+            Example: lockbox move token web-shop/token
+            """
+    )
+
+    @OptionGroup var keys: TwoKeys
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        try store.unlocking {
+            try store.lockbox.moveObject(
+                forKey: keys.key,
+                toKey: keys.newKey,
+                prefix: keys.toPrefix,
+                policy: keys.policy
+            )
+        }
+    }
+}

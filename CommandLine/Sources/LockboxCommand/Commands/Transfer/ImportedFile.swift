@@ -1,0 +1,47 @@
+import ArgumentParser
+import Lockbox
+
+/// The options and steps that both commands share.
+struct ImportedFile: ParsableArguments {
+    @Argument(help: "The file to read.", completion: .file())
+    var file: String
+
+    @Flag(help: "Remove the stored items from the file. The rest of the file is kept.")
+    var remove = false
+
+    @Option(name: .customLong("class"), help: "When the values can be read.")
+    var itemClass = ItemClass.whenUnlocked
+
+    @Flag(help: "Print what would be done, without doing it.")
+    var dryRun = false
+
+    func run(
+        _ options: StoreOptions,
+        _ source: MigrationSource,
+        refusing refusal: (String) -> String? = { _ in nil },
+        _ item: (String, Accessibility) -> Migration.Item
+    ) throws {
+        let store = try options.store()
+        guard access(file, R_OK) == 0 else {
+            throw Failure(
+                .inputOutput,
+                "\(file.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
+            )
+        }
+        let keys = try keys(source, store)
+        if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
+        let refused = keys.compactMap { key in refusal(key).map { (key: key, reason: $0) } }
+        let items = keys.filter { refusal($0) == nil }.map { item($0, itemClass.accessibility) }
+        try store.migrate(
+            Migration(nil, from: source, items: items, keepsOldItems: !remove),
+            dryRun: dryRun,
+            refused: refused
+        )
+    }
+
+    private func keys(_ source: MigrationSource, _ store: Store) throws -> [String] {
+        do { return try source.keys(for: store.lockbox) } catch LockboxError.corrupt(_, let reason) {
+            throw Failure(.conflict, "\(file.onOneLine) was refused and is unchanged: \(reason).")
+        }
+    }
+}

@@ -1,0 +1,21 @@
+import Lockbox
+
+/// An error of the command: a message of one line that says what to do, and the exit status.
+struct Failure: Error {
+    let status: ExitStatus
+    let message: String
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    init(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case let wrong as WrongSecret: self.init(.locked, "\(wrong.reason) Nothing was changed.")
+        case let error as LockboxError: self.init(error.status, error.advice)
+        default: self.init(.inputOutput, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Lockbox
+
+extension Store {
+    /// Runs a call that makes new keys, shows its progress, and prints what has become of the items.
+    ///
+    /// - Returns: The report, if every item is resealed or left for later on purpose.
+    @discardableResult
+    func makingKeys(
+        _ work: String,
+        later: Bool = false,
+        _ body: ((StoreProgress) -> Void) throws -> RotationReport
+    ) throws -> RotationReport {
+        var progress = ProgressReport(work, quiet: choice.quiet)
+        defer { progress.end() }
+        let result = try body { progress.show($0) }
+        progress.end()
+        if later {
+            try report(
+                "The items are not resealed. Until `lockbox rotate`, whoever has the old keys can open them."
+            )
+            return result
+        }
+        try report("items resealed: \(result.resealed)")
+        try checkIsComplete(result)
+        return result
+    }
+
+    /// Names the records that could not be resealed.
+    private func checkIsComplete(_ result: RotationReport) throws {
+        if result.isComplete, !result.isPostponed { return }
+        for finding in result.findings {
+            Output.note("lockbox: \(finding.location.onOneLine): \(finding.reason.onOneLine)")
+        }
+        if result.isPostponed {
+            throw Failure(
+                .damaged,
+                "The new keys are in use, but the items could not be resealed: whoever has the old keys can open them. "
+                    + "Run `lockbox rotate`."
+            )
+        }
+        throw Failure(
+            .damaged,
+            "Items that cannot be read: \(result.notRevoked). They still use the old keys, which are kept. "
+                + "Restore these items from a backup, or use `lockbox remove --record` or "
+                + "`lockbox quarantine`; then run `lockbox rotate` again."
+        )
+    }
+}

@@ -1,0 +1,5 @@
+#if Etcd
+    protocol Answer: Message {
+        var header: Header? { get }
+    }
+#endif

@@ -1,0 +1,5 @@
+#if Etcd
+    struct StatusRequest: Request {
+        func write(to json: inout JSONWriter) {}
+    }
+#endif
