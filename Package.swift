@@ -65,31 +65,35 @@ let package = Package(
         ),
         .target(name: "LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
-        .target(name: "LockboxFiles", dependencies: ["LockboxCore", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "LockboxFiles",
+            dependencies: ["LockboxCore", "LockboxPlatform", "CLinux"],
+            swiftSettings: settings
+        ),
         .target(
             name: "LockboxSodium",
-            dependencies: ["LockboxCore", "Clibsodium", "CLinux"],
+            dependencies: ["LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],
             swiftSettings: settings
         ),
         .target(
             name: "LockboxSealed",
-            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "CLinux"],
+            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "LockboxPlatform", "CLinux"],
             swiftSettings: settings
         ),
         .target(
             name: "LockboxMigration",
-            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium"],
+            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "LockboxPlatform", "CLinux"],
             swiftSettings: settings
         ),
         .target(
             name: "Lockbox",
-            dependencies: ["LockboxCore", "LockboxSealed", "LockboxMigration"],
+            dependencies: ["LockboxCore", "LockboxSealed", "LockboxMigration", "LockboxPlatform"],
             swiftSettings: settings
         ),
         .target(
             name: "LockboxTPM",
             dependencies: [
-                "LockboxCore", "LockboxSealed", "LockboxSodium",
+                "LockboxCore", "LockboxSealed", "LockboxSodium", "LockboxPlatform",
                 .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
             ],
             swiftSettings: settings
@@ -97,15 +101,19 @@ let package = Package(
         .target(
             name: "LockboxFIDO2",
             dependencies: [
-                "LockboxCore", "LockboxSealed", "LockboxSodium",
+                "LockboxCore", "LockboxSealed", "LockboxSodium", "LockboxPlatform",
                 .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
             ],
             swiftSettings: settings
         ),
-        .target(name: "LockboxUserDefaults", dependencies: ["LockboxMigration"], swiftSettings: settings),
+        .target(
+            name: "LockboxUserDefaults",
+            dependencies: ["LockboxCore", "LockboxMigration"],
+            swiftSettings: settings
+        ),
         .target(
             name: "LockboxTesting",
-            dependencies: ["LockboxCore", "LockboxSealed", "LockboxKeychain"],
+            dependencies: ["LockboxCore", "LockboxSealed", "LockboxKeychain", "LockboxPlatform"],
             swiftSettings: settings
         ),
         .target(
@@ -115,13 +123,13 @@ let package = Package(
         ),
         .target(
             name: "LockboxKeychainMigration",
-            dependencies: ["LockboxCore", "LockboxKeychain", "LockboxMigration"],
+            dependencies: ["LockboxCore", "LockboxKeychain", "LockboxMigration", "LockboxPlatform"],
             swiftSettings: settings
         ),
         .target(
             name: "LockboxEtcd",
             dependencies: [
-                "LockboxCore", "LockboxSealed", "LockboxSodium",
+                "LockboxCore", "LockboxSealed", "LockboxSodium", "LockboxPlatform",
                 .target(name: "CCurl", condition: .when(traits: ["Etcd"])),
             ],
             swiftSettings: settings

@@ -163,7 +163,12 @@ final class Directory: Sendable {
             // A sweeper may have it for a moment, and remove the file: then it is written again.
             let locked = calls.lock(file)
             if locked != -Int(EWOULDBLOCK) { try check(locked, "flock", filePath(name)) }
-            try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))  // whatever the umask
+            // Whatever the umask. To change the mode takes longer than to look at it.
+            var status = stat()
+            try check(calls.fstat(file, &status), "fstat", filePath(name))
+            if status.st_mode & 0o777 != 0o600 {
+                try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))
+            }
             try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
             return file
         } catch {
