@@ -155,14 +155,6 @@ private func receive(_ socket: CInt) -> Message? {
 
 // MARK: Sockets
 
-private func streamSocket() -> CInt {
-    #if os(Linux)
-        socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-    #else
-        socket(AF_INET, SOCK_STREAM, 0)
-    #endif
-}
-
 private func loopback(port: Int) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -1,6 +1,5 @@
 #if canImport(Darwin)
     @_exported import Darwin
-    @_exported import LockboxUserDefaults
 
     extension sigaction {
         /// Whether the process ignores the signal.

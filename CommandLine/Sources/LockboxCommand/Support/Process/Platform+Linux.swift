@@ -1,6 +1,10 @@
 #if canImport(Glibc)
     @_exported import Glibc
+#elseif canImport(Musl)
+    @_exported import Musl
+#endif
 
+#if canImport(Glibc) || canImport(Musl)
     extension sigaction {
         /// Whether the process ignores the signal.
         var isIgnored: Bool {

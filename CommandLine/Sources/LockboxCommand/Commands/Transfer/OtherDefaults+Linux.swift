@@ -1,4 +1,4 @@
-#if canImport(Glibc)
+#if canImport(Glibc) || canImport(Musl)
     import Lockbox
 
     extension MigrationSource {
@@ -7,19 +7,11 @@
         /// LockboxUserDefaults reads them with full Foundation, which the command does not link.
         ///
         /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`. A program's standard defaults are
-        ///   under its own name.
-        static func userDefaults(suiteName: String) -> MigrationSource {
-            .propertyList(at: UserDefaultsFile.path(suiteName: suiteName))
-        }
-    }
-
-    /// Where Foundation stores `UserDefaults` on Linux.
-    enum UserDefaultsFile {
-        /// - Parameter suiteName: Foundation interprets it as a path, including slashes and dots.
-        static func path(suiteName: String) -> String {
+        ///   under its own name. Foundation interprets it as a path, including slashes and dots.
+        static func otherDefaults(suiteName: String) -> MigrationSource {
             let path = suiteName.hasPrefix("/") ? suiteName : "\(folder)/\(suiteName)"
             // Parent folders in the path need not exist.
-            return URL(filePath: "\(path).plist", directoryHint: .notDirectory).standardized.path
+            return .propertyList(at: URL(filePath: "\(path).plist", directoryHint: .notDirectory).standardized.path)
         }
 
         /// Returns `XDG_CONFIG_HOME`, otherwise `.config` in `HOME`. Foundation ignores a relative path in
