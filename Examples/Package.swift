@@ -2,7 +2,7 @@
 import PackageDescription
 
 // In an app of your own the dependency is
-//     .package(url: "https://example.com/lockbox.git", from: "0.1.0")
+//     .package(url: "../lockbox", branch: "main")
 let lockbox = Target.Dependency.product(name: "Lockbox", package: "Lockbox")
 let testing = Target.Dependency.product(name: "LockboxTesting", package: "Lockbox")
 let keychain = Target.Dependency.product(name: "LockboxKeychain", package: "Lockbox")
