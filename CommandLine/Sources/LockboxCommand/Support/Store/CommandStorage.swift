@@ -190,6 +190,6 @@ extension StoreChoice {
         var place: String { directory }
         var memberDescriptions: [MemberDescription]? { nil }
         var isCluster: Bool { false }
-        func compact() {}
+        func compact() throws {}
     }
 #endif

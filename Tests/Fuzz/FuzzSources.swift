@@ -7,7 +7,7 @@ import Foundation
 
 private let onlyKind = ProcessInfo.processInfo.environment["LOCKBOX_FUZZ_KIND"].flatMap(Int.init)
 
-func fuzzLegacy(_ kind: Int, _ input: [UInt8]) {
+func fuzzSources(_ kind: Int, _ input: [UInt8]) {
     switch onlyKind ?? kind % 8 {
     case 0: archive(input)
     case 1: archive(assembledArchive(input))
@@ -21,7 +21,7 @@ func fuzzLegacy(_ kind: Int, _ input: [UInt8]) {
 }
 
 /// An input of each kind.
-func writeLegacySeeds(to folder: String) {
+func writeSourceSeeds(to folder: String) {
     let nested: [String: Any] = [
         "text": "é", "list": [1, 2.5, true, Date(), Data([1, 2])], "map": ["a": ["b": -1]],
     ]
