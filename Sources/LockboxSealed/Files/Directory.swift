@@ -166,7 +166,7 @@ final class Directory: Sendable {
             // Whatever the umask. To change the mode takes longer than to look at it.
             var status = stat()
             try check(calls.fstat(file, &status), "fstat", filePath(name))
-            if status.st_mode & 0o777 != 0o600 {
+            if status.st_mode & 0o7777 != 0o600 {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))
             }
             try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }

@@ -275,7 +275,7 @@ import Lockbox
             #expect(try items(target.backend()) == expected, "call \(number)")
         }
         #expect(status == 0)
-        #expect(number > 50)
+        #expect(number > 40)
     }
 
     // MARK: What is no backup

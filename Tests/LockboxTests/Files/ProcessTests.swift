@@ -97,7 +97,7 @@ import Lockbox
             #expect(try self.lockbox(store).unarchiveObject(forKey: "key") == "newer", "call \(number)")
         }
         #expect(status == 0)
-        #expect(number > (replaces ? 7 : 30))
+        #expect(number > (replaces ? 6 : 30))
         #expect(seen == [replaces ? "old" : nil, "new"])
     }
 
