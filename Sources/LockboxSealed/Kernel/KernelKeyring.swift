@@ -80,7 +80,7 @@ struct KernelKeyring: Sendable {
 
     /// Lets the user's programs read a key and write it anew one after the other. Gives up after `patience`, as any user
     /// of the machine can take this lock, and runs `body` without it.
-    func inTurn<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
+    func withLock<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
         -> Result
     {
         let end = ContinuousClock.now + patience

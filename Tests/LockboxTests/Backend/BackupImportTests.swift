@@ -70,7 +70,7 @@ import Lockbox
         #expect(try backend.item(for: expired.key, now: now) == open)
     }
 
-    /// Between the look at it and its turn, another process stores a new value in its place.
+    /// Between the look at it and the lock, another process stores a new value in its place.
     @Test(arguments: [ImportPolicy.keep, .fail])
     func anExpiredItemThatIsWrittenAnewMeanwhile(_ policy: ImportPolicy) throws {
         try source.backend().write(item("1"), policy: .addOnly)
@@ -299,7 +299,8 @@ import Lockbox
         // With the key in hand: Argon2id for each would take minutes. What the header says is tried below.
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
-        let key = try reader.key(header, .value("passphrase"), maximum: PasscodeCost(.sensitive))
+        let passcode = try reader.passcode(header, maximum: PasscodeCost(.sensitive))
+        let key = try PasscodeSource.value("passphrase").withBytes { try passcode.key($0) }
         func expectRefusal(_ bytes: [UInt8], _ what: String) throws {
             try overwrite(path, bytes)
             let found = lockboxError { try BackupReader(path, SystemCalls()).read(key, header) { _ in } }

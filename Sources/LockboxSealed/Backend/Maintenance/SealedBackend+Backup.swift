@@ -138,7 +138,8 @@ extension SealedBackend {
     ) throws -> ImportReport {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
-        let key = try reader.key(header, passphrase, maximum: PasscodeCost(maximumStrength))
+        let passcode = try reader.passcode(header, maximum: PasscodeCost(maximumStrength))
+        let key = try passphrase.withBytes { try passcode.key($0) }
         var state = Import(policy: existing)
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }

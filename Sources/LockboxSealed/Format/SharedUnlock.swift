@@ -45,7 +45,7 @@ struct SharedUnlock {
     /// Writes the sealed record to a buffer of ``length`` zeros.
     func write(
         to record: UnsafeMutableRawBufferPointer,
-        _ serial: KernelKeyring.Serial,
+        _ serial: Int32,
         _ store: StoreID,
         _ device: SecretKey
     ) {
@@ -67,7 +67,7 @@ struct SharedUnlock {
     init?(
         _ record: UnsafeMutableRawBufferPointer,
         _ level: UnlockLevel,
-        _ serial: KernelKeyring.Serial,
+        _ serial: Int32,
         _ store: StoreID,
         _ device: SecretKey,
         now: UInt64
@@ -90,7 +90,7 @@ struct SharedUnlock {
     /// Calls `body` with what the box authenticates, the header and the serial number, and with the store ID.
     private static func withBinding<Result>(
         _ record: UnsafeMutableRawBufferPointer,
-        _ serial: KernelKeyring.Serial,
+        _ serial: Int32,
         _ store: StoreID,
         _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
     ) -> Result {
