@@ -206,12 +206,18 @@ final class StoreFolders: Sendable {
 
     /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
     func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch LockboxError.storageFailure(_, _, let code)
-            where code == EMFILE || code == ENFILE
-        {
-            state.withLock { Self.keepRoot(&$0.open) }
+        do { return try body() } catch let error as LockboxError where spareDescriptors(after: error) {
             return try body()
         }
+    }
+
+    /// Closes folders if the error says that the process or the system has run out of descriptors. Returns whether it did.
+    func spareDescriptors(after error: LockboxError) -> Bool {
+        guard case .storageFailure(_, _, let code) = error, code == EMFILE || code == ENFILE else {
+            return false
+        }
+        state.withLock { Self.keepRoot(&$0.open) }
+        return true
     }
 
     /// The root stays open, because opening it again would remove leftovers again.

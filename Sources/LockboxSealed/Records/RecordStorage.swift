@@ -19,7 +19,7 @@ import LockboxPlatform
 ///    not for one whose process was stopped.
 /// 6. **Errors are ``LockboxError`` values**, and never contain stored data.
 ///
-/// Locking is up to the storage. `StorageConformance` in `LockboxTesting` tests a storage against all of these
+/// Locking is up to the storage: see ``LockingStorage``. `StorageConformance` in `LockboxTesting` tests a storage against all of these
 /// requirements.
 public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
@@ -109,26 +109,13 @@ public protocol RecordStorage: Sendable {
     ///     record succeeds, and makes its absence durable.
     ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
     ///     not exist.
-    ///   - turn: A turn from ``takeTurn(in:)`` or from the last attempt's ``CommitOutcome/conflict(_:)``. The
-    ///     caller keeps it.
     /// - Returns: Whether the changes were made.
     /// - Throws: ``LockboxError`` if nothing was changed. If there are several changes, the first ones may have
     ///   been made.
     func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome
-
-    /// Waits for the caller's turn to commit to a namespace. Nobody else can commit until the turn is released
-    /// or deallocated.
-    ///
-    /// The default implementation returns `nil`, for a storage whose commits do not take turns.
-    ///
-    /// - Parameter namespace: The namespace, or `nil` for the records outside any.
-    /// - Throws: ``LockboxError`` if the same holder keeps its turn for too long, or if this process has no
-    ///   permission to commit.
-    func takeTurn(in namespace: String?) throws -> (any CommitTurn)?
 
     /// Makes the changes committed to a namespace durable, in case a process was killed before it could do so.
     ///
@@ -172,9 +159,6 @@ extension RecordStorage {
 
     /// Returns `true`.
     public var isOnThisDevice: Bool { true }
-
-    /// Returns `nil`: commits do not take turns.
-    public func takeTurn(in namespace: String?) -> (any CommitTurn)? { nil }
 
     /// Does nothing.
     public func synchronize(_ namespace: String) {}

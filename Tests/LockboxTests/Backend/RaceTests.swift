@@ -310,7 +310,7 @@ import Lockbox
         #expect(try store.snapshot() == before)
     }
 
-    /// What is there when its turn comes is another's, whatever was there when the backup was looked through.
+    /// What is there when it has the lock is another's, whatever was there when the backup was looked through.
     @Test func anImportThatMayNotReplaceReplacesNothing() throws {
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"

@@ -139,7 +139,7 @@ import Lockbox
         })
         let backend = store.backend(calls)
         let record = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
-        try backend.storage.holdingTurn(in: record.namespace) {
+        try backend.storage.holdingLock(of: record.namespace) {
             #expect(isReplaced.withLock { $0 })
             let other = open(path, O_RDWR)
             defer { close(other) }

@@ -6,7 +6,7 @@ import Lockbox
 @testable import LockboxFiles
 @testable import LockboxSealed
 
-/// A writer's file is in `tmp` before its turn comes.
+/// A writer's file is in `tmp` before it has the lock.
 @Suite struct TemporaryFileTests {
     private let store: TestStore
 
@@ -49,7 +49,7 @@ import Lockbox
         get throws { try FileManager.default.contentsOfDirectory(atPath: "\(store.directory)/tmp") }
     }
 
-    /// Another process opens the store, and removes leftovers, while the file waits for its turn.
+    /// Another process opens the store, and removes leftovers, while the writer waits for the lock.
     @Test func aWaitingFileIsNoLeftover() throws {
         let hook = Hook()
         // The first lock is the file's, the second the folder's.

@@ -92,7 +92,7 @@ import Lockbox
 
     // MARK: A kernel that refuses
 
-    /// Unlocked. From then on it takes its turn, and finds the first key in the kernel, but neither revokes nor unlinks it.
+    /// Unlocked. From then on it takes the lock, and finds the first key in the kernel, but neither revokes nor unlinks it.
     private func backendThatCannotRemove() throws -> EncryptedFileBackend {
         let isRefusing = Protected(false)
         let calls = Protected(0)

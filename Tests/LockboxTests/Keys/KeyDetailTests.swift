@@ -351,22 +351,22 @@ import Lockbox
         #expect(try store.backend().value(for: item.key, now: nil) == (isReserved ? nil : item.value))
     }
 
-    /// A turn that was had before the lock file was replaced is of a file that nobody else asks for.
-    @Test func aTurnIsOfTheLockFileThatIsThereNow() throws {
+    /// A lock that was taken before its file was replaced is of a file that nobody else asks for.
+    @Test func aLockIsOfTheFileThatIsThereNow() throws {
         let storage = store.backend(lockTimeout: .milliseconds(50)).storage
         let record = RecordName(namespace: "a", name: "one")
         // A store is known by its keybag.
         for name in [RecordName(name: "keybag"), record] {
-            _ = try storage.commit([.put(name, [1])], expecting: [:], turn: nil)
+            _ = try storage.commit([.put(name, [1])], expecting: [:])
         }
-        let turn = try storage.takeTurn(in: "a")
-        defer { turn?.release() }
-        let lock = Path.parent(of: storage.location(of: record)) + "/lock"
-        unlink(lock)
-        try overwrite(lock, [])
-        try store.backend().storage.holdingTurn(in: "a") {
+        var lock: (any StorageLock)? = try storage.lock("a")
+        defer { lock?.release() }
+        let path = Path.parent(of: storage.location(of: record)) + "/lock"
+        unlink(path)
+        try overwrite(path, [])
+        try store.backend().storage.holdingLock(of: "a") {
             let error = lockboxError {
-                try storage.commit([.put(record, [2])], expecting: [:], turn: turn)
+                try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
             }
             #expect(error?.isHeldLock == true)
         }

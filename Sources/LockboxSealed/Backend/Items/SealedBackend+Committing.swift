@@ -37,20 +37,20 @@ extension SealedBackend {
         maximumLength: Int
     ) throws -> Int {
         var (records, maximumLength) = (records, maximumLength)
-        var (keyring, turn): (Keyring, (any CommitTurn)?) = (keyring, nil)
-        defer { turn?.release() }
+        var (keyring, lock): (Keyring, (any StorageLock)?) = (keyring, nil)
+        defer { lock?.release() }
         while true {
             do {
                 let part = try prepare(records, keyring, decide, maximumLength)
                 if part.changes.isEmpty { return part.count }
-                switch try storage.commit(part.changes, expecting: part.expected, turn: turn) {
+                switch try storage.commit(part.changes, expecting: part.expected, keeping: &lock) {
                 case .committed: return part.count
                 case .unknown(let error): throw error
-                case .conflict(let next): turn = next ?? turn
+                case .conflict:
+                    // The lock is for these records.
+                    (records, maximumLength) = (records.prefix(part.count), .max)
+                    keyring = try keys.currentKeyring()
                 }
-                // The turn is for these records.
-                (records, maximumLength) = (records.prefix(part.count), .max)
-                keyring = try keys.currentKeyring()
             } catch let error as LockboxError where error.dependsOnKeys {
                 // Another process may have set or removed a passcode since the keybag was read.
                 let current = try keys.currentKeyring()

@@ -127,7 +127,7 @@ extension SealedBackend {
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
-            // A transaction has room for so many. Otherwise, others get a turn in between.
+            // A transaction has room for so many. Otherwise, others get the lock in between.
             let limit = storage.limits.isTransactional ? storage.limits.maximumChanges : ItemOperation.batch
             let length = min(limit, 1000)
             for start in stride(from: 0, to: items.count, by: length) {

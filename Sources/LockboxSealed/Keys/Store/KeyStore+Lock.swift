@@ -43,10 +43,10 @@ extension KeyStore {
     /// Puts the unlock keys into the kernel only, so that a lock by another process takes effect in this one. Returns
     /// false if the kernel refuses, or if the slot has been removed meanwhile.
     ///
-    /// Takes a turn to commit, because a process that rewrites the keybag also replaces the kernel's records.
+    /// Under the keybag's lock, because a process that rewrites the keybag also replaces the kernel's records.
     private func unlockForUser(_ keys: SlotKeys, _ timeout: Duration?) throws -> Bool {
-        let turn = try takeTurnIfAllowed()
-        defer { turn?.release() }
+        let lock = try lockIfAllowed()
+        defer { lock?.release() }
         let own = try own()
         let unlockKeys = try faults(of: Self.keybagRecord) {
             try own.keybag.open(own.keybag.unlockKeys(with: keys)).unlockKeys
@@ -59,9 +59,9 @@ extension KeyStore {
         }
     }
 
-    /// Also returns nil if this process has no permission to write.
-    func takeTurnIfAllowed() throws -> (any CommitTurn)? {
-        do { return try storage.takeTurn(in: nil) } catch let error as LockboxError where error.isRefusal {
+    /// Waits for the keybag's lock. Returns nil if this process has no permission to write.
+    func lockIfAllowed() throws -> (any StorageLock)? {
+        do { return try storage.lockIfAny(nil) } catch let error as LockboxError where error.isRefusal {
             return nil
         }
     }
@@ -91,8 +91,8 @@ extension KeyStore {
             guard try userUnlock.remove(store, levels) else { return }
             // A process that is rewriting the keybag puts back the records that it found. Remove them again
             // when it is done.
-            let turn = try takeTurnIfAllowed()
-            defer { turn?.release() }
+            let lock = try lockIfAllowed()
+            defer { lock?.release() }
             _ = try userUnlock.remove(store, levels)
         }
     }
