@@ -42,24 +42,29 @@ struct SharedUnlock {
 
     // MARK: The record
 
-    /// Writes the sealed record to a buffer of ``length`` zeros.
-    func write(
-        to record: UnsafeMutableRawBufferPointer,
-        _ serial: Int32,
-        _ store: StoreID,
-        _ device: SecretKey
-    ) {
-        var writer = ByteWriter(record)
-        RecordKind.sharedUnlock.write(to: &writer)
-        writer.write(level.rawValue)
-        writer.skip(1)
-        writer.write(deadline)
-        writer.skip(SealedBox.prefixLength)
-        key.withBytes { writer.write($0) }
-        let box = UnsafeMutableRawBufferPointer(rebasing: record[Self.headerLength...])
-        Self.withBinding(record, serial, store) { data, context in
-            SealedBox.seal(box, authenticating: data, context: context, key: device, personal: .sharedUnlock)
+    /// Returns the sealed record.
+    func encoded(_ serial: Int32, _ store: StoreID, _ device: SecretKey) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Self.length)
+        bytes.withUnsafeMutableBytes { record in
+            var writer = ByteWriter(record)
+            RecordKind.sharedUnlock.write(to: &writer)
+            writer.write(level.rawValue)
+            writer.skip(1)
+            writer.write(deadline)
+            writer.skip(SealedBox.prefixLength)
+            key.withBytes { writer.write($0) }
+            let box = UnsafeMutableRawBufferPointer(rebasing: record[Self.headerLength...])
+            Self.withBinding(record, serial, store) { data, context in
+                SealedBox.seal(
+                    box,
+                    authenticating: data,
+                    context: context,
+                    key: device,
+                    personal: .sharedUnlock
+                )
+            }
         }
+        return bytes
     }
 
     /// Opens a record in place. Returns nil if it belongs to another store, device key or serial number, or if its time

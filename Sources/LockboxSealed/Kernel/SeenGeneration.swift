@@ -47,9 +47,7 @@ struct SeenGeneration: Sendable {
             guard !isKnown() else { return }
             let others = entries().filter { !$0.starts(with: name) }.suffix(Self.maximumEntries - 1)
             let all = others + [Self.encode(seen, name, keyring)]
-            _ = kernel.add(self.name, length: all.count * Self.entryLength, seconds: nil) { _, buffer in
-                buffer.copyBytes(from: all.joined())
-            }
+            _ = kernel.add(self.name, Array(all.joined()), seconds: nil)
         }
     }
 

@@ -182,8 +182,9 @@ struct UserUnlock: Sendable {
             seconds = UInt32(clamping: record.deadline - Self.now)
         }
         let name = SharedUnlock.Place(level: record.level, isOfNextKeybag: isOfNextKeybag).name(store)
-        return kernel.add(name, length: SharedUnlock.length, seconds: seconds) { serial, buffer in
-            record.write(to: buffer, serial, store, device)
-        }
+        guard let key = kernel.make(name, length: SharedUnlock.length) else { return false }
+        var bytes = record.encoded(key, store, device)
+        defer { Sodium.wipe(&bytes) }
+        return kernel.publish(key, bytes, seconds: seconds)
     }
 }

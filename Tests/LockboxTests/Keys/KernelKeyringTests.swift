@@ -57,9 +57,7 @@ import Lockbox
         // The same passcode, the same store, but the key of whenPasscodeSetThisDeviceOnly is another one.
         for (level, record) in zip(UnlockLevel.allCases, old) {
             let name = SharedUnlock.Place(level: level, isOfNextKeybag: false).name(id)
-            #expect(
-                KernelKeyring().add(name, length: record.count, seconds: 60) { $1.copyBytes(from: record) }
-            )
+            #expect(KernelKeyring().add(name, record, seconds: 60))
             #expect(try store.backend().lockState == .beforeFirstUnlock)
         }
     }

@@ -271,7 +271,7 @@ extension SealedBackend {
             try setAside(item, record, keyring, today)
         }
         var restored: [RecordName: Restored] = [:]
-        try change(records[...], keyring) { record, keyring in
+        try change(records, keyring) { record, keyring in
             guard let item = byName[record.name] else { return nil }
             let (old, revision) = try inStore(item, record, keyring, today)
             switch (old, policy) {
