@@ -79,7 +79,7 @@
                 start = .now
                 do {
                     let outcome = try storage.commit([.put(record, [2])], expecting: [:])
-                    guard case .unknown(let error as LockboxError) = outcome else {
+                    guard case .unknown(let error) = outcome else {
                         Issue.record("\(outcome)")
                         return
                     }

@@ -53,7 +53,7 @@
             guard case .unknown(let error) = outcome else {
                 return #expect(Bool(false), "\(outcome)") as Void
             }
-            #expect((error as? LockboxError)?.code == .outcomeUnknown)
+            #expect(error.code == .outcomeUnknown)
             relay.pass()
             // This read ends the doubt.
             #expect(try bytes(storage) == nil)

@@ -31,7 +31,13 @@ extension FileStorage {
         for change in changes {
             guard case .remove(let record) = change, try !exists(record) else { return nil }
         }
-        for namespace in Set(changes.map(\.record.namespace)) { try synchronize(.init(namespace: namespace)) }
+        do {
+            for namespace in Set(changes.map(\.record.namespace)) {
+                try synchronize(.init(namespace: namespace))
+            }
+        } catch let error as LockboxError where error.code == .outcomeUnknown {
+            return .unknown(error)
+        }
         return .committed
     }
 
@@ -40,7 +46,7 @@ extension FileStorage {
     public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
 
     private func synchronize(_ place: StoreFolders.Place) throws {
-        try folders.sparingDescriptors { try folders.folder(place, creating: false)?.synchronize() }
+        try folders.sparingDescriptors { try folders.folder(place, creating: false)?.synchronizeChanges() }
     }
 
     // MARK: The locks
@@ -66,18 +72,23 @@ extension FileStorage {
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
     func acquireLock(_ place: StoreFolders.Place) throws -> FolderLocks.Held {
-        try folders.sparingDescriptors {
-            if place != .root { try folders.sweepOnce() }  // who takes the root's lock may only be waiting
-            while true {
-                let folder = try folders.existing(place)
-                let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
-                if try folders.isInPlace(folder, place) {
-                    if lock.isFirst { try folders.synchronize(above: place) }
-                    return (place, folder, lock)
+        do {
+            return try folders.sparingDescriptors {
+                // Whoever takes the root's lock may only be waiting.
+                if place != .root { try folders.sweepOnce() }
+                while true {
+                    let folder = try folders.existing(place)
+                    let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
+                    if try folders.isInPlace(folder, place) {
+                        if lock.isFirst { try folders.synchronize(above: place) }
+                        return (place, folder, lock)
+                    }
+                    lock.release()
+                    try folders.reopen()
                 }
-                lock.release()
-                try folders.reopen()
             }
+        } catch let error as LockboxError {
+            throw error.ofWriting
         }
     }
 
@@ -111,13 +122,12 @@ extension FileStorage {
         // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
         // commit. A keybag is synchronized before another one can replace it.
         if isOwn, !locks.covers(.root) { locks.release() }
-        // If this fails, it is not known whether the changes survive a power cut.
-        do { try synchronize(locks) } catch { return .unknown(error) }
+        do { try synchronize(locks) } catch let error as LockboxError { return .unknown(error) }
         return .committed
     }
 
     private func synchronize(_ locks: FolderLocks) throws {
-        for held in locks.held { try held.folder.synchronize() }
+        for held in locks.held { try held.folder.synchronizeChanges() }
     }
 
     private func apply(
@@ -156,7 +166,9 @@ extension FileStorage {
         } catch LockboxError.storageFailure("open", _, ENOENT) {
             // The folder has been removed.
             try folders.reopen()
-        } catch let error as LockboxError where folders.spareDescriptors(after: error) {}
+        } catch let error as LockboxError {
+            guard folders.spareDescriptors(after: error) else { throw error.ofWriting }
+        }
         return try TemporaryFiles(changes, folders.existing(.temporary), progress)
     }
 }

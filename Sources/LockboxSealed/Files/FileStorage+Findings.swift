@@ -1,5 +1,4 @@
 public import LockboxCore
-import LockboxFiles
 
 extension FileStorage: InspectableStorage {
     /// See ``InspectableStorage/findings()``.

@@ -12,7 +12,7 @@ extension FileStorage: QuarantiningStorage {
         let locks = try given ?? FolderLocks([acquireLock(.init(namespace: record.namespace))])
         defer { if given == nil { locks.release() } }
         let path = try quarantine(record, locks)
-        for held in locks.held { try held.folder.synchronize() }
+        for held in locks.held { try held.folder.synchronizeChanges() }
         return path
     }
 
@@ -26,7 +26,7 @@ extension FileStorage: QuarantiningStorage {
         let renamed = calls.rename(record.name, at: folder.descriptor, to: name, at: quarantine.descriptor)
         lock.endRename()
         try check(renamed, "rename", folder.filePath(record.name))
-        try quarantine.synchronize()
+        try quarantine.synchronizeChanges()
         return quarantine.filePath(name)
     }
 }

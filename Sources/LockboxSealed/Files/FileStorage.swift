@@ -135,7 +135,7 @@ public final class FileStorage: LockingStorage {
                 let lock = try folder.queue.acquire(folder, timeout: patience)
                 defer { lock.release() }
                 return try folder.names()
-            } catch let error as LockboxError where error.isRefusal || error.isHeldLock {
+            } catch let error as LockboxError where error.isRefusal || error.code == .lockTimeout {
                 if ContinuousClock.now >= deadline { throw error }
                 patience *= 2
                 usleep(100)
@@ -159,19 +159,5 @@ public final class FileStorage: LockingStorage {
     /// See ``RecordStorage/namespaces()``.
     public func namespaces() throws -> [String] {
         try folders.sparingDescriptors { try folders.current(.items).map { Array(try $0.names()) } ?? [] }
-    }
-}
-
-extension LockboxError {
-    /// Whether this process has no permission to take the lock.
-    var isRefusal: Bool {
-        guard case .storageFailure(_, _, let code) = self else { return false }
-        return [EROFS, EACCES, EPERM].contains(code)
-    }
-
-    /// Whether the same holder kept the lock for too long.
-    var isHeldLock: Bool {
-        guard case .storageFailure("flock", _, EWOULDBLOCK) = self else { return false }
-        return true
     }
 }

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// A kernel record that keeps a store unlocked for every process of the user: an unlock key, sealed with the device key

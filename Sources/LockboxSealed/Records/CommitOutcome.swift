@@ -1,3 +1,5 @@
+public import LockboxCore
+
 /// The result of a ``RecordStorage/commit(_:expecting:)``.
 public enum CommitOutcome: Sendable {
     /// The changes were made and are durable.
@@ -8,6 +10,6 @@ public enum CommitOutcome: Sendable {
 
     /// It is not known whether the changes were made; the error says why. They may take effect later, may have
     /// been made already, or may be lost in a power cut. A read that still finds the old records proves
-    /// nothing.
-    case unknown(any Error)
+    /// nothing. Usually ``LockboxError/outcomeUnknown(record:reason:)``.
+    case unknown(LockboxError)
 }

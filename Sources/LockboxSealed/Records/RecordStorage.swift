@@ -17,10 +17,23 @@ import LockboxPlatform
 /// 4. **Absent means absent.** A storage that cannot be read throws. Only a commit creates anything.
 /// 5. **Looking up records never blocks on other processes.** Listing names may wait for a running commit, but
 ///    not for one whose process was stopped.
-/// 6. **Errors are ``LockboxError`` values**, and never contain stored data.
+/// 6. **Errors are ``LockboxError`` values**, and never contain stored data. An error about one record has the record's
+///    ``location(of:)``.
 ///
-/// Locking is up to the storage: see ``LockingStorage``. `StorageConformance` in `LockboxTesting` tests a storage against all of these
-/// requirements.
+/// Locking is up to the storage: see ``LockingStorage``. `StorageConformance` in `LockboxTesting` tests a storage against all of
+/// these requirements.
+///
+/// Some errors have a meaning of their own, whatever the storage is made of:
+///
+/// - ``LockboxError/unreadable(record:reason:)`` and ``LockboxError/unsafePermissions(path:reason:)``: one record cannot be
+///   read or must not be used. That says nothing about what is in it.
+/// - ``LockboxError/corrupt(record:reason:)``: one record is longer than it may be.
+/// - ``LockboxError/readOnly(location:reason:)``: this process may read, but not commit.
+/// - ``LockboxError/lockTimeout(location:)``: another writer holds its lock for too long.
+/// - ``LockboxError/storeReplaced(location:)``: the records are those of another store than before.
+/// - ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``: nothing can be read or
+///   written for now. Calls on many records end at once.
+/// - ``LockboxError/outcomeUnknown(record:reason:)``: a change may or may not take effect, or a power cut may undo it.
 public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
@@ -41,7 +54,7 @@ public protocol RecordStorage: Sendable {
     ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
     ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
     /// - Returns: `false`, without calling `body`, if the record does not exist.
-    /// - Throws: ``LockboxError`` if the record cannot be read.
+    /// - Throws: ``LockboxError/unreadable(record:reason:)`` or another ``LockboxError`` if the record cannot be read.
     func read(
         _ record: RecordName,
         upTo limit: Int,
@@ -109,9 +122,9 @@ public protocol RecordStorage: Sendable {
     ///     record succeeds, and makes its absence durable.
     ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
     ///     not exist.
-    /// - Returns: Whether the changes were made.
-    /// - Throws: ``LockboxError`` if nothing was changed. If there are several changes, the first ones may have
-    ///   been made.
+    /// - Returns: Whether the changes were made. If they cannot be made durable, that is ``CommitOutcome/unknown(_:)``.
+    /// - Throws: ``LockboxError/readOnly(location:reason:)`` if this process may not commit, or another ``LockboxError``.
+    ///   Nothing was changed then. If there are several changes, the first ones may have been made.
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision]
@@ -123,7 +136,7 @@ public protocol RecordStorage: Sendable {
     /// visible.
     ///
     /// - Parameter namespace: The namespace. It need not exist.
-    /// - Throws: ``LockboxError`` if it fails.
+    /// - Throws: ``LockboxError/outcomeUnknown(record:reason:)`` if it fails.
     func synchronize(_ namespace: String) throws
 
     /// Returns how to refer to a record in an error, for example by its path.

@@ -236,7 +236,7 @@ import Lockbox
         #expect(try restore(backend, policy).unchanged == 7)
         #expect(count.withLock { $0 } == 2, "two prefixes")
         isFailing.withLock { $0 = true }
-        expectError(.storageFailure) { try restore(backend, policy) }
+        expectError(.outcomeUnknown) { try restore(backend, policy) }
     }
 
     @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {

@@ -55,11 +55,11 @@ import Lockbox
         for changes in [[RecordChange.put(one, [2]), .put(two, [2])], [.remove(one), .remove(two)]] {
             let storage = storage(losing(folder, Protected(0)))
             let outcome = try storage.commit(changes, expecting: [:])
-            guard case .unknown(let error as LockboxError) = outcome else {
+            guard case .unknown(let error) = outcome else {
                 Issue.record("\(outcome)")
                 continue
             }
-            #expect(error.code == .storageFailure)
+            #expect(error.code == .outcomeUnknown)
         }
     }
 
@@ -92,7 +92,7 @@ import Lockbox
                 }
             }
             isHit = hits.withLock { $0 } > 0
-            #expect((error?.code == .storageFailure) == isHit, "synchronization \(number)")
+            #expect((error?.code == .outcomeUnknown) == isHit, "synchronization \(number)")
         }
         #expect(number > (operation == .make ? 3 : 1))
     }
@@ -133,7 +133,7 @@ import Lockbox
             let end = ContinuousClock.now + .seconds(10)
             var isTaken = false
             while !isTaken, ContinuousClock.now < end {
-                isTaken = lockboxError { try other.holdingLock(of: "a") {} }?.isHeldLock == true
+                isTaken = lockboxError { try other.holdingLock(of: "a") {} }?.code == .lockTimeout
             }
             #expect(isTaken, "it waits for the second before it has the first")
         }
@@ -163,7 +163,7 @@ import Lockbox
             )
         }
         #expect(errors.count == 2 && errors.first == .some(nil))
-        #expect(errors.last??.isHeldLock == true)
+        #expect(errors.last??.code == .lockTimeout)
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "own 2")
         try other.archiveObject("other", forKey: "k")
     }
@@ -204,7 +204,7 @@ import Lockbox
         func change() throws -> CommitOutcome {
             try storage.commit([.put(one, [2])], expecting: [one: revision], lock: &lock)
         }
-        try self.storage().holdingLock(of: "a") { #expect(lockboxError(change)?.isHeldLock == true) }
+        try self.storage().holdingLock(of: "a") { #expect(lockboxError(change)?.code == .lockTimeout) }
         #expect(try bytes(one) == [1])
         guard case .committed = try change() else {
             Issue.record("a conflict")
@@ -223,7 +223,7 @@ import Lockbox
                 let error = lockboxError {
                     try storage.commit([change], expecting: [two: .absent], lock: &lock)
                 }
-                #expect(error?.isHeldLock == true)
+                #expect(error?.code == .lockTimeout)
             }
         }
         #expect(try bytes(one) == [1])

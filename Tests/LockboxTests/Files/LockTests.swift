@@ -30,7 +30,7 @@ import Lockbox
     }
 
     private func isHeldLock(_ error: LockboxError?) -> Bool {
-        guard case .storageFailure("flock", _, EWOULDBLOCK) = error else { return false }
+        guard case .lockTimeout = error else { return false }
         return true
     }
 

@@ -122,7 +122,7 @@ import Lockbox
 
     /// Items are sealed with a keybag's keys as soon as it can be read. So no other one replaces it before it is
     /// durable.
-    @Test func theKeybagIsDurableBeforeTheTurnEnds() throws {
+    @Test func theKeybagIsDurableBeforeItsLockIsReleased() throws {
         let hook = Hook()
         let refused = Protected<LockboxError.Code?>(nil)
         let calls = hook.calls(before: .fsync, 4) { [store] in
@@ -137,6 +137,6 @@ import Lockbox
         _ = try backend.lockState
         hook.arm()
         try backend.setPasscode(.value("1"), strength: .interactive)
-        #expect(refused.withLock { $0 } == .storageFailure)
+        #expect(refused.withLock { $0 } == .lockTimeout)
     }
 }

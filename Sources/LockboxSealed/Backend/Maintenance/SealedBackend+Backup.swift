@@ -245,7 +245,8 @@ extension SealedBackend {
     {
         guard let storage = storage as? any QuarantiningStorage,
             case .unreadable(let error) = try inStore(item, record, keyring, today).state,
-            error.isOfFile
+            // Not about what is in it.
+            [.unsafePermissions, .unreadable].contains(error.code)
         else { return }
         do { _ = try storage.quarantine(record.name) } catch is LockboxError {
             // It is in the way still, and will be named.
@@ -296,17 +297,6 @@ extension SealedBackend {
                 state.report.findings.append(try unreadableItem(record, key: item.key, error).finding)
             case nil: break
             }
-        }
-    }
-}
-
-extension LockboxError {
-    /// Whether it is about a file's type, owner, mode or disk, which says nothing about the item in it.
-    fileprivate var isOfFile: Bool {
-        switch self {
-        case .unsafePermissions: true
-        case .storageFailure(_, _, let code): [EACCES, EPERM, EIO].contains(code)
-        default: false
         }
     }
 }

@@ -169,9 +169,8 @@ extension SealedBackend {
         do {
             report.resealed += try reseal(items)
         } catch let error as LockboxError {
-            // The items are sealed with the new keys, but may not be so after a power cut. Another fsync may not say so.
-            if case .storageFailure("fsync", _, _) = error { throw error }
-            if [.notReachable, .accessDenied].contains(error.code) { throw error }
+            // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
+            if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
                 do { report.resealed += try reseal([item]) } catch let error as LockboxError {
                     let location = storage.location(of: item.name)

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxPlatform
 
 /// The locks of one or more folders, held until they are released or deallocated.

@@ -22,7 +22,7 @@ final class LockQueue: Sendable {
     /// Waits for the lock, with a time limit because its holder may have been stopped.
     ///
     /// - Parameter timeout: The time to wait for the same holder.
-    /// - Throws: `storageFailure` of `flock` with `EWOULDBLOCK` after that time.
+    /// - Throws: `lockTimeout` after that time.
     func acquire(_ directory: Directory, timeout: Duration) throws -> DirectoryLock {
         var patience = Patience(directory, timeout)
         try enter(&patience)

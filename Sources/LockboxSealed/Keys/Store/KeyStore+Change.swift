@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// Operations that rewrite the keybag: changes of its slots, and key rotation. They return whether the store has a new

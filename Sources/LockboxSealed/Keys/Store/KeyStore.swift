@@ -308,7 +308,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 
     private var storeIsReplaced: LockboxError {
-        .storageFailure(operation: "stat", path: keybagLocation, errno: ESTALE)
+        .storeReplaced(location: keybagLocation)
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {

@@ -9,9 +9,9 @@ public protocol LockingStorage: RecordStorage {
     /// Waits for the exclusive lock of a namespace. Nobody else can commit to it until the lock is released or deallocated.
     ///
     /// - Parameter namespace: The namespace, or `nil` for the records outside any.
-    /// - Throws: ``LockboxError`` if the same holder keeps the lock for too long, or if this process has no permission to
-    ///   commit; ``LockboxError/notSupported(operation:)`` if there are no locks, for a storage that passes its calls on to
-    ///   others.
+    /// - Throws: ``LockboxError/lockTimeout(location:)`` if the same holder keeps the lock for too long;
+    ///   ``LockboxError/readOnly(location:reason:)`` if this process may not commit;
+    ///   ``LockboxError/notSupported(operation:)`` if there are no locks, for a storage that passes its calls on to others.
     func lock(_ namespace: String?) throws -> any StorageLock
 
     /// Changes records as ``RecordStorage/commit(_:expecting:)`` does, under a lock that the caller may hold.
