@@ -25,8 +25,8 @@
     ///   call of this storage finds out first, and ends what has not happened by then. So what is read afterwards stays true.
     /// - ``LockboxError/valueTooLarge(size:limit:)``: more than ``limits`` allow, or than the cluster was configured for.
     /// - ``LockboxError/rolledBack(record:reason:)``: the cluster has an older state than before, as after a restored snapshot.
-    /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up; with `ESTALE`,
-    ///   another cluster answers than before.
+    /// - ``LockboxError/storeReplaced(location:)``: another cluster answers than before.
+    /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up.
     public final class EtcdStorage: Sendable {
         /// The path of the store: every key in etcd begins with it and a slash.
         public let root: String

@@ -94,7 +94,7 @@
 
         private static func isFinal(_ error: LockboxError) -> Bool {
             switch error {
-            case .accessDenied, .rolledBack, .storageFailure(_, _, ESTALE): true
+            case .accessDenied, .rolledBack, .storeReplaced: true
             default: false
             }
         }

@@ -10,14 +10,14 @@
         let context: OpaquePointer
 
         /// One at a time: a TPM without resource manager has room for three objects.
-        private static let turn = Lock()
+        private static let lock = Lock()
 
         /// tpm2-tss prints every wrong PIN on standard error otherwise. It reads the variable at its first message.
         private static let silence: Void = { setenv("TSS2_LOG", "all+NONE", 0) }()
 
         /// Opens a TPM, and closes it after `body`.
         static func with<Result>(_ tcti: String, _ body: (TPMConnection) throws -> Result) throws -> Result {
-            try turn.withLock {
+            try lock.withLock {
                 _ = silence
                 var transport: OpaquePointer?
                 let code = Tss2_TctiLdr_Initialize(tcti, &transport)

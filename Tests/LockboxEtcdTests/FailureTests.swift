@@ -63,7 +63,7 @@
             let limit = Duration.seconds(2)
             let storage = try cluster.storage(root, timeLimit: limit)
             let record = RecordName(name: "record")
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             let backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
             let lockbox = try Lockbox(keyPrefix: "test", backend: backend)
             try lockbox.archiveObject("v", forKey: "k")
@@ -78,8 +78,8 @@
                 #expect(ContinuousClock.now - start < limit + .milliseconds(500), "a read in round \(round)")
                 start = .now
                 do {
-                    let outcome = try storage.commit([.put(record, [2])], expecting: [:], turn: nil)
-                    guard case .unknown(let error as LockboxError) = outcome else {
+                    let outcome = try storage.commit([.put(record, [2])], expecting: [:])
+                    guard case .unknown(let error) = outcome else {
                         Issue.record("\(outcome)")
                         return
                     }
@@ -99,7 +99,7 @@
             }
             followers.forEach { $0.resume() }
             try eventually { try storage.read([record], maximum: 10)[record]?.bytes }
-            #expect(try storage.commit([.put(record, [3])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [3])], expecting: [:]).isCommitted)
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [3])
         }
 
@@ -107,7 +107,7 @@
             let storage = try cluster.storage(root, timeLimit: .seconds(1))
             let record = RecordName(name: "record")
             cluster.members.forEach { $0.end() }
-            #expect { try storage.commit([.put(record, [1])], expecting: [:], turn: nil) } throws: {
+            #expect { try storage.commit([.put(record, [1])], expecting: [:]) } throws: {
                 ($0 as? LockboxError)?.code == .notReachable
             }
         }
@@ -115,10 +115,10 @@
         @Test func serviceGoesOnAfterTheLeaderIsKilled() throws {
             let storage = try cluster.storage(root)
             let record = RecordName(name: "record")
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             try cluster.leader().end()
             let start = ContinuousClock.now
-            #expect(try storage.commit([.put(record, [2])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [2])], expecting: [:]).isCommitted)
             print("written \(ContinuousClock.now - start) after the leader was killed")
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [2])
         }
@@ -186,7 +186,7 @@
         ) throws {
             let record = change.record
             do {
-                switch try storage.commit([change], expecting: expecting, turn: nil) {
+                switch try storage.commit([change], expecting: expecting) {
                 case .committed:
                     counts.writes += 1
                     possible[record] = [value]

@@ -19,7 +19,7 @@
         }
 
         private func put(_ storage: EtcdStorage, _ bytes: [UInt8]) throws {
-            #expect(try storage.commit([.put(record, bytes)], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, bytes)], expecting: [:]).isCommitted)
         }
 
         private func expect(_ code: LockboxError.Code, _ storage: EtcdStorage) {
@@ -27,7 +27,7 @@
                 ($0 as? LockboxError)?.code == code
             }
             do {
-                let outcome = try storage.commit([.put(record, [9])], expecting: [:], turn: nil)
+                let outcome = try storage.commit([.put(record, [9])], expecting: [:])
                 #expect(!outcome.isCommitted, "it was written to a cluster that is not the one from before")
             } catch { #expect((error as? LockboxError)?.code == code) }
         }
@@ -99,13 +99,13 @@
             // Beyond what the first one has seen.
             let item = RecordName(namespace: "n", name: "item")
             for _ in 0..<9 {
-                #expect(try other.commit([.put(item, [1])], expecting: [:], turn: nil).isCommitted)
+                #expect(try other.commit([.put(item, [1])], expecting: [:]).isCommitted)
             }
             // Whoever expects the first one need not be who reads the second.
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [2])
-            let outcome = try storage.commit([.put(item, [9])], expecting: [record: before], turn: nil)
+            let outcome = try storage.commit([.put(item, [9])], expecting: [record: before])
             guard case .conflict = outcome else { return #expect(Bool(false), "\(outcome)") as Void }
-            #expect(try other.commit([.put(item, [9])], expecting: [record: now], turn: nil).isCommitted)
+            #expect(try other.commit([.put(item, [9])], expecting: [record: now]).isCommitted)
         }
 
         @Test func anotherClusterIsNoticed() throws {
@@ -116,7 +116,7 @@
             try FileManager.default.removeItem(atPath: member.folder)
             try cluster.restart(member, token: "second")
             try cluster.waitUntilReady()
-            expect(.storageFailure, storage)
+            expect(.storeReplaced, storage)
             // The same bytes at the same revision of another cluster are another revision.
             let other = try cluster.storage()
             #expect(try other.read([record], maximum: 10).isEmpty)
@@ -126,8 +126,7 @@
             for storage in [other, try cluster.storage()] {
                 let outcome = try storage.commit(
                     [.put(record, [2])],
-                    expecting: [record: #require(before)],
-                    turn: nil
+                    expecting: [record: #require(before)]
                 )
                 guard case .conflict = outcome else { return #expect(Bool(false), "\(outcome)") as Void }
             }

@@ -38,7 +38,7 @@
                 ($0 as? LockboxError)?.code == .notReachable
             }
             let record = RecordName(name: "record")
-            #expect(what) { try storage.commit([.put(record, [1])], expecting: [:], turn: nil) } throws: {
+            #expect(what) { try storage.commit([.put(record, [1])], expecting: [:]) } throws: {
                 ($0 as? LockboxError)?.code == .notReachable
             }
         }
@@ -49,7 +49,7 @@
             let cluster = try cluster(certificates)
             let storage = try storage(cluster, .tls(authority: certificates.authority))
             let record = RecordName(name: "record")
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
             try expectRefusal(cluster, .tls(authority: other.authority), "another authority")
             try expectRefusal(cluster, .tls(), "the system's authorities")
@@ -134,14 +134,14 @@
             #expect(what) { try storage.read([record], maximum: 10) } throws: {
                 ($0 as? LockboxError)?.code == .accessDenied
             }
-            #expect(what) { try storage.commit([.put(record, [1])], expecting: [:], turn: nil) } throws: {
+            #expect(what) { try storage.commit([.put(record, [1])], expecting: [:]) } throws: {
                 ($0 as? LockboxError)?.code == .accessDenied
             }
         }
 
         @Test func aUserMayUseItsRootOnly() throws {
             let storage = try storage()
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
             #expect(try storage.namespaces().isEmpty)
             expectDenied(try self.storage("/other"), "another root")
@@ -152,14 +152,14 @@
 
         @Test func aTokenThatIsNoLongerValidIsRenewed() throws {
             let storage = try storage()
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             // Tokens are in the member's memory.
             cluster.members[0].end()
             try cluster.restart(cluster.members[0])
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
             cluster.members[0].end()
             try cluster.restart(cluster.members[0])
-            #expect(try storage.commit([.put(record, [2])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [2])], expecting: [:]).isCommitted)
         }
 
         /// etcd refuses the token of a subscription with an answer that says success.
@@ -180,7 +180,7 @@
             try cluster.restart(cluster.members[0])
             let other = try self.storage("/shop", "app", "new-password")
             let item = RecordName(namespace: "n", name: "item")
-            #expect(try other.commit([.put(item, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try other.commit([.put(item, [1])], expecting: [:]).isCommitted)
             #expect(notices.wait { $0.names == ["item"] })
             #expect(notices.received.failures == [])
         }

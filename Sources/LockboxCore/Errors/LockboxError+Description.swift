@@ -7,7 +7,8 @@ extension LockboxError {
         case .corrupt(let location, _), .authenticationFailed(let location), .missing(let location),
             .unsupportedVersion(let location, _), .unsafePermissions(let location, _),
             .storageFailure(_, let location, _), .rolledBack(let location, _),
-            .requirementNotMet(let location, _):
+            .requirementNotMet(let location, _), .unreadable(let location, _), .readOnly(let location, _),
+            .lockTimeout(let location), .storeReplaced(let location):
             location
         default: nil
         }
@@ -80,10 +81,15 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "\(path) is not a Lockbox backup. Choose another file; nothing was changed."
         case .unsafePermissions(let path, let reason):
             "\(path) is not safe to use: \(reason)."
-        case .storageFailure("flock", let path, EWOULDBLOCK):
-            "Another process held the lock \(path) for too long. Check what it is doing, and try again."
-        case .storageFailure("stat", let path, ESTALE):
-            "\(path) was moved or replaced while it was open. Restart the program to use the store that is there now."
+        case .unreadable(let record, let reason):
+            "\(record) cannot be read: \(reason). Check its owner and permissions, and the disk; nothing was changed."
+        case .readOnly(let location, let reason):
+            "\(location) cannot be written: \(reason). Check its owner and permissions, and whether the file system is "
+                + "mounted read-only; nothing was changed."
+        case .lockTimeout(let location):
+            "Another process held the lock \(location) for too long. Check what it is doing, and try again."
+        case .storeReplaced(let location):
+            "\(location) was moved or replaced while it was open. Restart the program to use the store that is there now."
         case .storageFailure(let operation, let path, let code):
             "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code))."
         case .notReachable(let endpoint, let reason):

@@ -117,9 +117,22 @@ public enum LockboxError: Error {
 
     /// A system call failed with the error code `errno`.
     ///
-    /// If the operation is `fsync` on a folder, the change was made but may not survive a power cut. If it is
-    /// `unlink`, some of several items may have been removed. Otherwise nothing has changed.
+    /// If the operation is `unlink`, some of several items may have been removed. Otherwise nothing has changed.
     case storageFailure(operation: String, path: String, errno: Int32)
+
+    /// The storage cannot read this record, for example because this process has no permission, or because the disk fails.
+    /// Others may be readable. Nothing changed.
+    case unreadable(record: String, reason: String)
+
+    /// This process may read the storage, but not write to it, for example on a file system that is mounted read-only.
+    /// Nothing changed.
+    case readOnly(location: String, reason: String)
+
+    /// Another writer held this lock for too long and made no progress. Nothing changed.
+    case lockTimeout(location: String)
+
+    /// The store was moved, or replaced by another one, while it was open. Nothing changed.
+    case storeReplaced(location: String)
 
     /// The backend's server or service cannot be reached. Nothing changed.
     case notReachable(endpoint: String, reason: String)
@@ -139,7 +152,8 @@ public enum LockboxError: Error {
     /// backend, the item is in both places, unless the other writer has removed it.
     case conflict(record: String)
 
-    /// The connection failed during the change. The change may or may not take effect, perhaps later.
+    /// The connection failed during the change, which may or may not take effect, perhaps later. Or it was made, and a power cut
+    /// may undo it, because the disk could not be synchronized.
     case outcomeUnknown(record: String, reason: String)
 
     /// The backend does not support the operation. Nothing changed.

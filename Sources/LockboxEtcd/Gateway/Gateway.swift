@@ -207,7 +207,7 @@
                 return true
             }
             if !isSame {
-                let error = LockboxError.storageFailure(operation: "stat", path: endpoint, errno: ESTALE)
+                let error = LockboxError.storeReplaced(location: endpoint)
                 throw Fault(error, .giveUp, isInDoubt: true)
             }
             if revision < floor {

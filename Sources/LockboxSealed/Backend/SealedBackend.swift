@@ -1,5 +1,4 @@
 public import LockboxCore
-import LockboxFiles
 public import LockboxPlatform
 
 /// Seals items and stores them in a ``RecordStorage``.

@@ -61,11 +61,10 @@ public final class InMemoryStorage: NotifyingStorage {
     /// See ``RecordStorage/namespaces()``.
     public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
 
-    /// See ``RecordStorage/commit(_:expecting:turn:)``. Never returns ``CommitOutcome/unknown(_:)``.
+    /// See ``RecordStorage/commit(_:expecting:)``. Never returns ``CommitOutcome/unknown(_:)``.
     public func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) -> CommitOutcome {
         let outcome = change(changes, expecting)
         if case .committed = outcome {
@@ -81,7 +80,7 @@ public final class InMemoryStorage: NotifyingStorage {
     {
         state.withLock { state in
             for (record, revision) in expecting
-            where state.records[record]?.revision ?? .absent != revision { return .conflict(nil) }
+            where state.records[record]?.revision ?? .absent != revision { return .conflict }
             for change in changes {
                 state.revision += 1
                 if let namespace = change.record.namespace { state.namespaces.insert(namespace) }

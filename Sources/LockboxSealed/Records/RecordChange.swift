@@ -1,4 +1,4 @@
-/// A change in a ``RecordStorage/commit(_:expecting:turn:)``.
+/// A change in a ``RecordStorage/commit(_:expecting:)``.
 public enum RecordChange: Sendable {
     /// Stores a record, replacing an existing one of that name.
     case put(RecordName, [UInt8])

@@ -79,13 +79,12 @@
 
         func commit(
             _ changes: [RecordChange],
-            expecting: [RecordName: RecordRevision],
-            turn: (any CommitTurn)?
+            expecting: [RecordName: RecordRevision]
         ) throws -> CommitOutcome {
             if defect == .withoutFence { return try commitWithoutMark(changes, expecting) }
-            let outcome = try storage.commit(changes, expecting: expecting, turn: turn)
+            let outcome = try storage.commit(changes, expecting: expecting)
             guard defect == .blindRetry, case .conflict = outcome else { return outcome }
-            return try storage.commit(changes, expecting: [:], turn: turn)
+            return try storage.commit(changes, expecting: [:])
         }
 
         private func commitWithoutMark(
@@ -105,7 +104,7 @@
             do {
                 let result: Gateway.Reply<TransactionAnswer> =
                     try gateway.call("/v3/kv/txn", transaction, until: gateway.deadline)
-                return result.answer.isDone ? .committed : .conflict(nil)
+                return result.answer.isDone ? .committed : .conflict
             } catch let fault as Fault {
                 guard fault.isInDoubt else { throw fault.error }
                 let location = changes.first.map { storage.location(of: $0.record) } ?? storage.root

@@ -61,7 +61,7 @@ final class HistoryLog: Sendable {
         switch error {
         case LockboxError.corrupt: "corrupt"
         case LockboxError.authenticationFailed: "authenticationFailed"
-        case LockboxError.storageFailure("flock", _, EWOULDBLOCK): "lockTimeout"
+        case LockboxError.lockTimeout: "lockTimeout"
         case LockboxError.notReachable: "notReachable"
         case LockboxError.outcomeUnknown: "outcomeUnknown"
         case HistoryOutcome.unreadable: "unreadable"

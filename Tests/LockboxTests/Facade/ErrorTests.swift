@@ -130,11 +130,19 @@ import Lockbox
             "fsync failed on /s/x: Input/output error (errno 5)."
         ),
         (
-            .storageFailure(operation: "flock", path: "/s/lock", errno: EWOULDBLOCK), .storageFailure, -36,
+            .unreadable(record: "/s/x", reason: "open failed"), .unreadable, -36,
+            "/s/x cannot be read: open failed. Check its owner and permissions, and the disk; nothing was changed."
+        ),
+        (
+            .readOnly(location: "/s/lock", reason: "open failed"), .readOnly, -25292,
+            "/s/lock cannot be written: open failed. Check its owner and permissions, and whether the file system is mounted read-only; nothing was changed."
+        ),
+        (
+            .lockTimeout(location: "/s/lock"), .lockTimeout, -36,
             "Another process held the lock /s/lock for too long. Check what it is doing, and try again."
         ),
         (
-            .storageFailure(operation: "stat", path: "/s", errno: ESTALE), .storageFailure, -36,
+            .storeReplaced(location: "/s"), .storeReplaced, -36,
             "/s was moved or replaced while it was open. Restart the program to use the store that is there now."
         ),
         (

@@ -106,10 +106,10 @@ import LockboxMigration
         let storage = InMemoryStorage()
         let record = RecordName(name: "device-key")
         let change = RecordChange.put(record, Array(secret.utf8))
-        let outcome = storage.commit([change], expecting: [:], turn: nil)
+        let outcome = storage.commit([change], expecting: [:])
         var samples: [String: [Any]] = [
             "InMemoryStorage": [storage], "RecordChange": [change, RecordChange.remove(record)],
-            "CommitOutcome": [outcome, CommitOutcome.conflict(nil)], "StorageLimits": [storage.limits],
+            "CommitOutcome": [outcome, CommitOutcome.conflict], "StorageLimits": [storage.limits],
             "StorageConformance": [StorageConformance.all[0]],
             "Record": try [storage.read([record], maximum: 100)[record] as Any],
         ]

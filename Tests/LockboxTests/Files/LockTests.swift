@@ -30,7 +30,7 @@ import Lockbox
     }
 
     private func isHeldLock(_ error: LockboxError?) -> Bool {
-        guard case .storageFailure("flock", _, EWOULDBLOCK) = error else { return false }
+        guard case .lockTimeout = error else { return false }
         return true
     }
 
@@ -194,7 +194,7 @@ import Lockbox
         let namespace = URL(fileURLWithPath: path).lastPathComponent
         var counts: Set<[UInt8]> = [try readBytes(lock)]
         for _ in 0..<3 {
-            try store.backend().storage.holdingTurn(in: namespace) {}
+            try store.backend().storage.holdingLock(of: namespace) {}
             let count = try readBytes(lock)
             #expect(counts.insert(count).inserted)
             #expect(count[0].isMultiple(of: 2), "no rename is under way")
@@ -323,7 +323,7 @@ import Lockbox
         try refused.unlock(.value("1234"))
         try refused.changePasscode(to: .value("5678"), strength: .interactive)
         let storage = FileStorage(directory: store.directory)
-        try storage.holdingTurn(in: nil) {
+        try storage.holdingLock(of: nil) {
             let reader = try Lockbox(keyPrefix: "p", backend: store.backend(lockTimeout: .seconds(5)))
             let start = ContinuousClock.now
             #expect(try reader.unarchiveObject(forKey: "k") == "v")

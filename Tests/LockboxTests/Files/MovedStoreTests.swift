@@ -54,7 +54,7 @@ import Lockbox
         let before = try store.snapshot()
         usleep(2000)  // it is noticed within a millisecond
         for (number, call) in lockbox.everyCall.enumerated() {
-            guard case .storageFailure("stat", _, ESTALE) = lockboxError(call) else {
+            guard case .storeReplaced = lockboxError(call) else {
                 Issue.record("call \(number): \(String(describing: lockboxError(call)))")
                 continue
             }
@@ -76,7 +76,7 @@ import Lockbox
             backend: store.backend(lockTimeout: .seconds(10))
         )
         _ = try waiting.allKeys()
-        try holder.storage.holdingTurn(in: record.namespace) {
+        try holder.storage.holdingLock(of: record.namespace) {
             Thread.detachNewThread(in: group) {
                 #expect(throws: Never.self) { try waiting.archiveObject("new", forKey: "key") }
             }
@@ -92,14 +92,16 @@ import Lockbox
         let namespace = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
             .namespace
         let storage = store.backend(lockTimeout: .seconds(10)).storage
-        try storage.holdingTurn(in: namespace) {}
+        try storage.holdingLock(of: namespace) {}
         let group = DispatchGroup()
-        try store.backend().storage.holdingTurn(in: namespace) {
+        try store.backend().storage.holdingLock(of: namespace) {
             Thread.detachNewThread(in: group) { [store] in
                 #expect(throws: Never.self) {
-                    try storage.holdingTurn(in: namespace) {
+                    try storage.holdingLock(of: namespace) {
                         let other = store.backend(lockTimeout: .milliseconds(20)).storage
-                        #expect(lockboxError { try other.holdingTurn(in: namespace) {} }?.isHeldLock == true)
+                        #expect(
+                            lockboxError { try other.holdingLock(of: namespace) {} }?.code == .lockTimeout
+                        )
                     }
                 }
             }

@@ -12,7 +12,7 @@ import Lockbox
 let hasKernelKeyring: Bool = {
     let kernel = KernelKeyring()
     let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
-    guard kernel.add(name, length: 5, seconds: 60, { $1.copyBytes(from: "probe".utf8) }) else { return false }
+    guard kernel.add(name, Array("probe".utf8), seconds: 60) else { return false }
     defer { _ = try? kernel.remove(name) }
     return kernel.serial(of: name).flatMap { kernel.read($0, maximum: 64) { $0.count } } == 5
 }()

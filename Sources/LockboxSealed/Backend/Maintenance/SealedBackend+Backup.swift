@@ -138,7 +138,8 @@ extension SealedBackend {
     ) throws -> ImportReport {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
-        let key = try reader.key(header, passphrase, maximum: PasscodeCost(maximumStrength))
+        let passcode = try reader.passcode(header, maximum: PasscodeCost(maximumStrength))
+        let key = try passphrase.withBytes { try passcode.key($0) }
         var state = Import(policy: existing)
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
@@ -244,7 +245,8 @@ extension SealedBackend {
     {
         guard let storage = storage as? any QuarantiningStorage,
             case .unreadable(let error) = try inStore(item, record, keyring, today).state,
-            error.isOfFile
+            // Not about what is in it.
+            [.unsafePermissions, .unreadable].contains(error.code)
         else { return }
         do { _ = try storage.quarantine(record.name) } catch is LockboxError {
             // It is in the way still, and will be named.
@@ -270,7 +272,7 @@ extension SealedBackend {
             try setAside(item, record, keyring, today)
         }
         var restored: [RecordName: Restored] = [:]
-        try change(records[...], keyring) { record, keyring in
+        try change(records, keyring) { record, keyring in
             guard let item = byName[record.name] else { return nil }
             let (old, revision) = try inStore(item, record, keyring, today)
             switch (old, policy) {
@@ -295,17 +297,6 @@ extension SealedBackend {
                 state.report.findings.append(try unreadableItem(record, key: item.key, error).finding)
             case nil: break
             }
-        }
-    }
-}
-
-extension LockboxError {
-    /// Whether it is about a file's type, owner, mode or disk, which says nothing about the item in it.
-    fileprivate var isOfFile: Bool {
-        switch self {
-        case .unsafePermissions: true
-        case .storageFailure(_, _, let code): [EACCES, EPERM, EIO].contains(code)
-        default: false
         }
     }
 }

@@ -127,7 +127,7 @@ extension SealedBackend {
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
-            // A transaction has room for so many. Otherwise, others get a turn in between.
+            // A transaction has room for so many. Otherwise, others get the lock in between.
             let limit = storage.limits.isTransactional ? storage.limits.maximumChanges : ItemOperation.batch
             let length = min(limit, 1000)
             for start in stride(from: 0, to: items.count, by: length) {
@@ -167,13 +167,12 @@ extension SealedBackend {
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
     private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {
         do {
-            report.resealed += try reseal(items[...])
+            report.resealed += try reseal(items)
         } catch let error as LockboxError {
-            // The items are sealed with the new keys, but may not be so after a power cut. Another fsync may not say so.
-            if case .storageFailure("fsync", _, _) = error { throw error }
-            if [.notReachable, .accessDenied].contains(error.code) { throw error }
+            // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
+            if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
-                do { report.resealed += try reseal([item][...]) } catch let error as LockboxError {
+                do { report.resealed += try reseal([item]) } catch let error as LockboxError {
                     let location = storage.location(of: item.name)
                     // Each of the others would be waited for as long.
                     if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: location) { throw error }

@@ -1,5 +1,4 @@
 public import LockboxCore
-import LockboxFiles
 
 extension SealedBackend: VerifiableBackend {
     /// Checks everything in the store. Changes nothing.

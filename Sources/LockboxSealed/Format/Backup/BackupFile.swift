@@ -54,7 +54,8 @@ struct BackupReader: ~Copyable {
         return header
     }
 
-    func key(_ header: [UInt8], _ passphrase: PasscodeSource, maximum: PasscodeCost) throws -> SecretKey {
+    /// Returns what tells the passphrase, unless that would cost too much.
+    func passcode(_ header: [UInt8], maximum: PasscodeCost) throws -> BackupPasscode {
         let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
         if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
             throw LockboxError.invalidPasscode(
@@ -63,7 +64,7 @@ struct BackupReader: ~Copyable {
                     + "most \(maximum.operations) over \(maximum.memory) are allowed"
             )
         }
-        return try passphrase.withBytes { try block.key($0) }
+        return block
     }
 
     private func seek(_ offset: Int) throws {

@@ -58,7 +58,7 @@ extension KeyStore {
         throw LockboxError.missing(record: "the counter of \(keybagLocation)")
     }
 
-    /// Called in this process's turn, as the counter must never be ahead of the keybag. An increment that fails is made up
+    /// Called under the keybag's lock, as the counter must never be ahead of the keybag. An increment that fails is made up
     /// for after the next change.
     private func count(_ generation: UInt64) {
         guard let counter, var value = (try? counter.read()) ?? nil else { return }

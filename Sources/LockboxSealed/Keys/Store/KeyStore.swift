@@ -21,7 +21,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
-    /// after a namespace's turn, before the keybag's turn.
+    /// after a namespace's lock, before the keybag's lock.
     let changes = Lock(isRecursive: true)
     /// When a thread last found that the storage is not reachable.
     private let outage = Protected<(error: LockboxError, end: ContinuousClock.Instant)?>(nil)
@@ -243,16 +243,20 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
         try changes.withLock {
-            let turn = try storage.takeTurn(in: nil)
-            defer { turn?.release() }
+            var lock = try storage.lockIfAny(nil)
+            defer { lock?.release() }
             if let opened = try loadIfMade(check) { return opened }
             if requirements.identity != nil || check == .all && requirements.protection != .none {
                 throw notMet("there is no store, and a new one would not be what this program requires")
             }
-            let device = try device.readOrCreate(turn)
+            let device = try device.readOrCreate(&lock)
             let record = Self.keybagRecord
             let keybag = try KeybagContents().encoded(deviceKey: device)
-            let outcome = try storage.commit([.put(record, keybag)], expecting: [record: .absent], turn: turn)
+            let outcome = try storage.commit(
+                [.put(record, keybag)],
+                expecting: [record: .absent],
+                keeping: &lock
+            )
             if case .unknown(let error) = outcome { throw error }
             guard let opened = try load(check) else { throw keybagIsMissing }
             return opened
@@ -304,7 +308,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 
     private var storeIsReplaced: LockboxError {
-        .storageFailure(operation: "stat", path: keybagLocation, errno: ESTALE)
+        .storeReplaced(location: keybagLocation)
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {

@@ -25,6 +25,7 @@ extension LockboxError {
         case .conflict, .notABackup, .userCanceled, .slotRefused: .conflict
         case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
         case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
+        case .unreadable, .readOnly, .lockTimeout, .storeReplaced: .inputOutput
         case .notReachable, .accessDenied, .outcomeUnknown, .notSupported, .keychainFailure: .inputOutput
         @unknown default: .inputOutput
         }
