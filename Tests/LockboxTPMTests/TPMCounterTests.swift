@@ -111,6 +111,14 @@
                 }
             }
 
+            /// Compiled only if the calls throw nothing but our errors.
+            @Test func errorsAreTyped() throws {
+                do { _ = try counter.increment() } catch { #expect(error.code == .missing) }
+                do {
+                    try TPMUnlock(pin: nil, tcti: "device:/dev/no-such-tpm").resetLockout()
+                } catch { #expect(error.code == .notReachable) }
+            }
+
             @Test func noDevice() {
                 expectError(.notReachable) { try TPMCounter(tcti: "device:/dev/no-such-tpm").read() }
             }
