@@ -1,4 +1,6 @@
 /// The result of a ``RecordStorage/commit(_:expecting:turn:)``.
+///
+/// There will be no other cases before the next major version: who commits has to handle all of them.
 public enum CommitOutcome: Sendable {
     /// The changes were made and are durable.
     case committed
