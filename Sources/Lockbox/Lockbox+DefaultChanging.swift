@@ -171,5 +171,7 @@ extension Lockbox {
     public static func changes() throws -> LockboxChanges { try `default`.changes() }
 
     /// Returns the changes that any thread or process makes to the items of the ``default`` lockbox from now on.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func changes() async throws -> LockboxChanges { try await `default`.changes() }
 }

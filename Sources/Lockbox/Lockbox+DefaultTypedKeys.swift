@@ -54,11 +54,15 @@ extension Lockbox {
     // MARK: Async
 
     /// Returns the value for a key in the ``default`` lockbox, or the key's default if there is no such item.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func unarchiveObject<Value>(forKey key: LockboxKey<Value>) async throws -> Value {
         try await `default`.unarchiveObject(forKey: key)
     }
 
     /// Stores a value in the ``default`` lockbox, replacing the key's previous one. `nil` removes the item.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func archiveObject<Value>(
         _ value: Value,
         forKey key: LockboxKey<Value>,
@@ -69,11 +73,16 @@ extension Lockbox {
     }
 
     /// Removes an item from the ``default`` lockbox, which then reads as the key's default.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func removeObject<Value>(forKey key: LockboxKey<Value>) async throws {
         try await `default`.removeObject(forKey: key)
     }
 
-    /// Reads, changes and stores a value in the ``default`` lockbox in one step, on another thread.
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step.
+    ///
+    /// Runs on another thread, and calls `change` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public static func update<Value>(
         _ key: LockboxKey<Value>,

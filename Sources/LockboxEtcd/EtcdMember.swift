@@ -25,7 +25,8 @@
         ///
         /// - Parameter timeLimit: How long one endpoint may take.
         /// - Returns: The answers, in the order of the endpoints; ``LockboxError/notReachable(endpoint:reason:)`` or
-        ///   ``LockboxError/accessDenied(endpoint:reason:)`` for those that give none.
+        ///   ``LockboxError/accessDenied(endpoint:reason:)`` for those that give none, also if the source of the user's
+        ///   password fails.
         public func members(timeLimit: Duration = .seconds(1)) -> [Result<EtcdMember, LockboxError>] {
             gateway.endpoints.map { endpoint in
                 // A gateway of its own, as a member that lags must not count as an old state of the cluster.
@@ -37,7 +38,11 @@
                 )
                 do { return .success(try gateway.member(endpoint)) } catch let fault as Fault {
                     return .failure(fault.error)
-                } catch { return .failure(.notReachable(endpoint: endpoint, reason: "\(error)")) }
+                } catch {
+                    // Of the source of the password. It may quote it, so only its type is shown.
+                    let reason = "the source of the password failed with \(type(of: error))"
+                    return .failure(.notReachable(endpoint: endpoint, reason: reason))
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 #if TPM
     import CTSS2
-    import LockboxCore
+    public import LockboxCore
     public import LockboxSealed
 
     /// A counter in the non-volatile memory of a TPM. It can only go up: with it, a store notices that an older copy of
@@ -42,9 +42,9 @@
         ///   first use.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)``, ``LockboxError/accessDenied(endpoint:reason:)``;
         ///   ``LockboxError/corrupt(record:reason:)`` if something else is at the index.
-        public func read() throws -> UInt64? {
-            try TPMConnection.with(tcti) { tpm in
-                try tpm.withCounter(index) { try tpm.value(of: $0) } ?? nil
+        public func read() throws(LockboxError) -> UInt64? {
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.value(ofCounterAt: index)
             }
         }
 
@@ -52,14 +52,9 @@
         ///
         /// - Returns: The new value. If two processes increment at the same time, both may get the higher value.
         /// - Throws: ``LockboxError/missing(record:)`` if there is no such counter; the errors of ``read()``.
-        public func increment() throws -> UInt64 {
-            try TPMConnection.with(tcti) { tpm in
-                let value = try tpm.withCounter(index) { counter in
-                    try tpm.increment(counter)
-                    return try tpm.value(of: counter)
-                }
-                guard let value = value ?? nil else { throw LockboxError.missing(record: name) }
-                return value
+        public func increment() throws(LockboxError) -> UInt64 {
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.increment(counterAt: index)
             }
         }
 
@@ -70,32 +65,25 @@
         /// - Returns: The first value. It need not be 1.
         /// - Throws: ``LockboxError/conflict(record:)`` if there is one that has a value;
         ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
-        public func define() throws -> UInt64 {
-            try TPMConnection.with(tcti) { tpm in
-                if try tpm.withCounter(index, { try tpm.value(of: $0) }) ?? nil != nil {
-                    throw LockboxError.conflict(record: name)
+        public func define() throws(LockboxError) -> UInt64 {
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                if try tpm.value(ofCounterAt: index) != nil {
+                    throw .conflict(record: TPMConnection.name(ofCounter: index))
                 }
                 // A process may have ended between the two.
                 if try tpm.withCounter(index, { _ in true }) == nil { try tpm.define(index) }
-                let value = try tpm.withCounter(index) { counter in
-                    try tpm.increment(counter)
-                    return try tpm.value(of: counter)
-                }
-                guard let value = value ?? nil else { throw LockboxError.missing(record: name) }
-                return value
+                return try tpm.increment(counterAt: index)
             }
         }
 
         /// Removes the counter. Does nothing if there is none.
         ///
         /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
-        public func undefine() throws {
-            try TPMConnection.with(tcti) { tpm in
-                _ = try tpm.withCounter(index) { try tpm.undefine($0) }
+        public func undefine() throws(LockboxError) {
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                _ = try tpm.withCounter(index) { counter throws(LockboxError) in try tpm.undefine(counter) }
             }
         }
-
-        private var name: String { TPMConnection.name(ofCounter: index) }
     }
 
     extension TPMConnection {
@@ -104,7 +92,10 @@
         }
 
         /// Calls `body` with a counter. Returns nil if there is none.
-        fileprivate func withCounter<Result>(_ index: UInt32, _ body: (ESYS_TR) throws -> Result) throws
+        fileprivate func withCounter<Result>(
+            _ index: UInt32,
+            _ body: (ESYS_TR) throws(LockboxError) -> Result
+        ) throws(LockboxError)
             -> Result?
         {
             guard var handle = try object(at: index) else { return nil }
@@ -124,10 +115,27 @@
             return try body(handle)
         }
 
+        /// Returns nil if there is no counter, or it was never incremented.
+        fileprivate func value(ofCounterAt index: UInt32) throws(LockboxError) -> UInt64? {
+            try withCounter(index) { counter throws(LockboxError) in try value(of: counter) } ?? nil
+        }
+
+        /// Returns the new value.
+        fileprivate func increment(counterAt index: UInt32) throws(LockboxError) -> UInt64 {
+            let incremented = try withCounter(index) { counter throws(LockboxError) in
+                try increment(counter)
+                return try value(of: counter)
+            }
+            guard let value = incremented ?? nil else {
+                throw .missing(record: TPMConnection.name(ofCounter: index))
+            }
+            return value
+        }
+
         private static let isCounter = TPMA_NV(TPM2_NT_COUNTER) << 4
 
         /// Returns nil if it was never incremented.
-        fileprivate func value(of counter: ESYS_TR) throws -> UInt64? {
+        fileprivate func value(of counter: ESYS_TR) throws(LockboxError) -> UInt64? {
             var data: UnsafeMutablePointer<TPM2B_MAX_NV_BUFFER>?
             let code = Esys_NV_Read(context, counter, counter, password, none, none, 8, 0, &data)
             if TPMError.Code(code) == .neverWritten { return nil }
@@ -141,12 +149,12 @@
             }
         }
 
-        fileprivate func increment(_ counter: ESYS_TR) throws {
+        fileprivate func increment(_ counter: ESYS_TR) throws(LockboxError) {
             let code = Esys_NV_Increment(context, counter, counter, password, none, none)
             try check(code, "Esys_NV_Increment")
         }
 
-        fileprivate func define(_ index: UInt32) throws {
+        fileprivate func define(_ index: UInt32) throws(LockboxError) {
             var (authorization, area) = (TPM2B_AUTH(), TPM2B_NV_PUBLIC())
             area.nvPublic.nvIndex = index
             area.nvPublic.nameAlg = TPMI_ALG_HASH(TPM2_ALG_SHA256)
@@ -170,7 +178,7 @@
             if handle != none { Esys_TR_Close(context, &handle) }
         }
 
-        fileprivate func undefine(_ counter: ESYS_TR) throws {
+        fileprivate func undefine(_ counter: ESYS_TR) throws(LockboxError) {
             let code = Esys_NV_UndefineSpace(context, owner, counter, password, none, none)
             try check(code, "Esys_NV_UndefineSpace")
         }

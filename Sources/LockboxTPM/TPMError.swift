@@ -20,7 +20,7 @@
 
         static let otherTPM = "the TPM was cleared, or this is another TPM; use the recovery code"
 
-        static func check(_ code: TSS2_RC, _ operation: String, _ endpoint: String) throws {
+        static func check(_ code: TSS2_RC, _ operation: String, _ endpoint: String) throws(LockboxError) {
             guard code != 0 else { return }
             switch Code(code) {
             case .wrongAuthorization: throw LockboxError.wrongPasscode

@@ -1,5 +1,5 @@
 #if TPM
-    import LockboxCore
+    public import LockboxCore
     public import LockboxSealed
     import LockboxSodium
 
@@ -65,10 +65,10 @@
         public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
             var stretched = try pin?.enroll(salt: salt) ?? SlotEnrollment(parameters: [], secret: [])
             defer { Sodium.wipe(&stretched.secret) }
-            return try TPMConnection.with(tcti) { tpm in
-                try tpm.withSession { session in
+            return try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.withSession { session throws(LockboxError) in
                     var secret = Sodium.randomBytes(SecretKey.length)
-                    do {
+                    do throws(LockboxError) {
                         let name = try tpm.verifiedName(of: session.key)
                         let sealed = try session.seal(secret, stretched.secret)
                         let slot = TPMSlot(pin: stretched.parameters, primary: name, sealed: sealed)
@@ -97,8 +97,10 @@
             let slot = try TPMSlot(parameters)
             var authorization = try authorization(slot, salt)
             defer { Sodium.wipe(&authorization) }
-            return try TPMConnection.with(tcti) { tpm in
-                try tpm.withSession(named: slot.primary) { try $0.unseal(slot.sealed, authorization) }
+            return try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.withSession(named: slot.primary) { session throws(LockboxError) in
+                    try session.unseal(slot.sealed, authorization)
+                }
             }
         }
 
@@ -121,8 +123,8 @@
         ///
         /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the lockout authorization is set, which is not
         ///   tried then; the errors of ``enroll(salt:)`` about the TPM.
-        public func resetLockout() throws {
-            try TPMConnection.with(tcti) { try $0.resetLockout() }
+        public func resetLockout() throws(LockboxError) {
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in try tpm.resetLockout() }
         }
     }
 

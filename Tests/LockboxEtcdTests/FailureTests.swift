@@ -72,9 +72,7 @@
             followers.forEach { $0.pause() }
             for round in 0..<3 {
                 var start = ContinuousClock.now
-                #expect { try storage.read([record], maximum: 10) } throws: {
-                    ($0 as? LockboxError)?.code == .notReachable
-                }
+                expectError(.notReachable) { try storage.read([record], maximum: 10) }
                 #expect(ContinuousClock.now - start < limit + .milliseconds(500), "a read in round \(round)")
                 start = .now
                 do {
@@ -92,9 +90,7 @@
             }
             for call in removals {
                 let start = ContinuousClock.now
-                #expect { try call() } throws: {
-                    [.notReachable, .outcomeUnknown].contains(($0 as? LockboxError)?.code)
-                }
+                #expect([.notReachable, .outcomeUnknown].contains(lockboxError(call)?.code))
                 #expect(ContinuousClock.now - start < limit + .milliseconds(500), "a removal")
             }
             followers.forEach { $0.resume() }
@@ -107,9 +103,7 @@
             let storage = try cluster.storage(root, timeLimit: .seconds(1))
             let record = RecordName(name: "record")
             cluster.members.forEach { $0.end() }
-            #expect { try storage.commit([.put(record, [1])], expecting: [:]) } throws: {
-                ($0 as? LockboxError)?.code == .notReachable
-            }
+            expectError(.notReachable) { try storage.commit([.put(record, [1])], expecting: [:]) }
         }
 
         @Test func serviceGoesOnAfterTheLeaderIsKilled() throws {

@@ -43,9 +43,7 @@
             let header = Self.header(revision)
             let member = try FakeMember { _, _ in FakeMember.Answer(lines: ["{\(header)}"]) }
             defer { member.end() }
-            #expect { try storage(member).nextRevision() } throws: {
-                ($0 as? LockboxError)?.code == .notReachable
-            }
+            expectError(.notReachable) { try storage(member).nextRevision() }
         }
 
         @Test func aRevisionThatCannotBeInASubscription() throws {

@@ -23,9 +23,7 @@
         }
 
         private func expect(_ code: LockboxError.Code, _ storage: EtcdStorage) {
-            #expect { try storage.read([record], maximum: 10) } throws: {
-                ($0 as? LockboxError)?.code == code
-            }
+            expectError(code) { try storage.read([record], maximum: 10) }
             do {
                 let outcome = try storage.commit([.put(record, [9])], expecting: [:])
                 #expect(!outcome.isCommitted, "it was written to a cluster that is not the one from before")

@@ -26,7 +26,8 @@ import Testing
 
     @Test(arguments: ["", "etcd://", "etcd://a.example", "etcd://a.example/", "etcd:///x", "http://a/x"])
     func whatIsNoAddress(_ text: String) {
-        #expect { try StorePlace(text) } throws: { ($0 as? Failure)?.status == .usage }
+        let failure = #expect(throws: Failure.self) { try StorePlace(text) }
+        #expect(failure?.status == .usage)
     }
 }
 

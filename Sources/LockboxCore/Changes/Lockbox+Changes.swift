@@ -31,5 +31,7 @@ extension Lockbox {
     }
 
     /// Returns the changes that any thread or process makes to the items with this prefix from now on.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func changes() async throws -> LockboxChanges { try await offPool { try changes() } }
 }

@@ -71,13 +71,15 @@ public enum LockboxError: Error {
     /// The slot cannot be added or removed: the owner could be locked out, or there are too many.
     case slotRefused(reason: String)
 
-    /// The passcode's source failed or returned an invalid passcode.
+    /// The passcode, the recovery code or the PIN is not available, or has a form that none can have, such as no bytes or
+    /// more than 1,024. What an app's own closure throws is not replaced by this error, but rethrown as it is.
     case invalidPasscode(reason: String)
 
     /// Not enough memory for the passcode's Argon2id cost, which is never lowered.
     case notEnoughMemory(bytes: Int)
 
-    /// The device key's source failed or returned an invalid key.
+    /// The device key is not available, too short or too long, or in a place where the store does not take it from. What an
+    /// app's own closure throws is not replaced by this error, but rethrown as it is.
     case invalidDeviceKey(source: String, reason: String)
 
     /// The device key is not the one that the store was created with.

@@ -309,7 +309,9 @@ extension Lockbox {
         try ItemKey(prefix: keyPrefix, key: key)
     }
 
-    package func archive<Value: Encodable>(_ value: Value, _ key: String) throws -> ArchivedValue {
+    package func archive<Value: Encodable>(_ value: Value, _ key: String) throws(LockboxError)
+        -> ArchivedValue
+    {
         if Value.self == Data.self, let data = value as? Data {
             return try ArchivedValue(data: data, format: .data)
         }
@@ -320,9 +322,11 @@ extension Lockbox {
         return try ArchivedValue(data: data, format: coder.format)
     }
 
-    package func unarchive<Value: Decodable>(_ type: Value.Type, _ value: ArchivedValue, _ key: String) throws
-        -> Value
-    {
+    package func unarchive<Value: Decodable>(
+        _ type: Value.Type,
+        _ value: ArchivedValue,
+        _ key: String
+    ) throws(LockboxError) -> Value {
         let format = Value.self == Data.self ? .data : coder.format
         guard value.format == format else {
             throw LockboxError.typeMismatch(key: key, stored: value.format, type: "\(type)")

@@ -35,7 +35,7 @@ public struct LockboxBatch {
         comment: AttributeChange<String> = .unchanged,
         attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
-    ) throws {
+    ) throws(LockboxError) {
         guard let value else { return try removeObject(forKey: key) }
         let changes = ItemChanges(
             value: try lockbox.archive(value, key),

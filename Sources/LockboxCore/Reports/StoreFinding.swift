@@ -1,6 +1,11 @@
 /// A problem found in a store.
 public struct StoreFinding: Sendable, Hashable, Codable {
     /// The kind of a problem.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
         /// An item, the keybag or the device key cannot be read.
         case damaged

@@ -93,7 +93,7 @@ extension LockboxBatch {
         forKey key: LockboxKey<Value>,
         expires: Expiry? = nil,
         policy: WritePolicy = .replace
-    ) throws {
+    ) throws(LockboxError) {
         guard let changes = try key.changes(value, expires, in: lockbox) else {
             return try removeObject(forKey: key.name)
         }

@@ -66,20 +66,29 @@ public struct LockboxItem<Value: Codable & Sendable>: Sendable {
 
 extension LockboxItem {
     /// Returns the value, or the key's default if there is no such item or it has expired.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func value() async throws -> Value { try await lockbox().unarchiveObject(forKey: key) }
 
     /// Stores a value. `nil` removes the item.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func set(_ value: Value) async throws {
         try await lockbox().archiveObject(value, forKey: key)
     }
 
-    /// Reads, changes and stores the value in one step, on another thread.
+    /// Reads, changes and stores the value in one step.
+    ///
+    /// Runs on another thread, and calls `change` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func update(_ change: @escaping @Sendable (inout Value) throws -> Void) async throws -> Value {
         try await lockbox().update(key, change)
     }
 
     /// Removes the item, which then reads as the key's default.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func remove() async throws { try await lockbox().removeObject(forKey: key) }
 }
 

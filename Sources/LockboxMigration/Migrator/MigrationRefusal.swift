@@ -1,6 +1,11 @@
 import LockboxCore
 
 /// The reason why an item was not migrated. The migration leaves the old item unchanged.
+///
+/// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum MigrationRefusal: Error, Sendable, Hashable {
     /// The bytes are not a valid encoding of the item's type.
     case malformed(reason: String)

@@ -3,6 +3,11 @@ public import LockboxCore
 /// The result of ``Lockbox``'s `migrate`.
 public struct MigrationReport: StoreReport {
     /// The outcome for an item.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Outcome: Sendable, Hashable {
         /// The item was stored in the new format, or moved as it is if it had one already. It was removed from
         /// the source unless the old items are kept.

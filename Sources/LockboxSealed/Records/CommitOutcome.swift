@@ -1,6 +1,8 @@
 public import LockboxCore
 
 /// The result of a ``RecordStorage/commit(_:expecting:)``.
+///
+/// There will be no other cases before the next major version: who commits has to handle all of them.
 public enum CommitOutcome: Sendable {
     /// The changes were made and are durable.
     case committed

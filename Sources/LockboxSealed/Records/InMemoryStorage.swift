@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxPlatform
 
 /// A storage that keeps records in memory. A ``SealedBackend`` with it supports everything that one on disk
@@ -36,14 +36,14 @@ public final class InMemoryStorage: NotifyingStorage {
     }
 
     /// See ``RecordStorage/read(_:maximum:)``.
-    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+    public func read(_ records: [RecordName], maximum: Int) throws(LockboxError) -> [RecordName: Record] {
         let wanted = Set(records)
         let found = state.withLock { $0.records.filter { wanted.contains($0.key) } }
         for (name, record) in found { try check(record, name, maximum) }
         return found
     }
 
-    private func check(_ record: Record, _ name: RecordName, _ maximum: Int) throws {
+    private func check(_ record: Record, _ name: RecordName, _ maximum: Int) throws(LockboxError) {
         guard record.bytes.count > maximum else { return }
         throw LockboxError.corrupt(record: location(of: name), reason: "it has more than \(maximum) bytes")
     }

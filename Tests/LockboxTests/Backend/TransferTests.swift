@@ -295,7 +295,7 @@ import Lockbox
                     defer { isNested = true }
                     return !isNested
                 }
-                if isFirst { #expect(throws: LockboxError.self) { try source.moveItems(to: old.backend()) } }
+                if isFirst { expectError(.invalidKey) { try source.moveItems(to: old.backend()) } }
             }
         )
         expectError(.invalidKey) { try first.moveItems(to: old.backend()) }

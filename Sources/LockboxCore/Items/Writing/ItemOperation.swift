@@ -1,4 +1,6 @@
 /// One operation of a batch: see ``LockboxBackend/apply(_:)``.
+///
+/// There will be no other cases before the next major version: a backend has to handle all of them.
 public enum ItemOperation: Sendable, Hashable {
     /// Creates an item, or changes what is named of an existing one.
     case write(ItemChanges, to: ItemKey, policy: WritePolicy = .replace)

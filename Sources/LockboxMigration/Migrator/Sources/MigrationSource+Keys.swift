@@ -19,7 +19,8 @@ extension MigrationSource {
 
     /// Returns the keys of all items in a source, for example to migrate all of them.
     ///
-    /// `unreadable` is called on another thread.
+    /// Runs on another thread, and calls `unreadable` there. Canceling the task does not stop it. Parameters and errors are
+    /// those of the synchronous form.
     public func keys(
         for lockbox: Lockbox,
         unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error }

@@ -1,4 +1,9 @@
 /// What kind of secret opens a slot of the keybag. The numbers are stored.
+///
+/// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum SlotKind: UInt8, Sendable, Hashable, Codable, CaseIterable {
     /// A passcode that a person remembers. A store has at most one.
     case passcode = 1
