@@ -172,7 +172,7 @@ extension StoreChoice {
 
         func quarantine(_ record: RecordName) throws -> String {
             guard let storage = storage as? any QuarantiningStorage else {
-                throw LockboxError.notSupported(operation: "setting a record of a cluster aside")
+                throw LockboxError.notSupported(operation: "quarantine in a cluster")
             }
             return try storage.quarantine(record)
         }
