@@ -1,4 +1,4 @@
-/// A way to unlock a store: it makes the secret of a slot, and returns the same secret at every unlock.
+/// A way to unlock a store: creates the secret of a slot, and returns the same secret at every unlock.
 ///
 /// Lockbox has methods for a passcode, a recovery code, and a key in a file. `LockboxTPM` and `LockboxFIDO2` add
 /// hardware. Lockbox derives the slot's keys from the secret and never stores the secret itself.
