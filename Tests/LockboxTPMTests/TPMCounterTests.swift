@@ -69,7 +69,7 @@
                 #expect {
                     try counter.define()
                 } throws: {
-                    ($0 as? LockboxError)?.code == .conflict
+                    ($0 as? LockboxError)?.code == .invalidKey
                 }
                 #expect(try counter.read() == first)
             }
@@ -109,7 +109,7 @@
                 #expect {
                     try counter.read()
                 } throws: {
-                    ($0 as? LockboxError)?.code == .corrupt
+                    ($0 as? LockboxError)?.code == .invalidKey
                 }
             }
 

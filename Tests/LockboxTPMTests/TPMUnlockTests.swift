@@ -181,7 +181,7 @@
                 #expect {
                     try method("1234", other.tcti).enroll(salt: salt)
                 } throws: {
-                    ($0 as? LockboxError)?.code == .accessDenied && "\($0)".contains("owner has a password")
+                    ($0 as? LockboxError)?.code == .accessDenied && "\($0)".contains("owner hierarchy")
                 }
             }
 
