@@ -91,6 +91,8 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "Another process held the lock \(path) for too long. Check what it is doing, and try again."
         case .storageFailure("stat", let path, ESTALE):
             "\(path) was moved or replaced while it was open. Restart the program to use the store that is there now."
+        case .storageFailure("txn", let path, E2BIG):
+            "The change is too large for \(path). Store smaller values, or raise etcd's --max-request-bytes."
         case .storageFailure(let operation, let path, let code):
             "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code))."
         case .notReachable(let endpoint, let reason):

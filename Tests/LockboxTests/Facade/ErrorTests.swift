@@ -152,6 +152,10 @@ import Lockbox
             "/s was moved or replaced while it was open. Restart the program to use the store that is there now."
         ),
         (
+            .storageFailure(operation: "txn", path: "https://etcd:2379", errno: E2BIG), .storageFailure, -36,
+            "The change is too large for https://etcd:2379. Store smaller values, or raise etcd's --max-request-bytes."
+        ),
+        (
             .storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), .storageFailure, -34,
             "write failed on /s/x: No space left on device (errno 28)."
         ),
