@@ -26,7 +26,7 @@ import Testing
             let outcome = try sandbox.execution(arguments).run()
             #expect(outcome.status == 2 && outcome.output == "", "\(arguments)")
             #expect(
-                outcome.error.contains("present passcode is needed")
+                outcome.error.contains("current passcode is needed")
                     && outcome.error.contains("--passcode-file")
                     && outcome.error.contains("--recovery-code-file"),
                 "\(outcome.error)"

@@ -28,7 +28,7 @@ public struct KeyUnlock: UnlockMethod {
         guard let key = try key.given() else {
             throw LockboxError.invalidDeviceKey(
                 source: "stored",
-                reason: "the key of a slot cannot be kept in the store; use .file or .credential"
+                reason: "the key of a slot cannot be kept in the store; keep it in a file or a credential"
             )
         }
         return key.withBytes(Array.init)
