@@ -79,7 +79,7 @@ extension SealedBackend {
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
     /// from this process's and the kernel's memory.
     ///
-    /// The user's other processes lose these keys too, unless they have unlocked the store themselves. The
+    /// The user's other processes lose these keys too, unless they have unlocked the store for themselves. The
     /// `always` classes stay open.
     ///
     /// Without a passcode, the call does nothing. Calls in progress on other threads are completed.

@@ -16,7 +16,7 @@ public struct RecoveryCode: Sendable {
     /// Crockford's base32 has no I, L, O and U.
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
-    /// Makes a new code.
+    /// Creates a new random code.
     public init() {
         symbols = WipedBytes(count: Self.checkedCount) { symbols in
             Sodium.fillRandom(UnsafeMutableRawBufferPointer(rebasing: symbols[..<Self.symbolCount]))
@@ -27,7 +27,7 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// Reads a code that somebody has typed.
+    /// Creates a code from text that somebody has typed.
     ///
     /// - Parameter text: The code. The caller's own string cannot be wiped.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
@@ -41,7 +41,7 @@ public struct RecoveryCode: Sendable {
         self = try code.get()
     }
 
-    /// Reads a code that somebody has typed. Keeps no copy of the bytes.
+    /// Creates a code from bytes that somebody has typed. Keeps no copy of the bytes.
     ///
     /// - Parameter typed: The code, in UTF-8.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
@@ -67,7 +67,7 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// The code as it is to be written down. Secret: whoever has it and the device key opens the store.
+    /// The code in the form to write down. Secret: whoever has it and the device key can open the store.
     public var text: String {
         symbols.withBytes { symbols in
             let characters = symbols.map { Self.alphabet[Int($0)] }

@@ -38,7 +38,7 @@ public struct DeviceKeySource: Sendable {
     /// Asks the app for the key, such as one kept in a hardware module or fetched at start.
     ///
     /// - Parameters:
-    ///   - name: What to call the source in errors. Not a secret.
+    ///   - name: The source's name in errors. Not a secret.
     ///   - read: Returns at least ``minimumLength`` secret bytes, always the same ones for one store. It is
     ///     called every time the keybag is read, on the thread that needs it. Errors that it throws are
     ///     rethrown.
