@@ -13,8 +13,8 @@ extension Lockbox {
     ///
     /// - Parameters:
     ///   - value: The value to store. `nil` removes the item, whatever the policy.
-    ///   - key: The key, with what it states: class, expiry and texts.
-    ///   - expires: When the item expires. If `nil`, what the key states.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
+    ///   - expires: When the item expires. If `nil`, the key's own expiry.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: Any error of the instance method.
     public static func archiveObject<Value>(
@@ -38,7 +38,7 @@ extension Lockbox {
     /// change it in between.
     ///
     /// - Parameters:
-    ///   - key: The key, with what it states: class, expiry and texts.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
     ///   - change: Changes the value, which is the key's default if there is no such item. **It may run more than
     ///     once.**
     /// - Returns: The value after the change.

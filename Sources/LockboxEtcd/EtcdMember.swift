@@ -2,21 +2,21 @@
     public import LockboxCore
     import LockboxPlatform
 
-    /// What one member of a cluster says of itself.
+    /// The status of a member of the cluster.
     public struct EtcdMember: Sendable, Hashable {
-        /// The endpoint that was asked, as the storage was given it.
+        /// The member's endpoint, as passed to the storage.
         public let endpoint: String
 
         /// The version of etcd, such as `3.4.23`.
         public let version: String
 
-        /// Whether the other members follow this one.
+        /// Whether the member is the leader.
         public let isLeader: Bool
 
-        /// The bytes of its database, with what a compaction has not freed yet.
+        /// The size of the member's database file in bytes, including free pages that a defragmentation would release.
         public let databaseSize: UInt64
 
-        /// How long the answer took, once the connection was there.
+        /// The round-trip time of a status request on an open connection.
         public let latency: Duration
     }
 
@@ -36,8 +36,8 @@
                     user: gateway.user,
                     timeLimit: timeLimit
                 )
-                do { return .success(try gateway.member(endpoint)) } catch let fault as Fault {
-                    return .failure(fault.error)
+                do { return .success(try gateway.member(endpoint)) } catch let failure as GatewayError {
+                    return .failure(failure.error)
                 } catch {
                     // Of the source of the password. It may quote it, so only its type is shown.
                     let reason = "the source of the password failed with \(type(of: error))"
@@ -59,7 +59,7 @@
                 status = result.answer
             }
             guard let status else {
-                throw Fault.notReachable(endpoint, "it gave no status", isInDoubt: false)
+                throw GatewayError.notReachable(endpoint, "its answer has no status", isInDoubt: false)
             }
             return EtcdMember(
                 endpoint: endpoint,

@@ -23,9 +23,9 @@
                     }
                     if let outcome = try commit(changes, expecting, mark, until: deadline) { return outcome }
                 }
-            } catch let fault as Fault {
+            } catch let failure as GatewayError {
                 // Until a commit is sent, only marks were.
-                throw fault.error
+                throw failure.error
             }
         }
 
@@ -68,12 +68,12 @@
             let token = Fence.token()
             let transaction = try transaction(changes, expecting, mark, token)
             let result: Gateway.Reply<TransactionAnswer>
-            do { result = try gateway.call("/v3/kv/txn", transaction, until: deadline) } catch let fault
-                as Fault
-                where fault.isInDoubt
+            do { result = try gateway.call("/v3/kv/txn", transaction, until: deadline) } catch let failure
+                as GatewayError
+                where failure.isInDoubt
             {
                 fence.doubt(mark)
-                return unknown(changes, fault.error)
+                return unknown(changes, failure.error)
             } catch {
                 fence.giveBack(mark)
                 throw error

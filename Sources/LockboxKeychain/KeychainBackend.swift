@@ -11,8 +11,8 @@ public import LockboxPlatform
 /// keychain only, also on macOS, where the program must be signed with an entitlement for it. Without one, calls
 /// throw ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -34018.
 ///
-/// > Important: This backend is tested on a simulation of the Keychain's documented rules. Its binding to Apple's
-/// > Security has been parsed, not compiled, and not been run on Apple's systems until somebody has.
+/// > Important: This backend is tested on a simulation of the Keychain's documented rules. Its binding to Apple's Security
+/// > framework has been parsed for macOS and iOS. It has not been compiled or run there.
 ///
 /// An item has the prefix as its service and the key as its account, both in Unicode normalization form C. The
 /// value, the class, the label and the comment are where Apple has them; everything else is in `kSecAttrGeneric`
@@ -25,8 +25,8 @@ public import LockboxPlatform
 ///   throws ``LockboxError/interactionNotAllowed(_:)``; it never leaves them out.
 /// - The system deletes an item that it cannot decrypt, and counts it as absent.
 /// - Whether the device is locked is not known before an item is read, so this is no ``LockableBackend``.
-/// - No call shows a prompt, unless the backend has an access control. Without one, items of others that need a fingerprint
-///   or a passcode to be read count as locked.
+/// - No call shows a prompt, unless the backend has an access control. Without one, other programs' items that need a
+///   fingerprint or a passcode to be read count as locked.
 public struct KeychainBackend: RepairableBackend {
     /// The largest value: 1 MiB.
     ///
@@ -52,10 +52,10 @@ public struct KeychainBackend: RepairableBackend {
     ///     and removals remove both. So a program with several groups should name one.
     ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
     ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart.
-    ///   - accessControl: What the user must do before an item that this backend has written is given out. Calls wait for
-    ///     the user then: a read and a list ask once, a change of an item asks to read it and again to replace it. A removal
-    ///     and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``. An item of a
-    ///     synchronizable backend has none.
+    ///   - accessControl: What the user must do before the Keychain returns an item that this backend has written. Calls
+    ///     then wait for the user: a read and a list ask once, a change of an item asks to read it and again to replace it.
+    ///     A removal and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``.
+    ///     Must be empty if `isSynchronizable` is true.
     public init(
         _ calls: any KeychainCalls = SystemKeychain(),
         accessGroup: String? = nil,
@@ -193,14 +193,15 @@ public struct KeychainBackend: RepairableBackend {
             throw .invalidAttribute(
                 name: "accessibility",
                 reason:
-                    "\(attributes.accessibility) is bound to this device, and synchronizable items are not"
+                    "\(attributes.accessibility) is bound to this device and cannot be synchronized"
             )
         }
         if !accessControl.isEmpty, isSynchronizable || !accessControl.isOfPassword {
             throw .invalidAttribute(
                 name: "accessControl",
                 reason: isSynchronizable
-                    ? "synchronizable items have none" : "nothing in it asks the user, or it is for keys"
+                    ? "synchronizable items cannot have one"
+                    : "it has no flag that asks the user, or one that is only for keys"
             )
         }
         // An update cannot remove an attribute, so the metadata says whether there is a label and a comment.

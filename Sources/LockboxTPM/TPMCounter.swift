@@ -3,33 +3,33 @@
     public import LockboxCore
     public import LockboxSealed
 
-    /// A counter in the non-volatile memory of a TPM. It can only go up: with it, a store notices that an older copy of
-    /// itself was put back.
+    /// A monotonic counter in the non-volatile memory of a TPM. With it, a store detects that an older copy of itself was
+    /// restored.
     ///
-    /// A counter that is removed and defined again goes on above every value that any counter of the TPM has had, even after
+    /// A counter that is removed and defined again continues above every value that any counter of the TPM has had, even after
     /// the TPM was cleared. So a lower value never comes back.
     ///
-    /// Everyone who may use the TPM can read and increment the counter; its owner can remove it. Nothing of it is secret, and
-    /// nothing on the way to the TPM is encrypted or authenticated: it is no protection from somebody who changes what
-    /// is on the bus.
+    /// Anyone who can use the TPM can read and increment the counter; its owner can remove it. Its value is not secret, and the
+    /// connection to the TPM is neither encrypted nor authenticated. It does not protect from somebody who can change data on
+    /// the bus.
     ///
-    /// Each increment writes to the TPM's flash memory, which bears some hundred thousand: increment once per change of
-    /// the keybag, not once per change of an item.
+    /// Each increment writes to the TPM's flash memory, which endures about 100,000 writes: increment once per change of the
+    /// keybag, not once per change of an item.
     ///
     /// > Important: Tested with the software TPM swtpm, and not with a chip yet.
     public struct TPMCounter: GenerationCounter {
-        /// An index among those that the TCG leaves to the owner of a machine.
+        /// The default index: one of those that the TCG leaves to the owner of a machine.
         public static let defaultIndex: UInt32 = 0x0181_10cb
 
         private let index: UInt32
         private let tcti: String
 
-        /// Creates a value that stands for a counter. Does not use the TPM.
+        /// Creates a handle for a counter. Does not access the TPM.
         ///
         /// - Parameters:
         ///   - index: The index in the TPM's non-volatile memory, 0x01800000 to 0x01bfffff. Programs that use the same
         ///     index use the same counter.
-        ///   - tcti: How to reach the TPM; see ``TPMUnlock/init(pin:strength:tcti:)``.
+        ///   - tcti: The TPM; see ``TPMUnlock/init(pin:strength:tcti:)``.
         public init(index: UInt32 = TPMCounter.defaultIndex, tcti: String = TPMUnlock.defaultTCTI) {
             self.index = index
             self.tcti = tcti
@@ -37,11 +37,11 @@
 
         /// Reads the counter.
         ///
-        /// - Returns: The value. nil if the TPM has no such counter, or it was never incremented. If there was one
-        ///   before, the TPM was cleared, it is another one, or somebody has removed the counter: never take nil for the
-        ///   first use.
+        /// - Returns: The value, or `nil` if the TPM has no such counter, or it was never incremented. If there was one
+        ///   before, the TPM was cleared or replaced, or somebody has removed the counter: do not take `nil` for the first
+        ///   use.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)``, ``LockboxError/accessDenied(endpoint:reason:)``;
-        ///   ``LockboxError/corrupt(record:reason:)`` if something else is at the index.
+        ///   ``LockboxError/invalidKey(reason:)`` if something else is at the index.
         public func read() throws(LockboxError) -> UInt64? {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 try tpm.value(ofCounterAt: index)
@@ -58,17 +58,17 @@
             }
         }
 
-        /// Makes the counter and increments it once, so that it has a value.
+        /// Defines the counter and increments it once, so that it has a value.
         ///
         /// The TPM's owner authorization must be empty, as it is on most machines.
         ///
         /// - Returns: The first value. It need not be 1.
-        /// - Throws: ``LockboxError/conflict(record:)`` if there is one that has a value;
+        /// - Throws: ``LockboxError/invalidKey(reason:)`` if the counter exists and has a value;
         ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
         public func define() throws(LockboxError) -> UInt64 {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 if try tpm.value(ofCounterAt: index) != nil {
-                    throw .conflict(record: TPMConnection.name(ofCounter: index))
+                    throw .invalidKey(reason: "\(name) already exists; use another index, or undefine it")
                 }
                 // A process may have ended between the two.
                 if try tpm.withCounter(index, { _ in true }) == nil { try tpm.define(index) }
@@ -107,9 +107,10 @@
             guard let found = area?.pointee.nvPublic, found.dataSize == 8,
                 found.attributes & TPMA_NV_TPM2_NT_MASK == TPMConnection.isCounter
             else {
-                throw LockboxError.corrupt(
-                    record: TPMConnection.name(ofCounter: index),
-                    reason: "something else is at this index"
+                let index = "0x\(String(index, radix: 16))"
+                throw LockboxError.invalidKey(
+                    reason:
+                        "the index \(index) of the TPM has something other than a counter; use another index"
                 )
             }
             return try body(handle)

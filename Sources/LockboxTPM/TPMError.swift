@@ -27,7 +27,9 @@
             case .badAuthorization:
                 throw LockboxError.accessDenied(
                     endpoint: endpoint,
-                    reason: "the TPM's owner has a password (\(text(code, operation)))"
+                    reason:
+                        "the TPM's owner hierarchy has a password (\(text(code, operation))). Remove it, or let "
+                        + "the owner create the key or the counter"
                 )
             case .integrity: throw LockboxError.notReachable(endpoint: endpoint, reason: otherTPM)
             case .noRoomForObjects, .noRoomForSessions:

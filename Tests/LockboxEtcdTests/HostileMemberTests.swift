@@ -46,6 +46,20 @@
             expectError(.notReachable) { try storage(member).nextRevision() }
         }
 
+        /// Its limit is not known. Lockbox's own would be wrong.
+        @Test func aMemberForWhichARequestIsTooLarge() throws {
+            let refusal = #"{"code":3,"message":"etcdserver: request is too large"}"#
+            let member = try FakeMember { _, _ in
+                FakeMember.Answer(status: "400 Bad Request", lines: [refusal])
+            }
+            defer { member.end() }
+            let record = RecordName(name: "record")
+            let expected = LockboxError.storageFailure(operation: "txn", path: member.endpoint, errno: E2BIG)
+            #expect(throws: expected) {
+                try storage(member).commit([.put(record, [1])], expecting: [:], turn: nil)
+            }
+        }
+
         @Test func aRevisionThatCannotBeInASubscription() throws {
             let most = UInt64.max
             let change = #"{"kv":{"key":"L3IvaS9uL2E=","mod_revision":"\#(most)"}}"#

@@ -60,7 +60,7 @@
 
             @Test func aCounterIsDefinedOnce() throws {
                 let first = try counter.define()
-                expectError(.conflict) { try counter.define() }
+                expectError(.invalidKey) { try counter.define() }
                 #expect(try counter.read() == first)
             }
 
@@ -96,7 +96,7 @@
             func somethingElseAtTheIndex(type: UInt32, size: UInt16) throws {
                 // No TPM lets a counter be longer.
                 guard (try? tpm.defineIndex(type: type, size: size)) != nil else { return }
-                expectError(.corrupt) { try counter.read() }
+                expectError(.invalidKey) { try counter.read() }
             }
 
             @Test func anOwnerWithPassword() throws {

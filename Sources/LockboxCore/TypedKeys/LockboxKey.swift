@@ -13,12 +13,12 @@
 /// try lockbox.update(.attempts) { $0 += 1 }
 /// ```
 ///
-/// The default stands for an absent or expired item, and for nothing else: a locked or damaged item throws. It is
-/// never stored by a read.
+/// The default stands for an absent or expired item, and for nothing else: a locked or damaged item throws. A read never
+/// stores it.
 ///
-/// What the declaration does not state stays as it is when the item is written: class, label, comment and searchable
-/// attributes. The expiry belongs to the value: ``WritePolicy/replace`` sets it anew (never, if not stated),
-/// ``WritePolicy/updateOnly`` and `update(_:_:)` keep it.
+/// Attributes that the key does not declare keep their values when the item is written: class, label, comment and
+/// searchable attributes. The expiry belongs to the value: with ``WritePolicy/replace``, the new value never expires unless
+/// the key declares an expiry. With ``WritePolicy/updateOnly`` and `update(_:_:)`, the old expiry is kept.
 public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// The item's key: not empty, at most 4,096 bytes of UTF-8.
     public let name: String
@@ -29,7 +29,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// When the value can be read. If `nil`, a write keeps the class of an existing item.
     public let accessibility: Accessibility?
 
-    /// When the item expires.
+    /// The expiry that each write sets.
     public let expires: Expiry
 
     /// The short text for people. Not for secrets.
@@ -50,7 +50,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - defaultValue: The value that stands for an absent or expired item.
     ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-    ///   - expires: When the item expires, from each write.
+    ///   - expires: The expiry that each write sets.
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
     ///   - attributes: Texts by name that the item can be found by. Not for secrets.
@@ -81,7 +81,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - defaultValue: The value that stands for an absent or expired item.
     ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-    ///   - expires: When the item expires, from each write.
+    ///   - expires: The expiry that each write sets.
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
     ///   - attributes: Texts by name that the item can be found by. Not for secrets.

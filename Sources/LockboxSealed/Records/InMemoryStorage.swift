@@ -1,8 +1,8 @@
 public import LockboxCore
 import LockboxPlatform
 
-/// A storage that keeps records in memory. A ``SealedBackend`` with it supports everything that one on disk
-/// does, including passcode and lock.
+/// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
+/// and lock, except quarantine.
 public final class InMemoryStorage: NotifyingStorage {
     private struct State {
         var records: [RecordName: Record] = [:]

@@ -4,7 +4,8 @@ import LockboxPlatform
 /// Stores the records of a ``SealedBackend``: named byte strings, already sealed, which the storage does not
 /// interpret.
 ///
-/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are short ASCII.
+/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are ASCII, at most
+/// 61 characters: see ``RecordName``.
 /// A storage must meet these requirements:
 ///
 /// 1. **A record is changed as a whole, and durably.** Once a commit has returned, the change survives a power
@@ -40,10 +41,9 @@ public protocol RecordStorage: Sendable {
 
     /// Whether the records stay on this device.
     ///
-    /// The default implementation returns `true`. A storage that others operate, or that other machines share, should
-    /// return `false`. Then a store does not keep its device key there (``DeviceKeySource/stored``): beside the records, it
-    /// would let others read names and, without a passcode, values. And items of the `ThisDeviceOnly` classes are refused with
-    /// ``LockboxError/notSupported(operation:)``.
+    /// The default implementation returns `true`. Return `false` if others operate the storage, or other machines share it.
+    /// The store then refuses ``DeviceKeySource/stored``, which would let them read names and, without a passcode, values. It
+    /// also refuses items of the `ThisDeviceOnly` classes with ``LockboxError/notSupported(operation:)``.
     var isOnThisDevice: Bool { get }
 
     /// Reads a record.
@@ -124,7 +124,7 @@ public protocol RecordStorage: Sendable {
     ///     not exist.
     /// - Returns: Whether the changes were made. If they cannot be made durable, that is ``CommitOutcome/unknown(_:)``.
     /// - Throws: ``LockboxError/readOnly(location:reason:)`` if this process may not commit, or another ``LockboxError``.
-    ///   Nothing was changed then. If there are several changes, the first ones may have been made.
+    ///   Nothing was changed, except that without transactions the first of several changes may have been made.
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision]

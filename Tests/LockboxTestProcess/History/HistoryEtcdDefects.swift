@@ -73,8 +73,8 @@
         private func serializableRange(_ record: RecordName) throws -> RangeAnswer {
             let request = SerializableRequest(key: try storage.key(record))
             do { return try member.call("/v3/kv/range", request, until: member.deadline).answer } catch let
-                fault as Fault
-            { throw fault.error }
+                failure as GatewayError
+            { throw failure.error }
         }
 
         func commit(
@@ -105,10 +105,10 @@
                 let result: Gateway.Reply<TransactionAnswer> =
                     try gateway.call("/v3/kv/txn", transaction, until: gateway.deadline)
                 return result.answer.isDone ? .committed : .conflict
-            } catch let fault as Fault {
-                guard fault.isInDoubt else { throw fault.error }
+            } catch let failure as GatewayError {
+                guard failure.isInDoubt else { throw failure.error }
                 let location = changes.first.map { storage.location(of: $0.record) } ?? storage.root
-                return .unknown(LockboxError.outcomeUnknown(record: location, reason: "\(fault.error)"))
+                return .unknown(LockboxError.outcomeUnknown(record: location, reason: "\(failure.error)"))
             }
         }
     }

@@ -39,7 +39,7 @@ import LockboxTesting
         do { try backend.apply([.remove(key), .remove(key)]) } catch { #expect(error.code == .invalidKey) }
         let storage = InMemoryStorage()
         let record = RecordName(name: "r")
-        _ = storage.commit([.put(record, [1, 2])], expecting: [:], turn: nil)
+        _ = storage.commit([.put(record, [1, 2])], expecting: [:])
         do { _ = try storage.read([record], maximum: 1) } catch { #expect(error.code == .corrupt) }
     }
 

@@ -279,7 +279,9 @@ import Lockbox
             return nil
         }
         #expect(content == .string("v"))
-        await #expect(throws: LockboxError.notSupported(operation: "changes")) { try await provider.run() }
+        await #expect(throws: LockboxError.notSupported(operation: "observing changes")) {
+            try await provider.run()
+        }
     }
 
     @Test(.timeLimit(.minutes(1))) func runKeepsMemoryUpToDate() async throws {

@@ -61,7 +61,8 @@ extension SealedBackend {
         if isReplacing, count == 0 {
             throw LockboxError.unsafePermissions(
                 path: path,
-                reason: "it is a backup, and there are no items to replace it with"
+                reason:
+                    "it is a backup, and the new one would be empty; remove it first, or choose another file"
             )
         }
         try writer.finish()
@@ -112,15 +113,16 @@ extension SealedBackend {
     ///
     /// A damaged item of the store is replaced by the backup's. So is one that cannot be read because of its permissions or
     /// because it is a link or a folder, after it has been set aside as by ``RepairableBackend/quarantine(record:)``. Items
-    /// of a newer version, of later keys, or of a class that this program refuses stay, and the report names them.
+    /// of a newer version, sealed with keys newer than the keybag's, or of a class that this program refuses stay, and the
+    /// report names them.
     ///
     /// - Parameters:
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
     ///     ``ImportPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read.
-    ///   - maximumStrength: The highest cost of Argon2id that the backup may ask for. The file states its cost itself, and
-    ///     nothing is authenticated before it has been paid.
+    ///   - maximumStrength: The highest Argon2id cost to accept. The cost is read from the file, which cannot be
+    ///     authenticated before Argon2id has run. A higher cost throws ``LockboxError/invalidPasscode(reason:)``.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of items written, the items that were kept, and those that could not be replaced.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,

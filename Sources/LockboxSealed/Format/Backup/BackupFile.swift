@@ -60,8 +60,8 @@ struct BackupReader: ~Copyable {
         if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
             throw LockboxError.invalidPasscode(
                 reason:
-                    "the backup asks for \(block.cost.operations) passes over \(block.cost.memory) bytes, and at "
-                    + "most \(maximum.operations) over \(maximum.memory) are allowed"
+                    "the backup needs \(block.cost.operations) passes over \(block.cost.memory) bytes; the limit, "
+                    + "maximumStrength, is \(maximum.operations) over \(maximum.memory)"
             )
         }
         return block

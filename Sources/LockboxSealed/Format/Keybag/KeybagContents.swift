@@ -60,7 +60,7 @@ struct KeybagContents {
         keys += try Self.newKeys(epoch: epoch, hasPasscode: hasPasscode)
         if keys.count > Keybag.maximumKeys {
             throw LockboxError.slotRefused(
-                reason: "items are still sealed with too many earlier keys; rotate the keys"
+                reason: "items still use keys of too many earlier changes; complete a rotation first"
             )
         }
         unlockKeys = try Self.newUnlockKeys()

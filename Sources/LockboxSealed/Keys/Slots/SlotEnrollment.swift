@@ -1,4 +1,4 @@
-/// What ``UnlockMethod/enroll(salt:)`` returns.
+/// The result of ``UnlockMethod/enroll(salt:)``: the secret of a new slot, and what is stored with the slot.
 public struct SlotEnrollment: Sendable {
     /// The maximum length of ``parameters``: 2,048 bytes.
     public static let maximumParametersLength = KeybagSlot.maximumParametersLength

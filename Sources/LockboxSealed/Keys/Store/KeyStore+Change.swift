@@ -95,13 +95,13 @@ extension KeyStore {
 
     /// Before the method is asked, which may take time or a touch.
     private func checkCanBeAdded(_ kind: SlotKind, to keybag: Keybag) throws {
-        if kind == .passcode { throw LockboxError.slotRefused(reason: "a passcode is set, not added") }
+        if kind == .passcode { throw LockboxError.slotRefused(reason: "use setPasscode to add a passcode") }
         if kind == .recoveryCode || keybag.slots.contains(where: { $0.kind == .recoveryCode }) { return }
         throw noRecoveryCode
     }
 
     private var noRecoveryCode: LockboxError {
-        .slotRefused(reason: "keys and hardware can be lost, so they need a recovery code beside them")
+        .slotRefused(reason: "add a recovery code first, because a key or hardware can be lost")
     }
 
     // MARK: Rotation

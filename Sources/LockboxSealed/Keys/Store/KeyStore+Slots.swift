@@ -50,7 +50,8 @@ extension KeyStore {
         defer { Sodium.wipe(&enrollment.secret) }
         guard enrollment.parameters.count <= SlotEnrollment.maximumParametersLength else {
             throw LockboxError.slotRefused(
-                reason: "it has \(enrollment.parameters.count) bytes of parameters"
+                reason: "it has \(enrollment.parameters.count) bytes of parameters; the limit is "
+                    + "\(SlotEnrollment.maximumParametersLength)"
             )
         }
         var id = KeybagSlot.ID()
@@ -84,7 +85,7 @@ extension KeybagContents {
         let hasRecoveryCode = all.contains { $0.kind == .recoveryCode }
         let needsRecoveryCode = all.contains { $0.kind != .recoveryCode && $0.kind != .passcode }
         if needsRecoveryCode, !hasRecoveryCode {
-            try refuse("keys and hardware can be lost, so they need a recovery code beside them")
+            try refuse("keep a recovery code, because a key or hardware can be lost")
         }
     }
 }

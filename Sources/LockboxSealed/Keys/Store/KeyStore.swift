@@ -60,9 +60,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             return try withUserUnlock(opened).keyring
         }
         if creating { return try create(.all).keyring }
-        if requirements.identity != nil {
-            throw notMet("it is not there, and this program requires a certain store")
-        }
+        if requirements.identity != nil { throw notMet(noStore) }
         return nil
     }
 
@@ -247,7 +245,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             defer { lock?.release() }
             if let opened = try loadIfMade(check) { return opened }
             if requirements.identity != nil || check == .all && requirements.protection != .none {
-                throw notMet("there is no store, and a new one would not be what this program requires")
+                throw notMet(noStore)
             }
             let device = try device.readOrCreate(&lock)
             let record = Self.keybagRecord
@@ -270,6 +268,12 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         let identityAlone = StoreRequirements(identity: requirements.identity)
         let requirements = check == .butProtection ? identityAlone : requirements
         if let violation = requirements.violation(store, slots) { throw notMet(violation) }
+    }
+
+    private var noStore: String {
+        requirements.identity.map { "it does not exist, and this program requires the store \($0)" }
+            ?? "there is no store, and this program requires one with a passcode or slot; set a passcode or add a recovery "
+            + "code to create it"
     }
 
     private func notMet(_ reason: String) -> LockboxError {

@@ -80,8 +80,8 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         throw LockboxError.invalidDeviceKey(
             source: storage.location(of: record),
             reason:
-                "this storage keeps no device key, which would be beside what it protects; give one from elsewhere, "
-                + "such as a file or a credential"
+                "a device key in this storage would not protect the items from those who operate it; keep it in a file or "
+                + "a systemd credential"
         )
     }
 

@@ -4,7 +4,7 @@ extension StoreChoice {
     /// Where the records are. Connects to nothing yet.
     var storage: CommandStorage {
         get throws {
-            switch try place {
+            switch try storeAddress {
             case .folder(let folder):
                 return .files(folder ?? EncryptedFileBackend.default.storage.directory)
             case .cluster(let address): return try .cluster(address, access.complete)
@@ -79,7 +79,7 @@ extension StoreChoice {
             }
         }
 
-        var place: String {
+        var address: String {
             switch self {
             case .files(let files): files.directory
             case .cluster(let etcd): "etcd:\(etcd.root)"
@@ -180,7 +180,7 @@ extension StoreChoice {
 
         func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
             guard case .files(let files) = self else {
-                throw LockboxError.notSupported(operation: "setting a record of a cluster aside")
+                throw LockboxError.notSupported(operation: "quarantine in a cluster")
             }
             return try files.quarantine(record, lock: lock)
         }
@@ -195,7 +195,7 @@ extension StoreChoice {
             throw Extension.missing("clusters", "--with-cluster")
         }
 
-        var place: String { directory }
+        var address: String { directory }
         var memberDescriptions: [MemberDescription]? { nil }
         var isCluster: Bool { false }
         func compact() throws {}
