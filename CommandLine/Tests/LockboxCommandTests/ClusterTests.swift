@@ -213,7 +213,7 @@ struct ClusterTests {
 
         let all = try sandbox.execution(["copy", "--all"] + other).run()
         #expect(all.output == "items copied: 3\n" && all.error.contains("copy: "), "\(all.error)")
-        #expect(all.status == 3 && all.error.contains("bound") && all.error.contains("They were not copied."))
+        #expect(all.status == 3 && all.error.contains("bound") && all.error.contains("could not be copied: "))
         let inCluster = ["--store", cluster, "--device-key-file", key]
         #expect(try sandbox.execution(["get", "renamed"] + inCluster).run().output == "of a")
         #expect(try sandbox.execution(["get", "c", "--prefix", "other"] + inCluster).run().output == "of c")
