@@ -68,7 +68,10 @@
         public func define() throws(LockboxError) -> UInt64 {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 if try tpm.value(ofCounterAt: index) != nil {
-                    throw .invalidKey(reason: "\(name) already exists; use another index, or undefine it")
+                    throw .invalidKey(
+                        reason:
+                            "\(TPMConnection.name(ofCounter: index)) already exists; use another index, or undefine it"
+                    )
                 }
                 // A process may have ended between the two.
                 if try tpm.withCounter(index, { _ in true }) == nil { try tpm.define(index) }
