@@ -56,7 +56,7 @@
             let record = RecordName(name: "record")
             let expected = LockboxError.storageFailure(operation: "txn", path: member.endpoint, errno: E2BIG)
             #expect(throws: expected) {
-                try storage(member).commit([.put(record, [1])], expecting: [:], turn: nil)
+                try storage(member).commit([.put(record, [1])], expecting: [:])
             }
         }
 
