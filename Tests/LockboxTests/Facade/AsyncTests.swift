@@ -56,7 +56,8 @@ import Testing
             "NotifyingBackend", "ValueCoder",
         ],
         "a backend calls it, on the thread of the call that needs it": [
-            "RecordStorage", "NotifyingStorage", "InspectableStorage", "QuarantiningStorage", "CommitTurn",
+            "RecordStorage", "NotifyingStorage", "InspectableStorage", "QuarantiningStorage",
+            "LockingStorage", "StorageLock",
             "GenerationCounter", "UnlockMethod", "KeychainCalls",
         ],
         "an async overload would break code for Lockbox 2 in async functions, which has no await": [

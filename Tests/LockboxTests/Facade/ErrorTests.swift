@@ -145,11 +145,11 @@ import Lockbox
         ),
         (
             .unreadable(record: "/s/x", reason: "open failed"), .unreadable, -36,
-            "/s/x cannot be read: open failed. Check its owner and permissions, and the disk; nothing was changed."
+            "/s/x cannot be read: open failed. Check its owner and permissions, and the disk. Nothing was changed."
         ),
         (
             .readOnly(location: "/s/lock", reason: "open failed"), .readOnly, -25292,
-            "/s/lock cannot be written: open failed. Check its owner and permissions, and whether the file system is mounted read-only; nothing was changed."
+            "/s/lock cannot be written: open failed. Check its owner and permissions, and whether the file system is mounted read-only. Nothing was changed."
         ),
         (
             .lockTimeout(location: "/s/lock"), .lockTimeout, -36,
