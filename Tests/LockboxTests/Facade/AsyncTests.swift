@@ -143,8 +143,8 @@ import Lockbox
         #expect(try await run { try await backend.unlockScope() } == nil)
         #expect(try await run { try await backend.unlock(.value("2")) } == .process)
         #expect(try await run { try await backend.unlockScope() } == .process)
-        #expect(try await run { try await backend.rotateKeys(progress: show) }.resealed == 1)
-        #expect(try await run { try await backend.verify(progress: show) }.intact == 1)
+        #expect(try await run { try await backend.rotateKeys(progress: show) }.resealedCount == 1)
+        #expect(try await run { try await backend.verify(progress: show) }.intactCount == 1)
         let exported = try await run {
             try await backend.exportBackup(
                 to: path,
@@ -153,11 +153,11 @@ import Lockbox
                 progress: show
             )
         }
-        #expect(exported.exported == 1)
+        #expect(exported.exportedCount == 1)
         let imported = try await run {
             try await backend.importBackup(from: path, passphrase: .value("p"), progress: show)
         }
-        #expect(imported.unchanged == 1)
+        #expect(imported.unchangedCount == 1)
         let other = InMemoryBackend()
         #expect(try await run { try await backend.copyItems(to: other, progress: show) }.isComplete)
         #expect(try await run { try await other.moveItems(to: backend, progress: show) }.isComplete)

@@ -82,6 +82,7 @@ import LockboxMigration
             [
                 "Accessibility": Accessibility.allCases, "ExportReport": [ExportReport()],
                 "ImportPolicy": ImportPolicy.allCases, "ImportReport": [ImportReport()],
+                "Postponement": RotationReport.Postponement.allCases,
                 "Kind": StoreFinding.Kind.allCases, "LockState": LockState.allCases,
                 "MigrationRefusal": [MigrationRefusal.destinationTaken],
                 "Operation": FailingBackend.Operation.allCases, "Outcome": [MigrationReport.Outcome.migrated],
