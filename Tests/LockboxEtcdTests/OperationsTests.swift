@@ -161,7 +161,7 @@
                 try lockbox(shared).archiveObject(number, forKey: "\(number)", label: .set("L"))
             }
             let own = EncryptedFileBackend(storage: FileStorage(directory: "\(folder)/store"))
-            #expect(try shared.copyItems(to: own).transferred.count == 200)
+            #expect(try shared.copyItems(to: own).transferredKeys.count == 200)
             try own.exportBackup(
                 to: "\(folder)/backup",
                 passphrase: .value("open sesame"),
@@ -172,7 +172,7 @@
                 deviceKey: .bytes(EtcdCluster.deviceKey)
             )
             let report = try third.importBackup(from: "\(folder)/backup", passphrase: .value("open sesame"))
-            #expect(report.imported == 200)
+            #expect(report.importedCount == 200)
             let copies = try lockbox(third).list().items
             #expect(copies.count == 200 && copies.values.allSatisfy { $0.label == "L" })
             #expect(try lockbox(third).unarchiveObject(forKey: "123") == 123)

@@ -85,7 +85,7 @@
             let list = try trips { count = try lockbox.allKeys().count }
             #expect(count == 1000)
             #expect(list <= 3)
-            let rotation = try trips { count = try backend.rotateKeys().resealed }
+            let rotation = try trips { count = try backend.rotateKeys().resealedCount }
             #expect(count == 1000)
             // Each batch of 126 also asks for the revision of the keybag.
             #expect(rotation < 80)

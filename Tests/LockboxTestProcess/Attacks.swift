@@ -103,7 +103,7 @@ struct AttackedCall: Decodable {
         case "list": result.names = try backend.attributes(prefix: prefix, now: nil).keys.map(\.key).sorted()
         case "identity": result.value = try backend.identity
         case "slots": result.names = try backend.slots.map { "\($0.kind)" }
-        default: result.notRevoked = try change(backend, &result).notRevoked
+        default: result.notRevoked = try change(backend, &result).unrevokedCount
         }
     }
 

@@ -53,11 +53,11 @@ private func rotate(_ directory: String) throws {
         last = $0
     }
     let time = clock.now - start
-    try require(report.isComplete, "\(report.unreadable.count) items could not be read")
+    try require(report.isComplete, "\(report.unreadableItems.count) items could not be read")
     let isCounted = calls > 0 && calls * ItemOperation.batch >= last.total && last.completed == last.total
     try require(isCounted, "the progress does not add up")
     print(
-        "\(report.resealed) items resealed in \(time.formatted(.units(allowed: [.seconds], fractionalPart: .show(length: 1))))"
+        "\(report.resealedCount) items resealed in \(time.formatted(.units(allowed: [.seconds], fractionalPart: .show(length: 1))))"
     )
 }
 

@@ -126,7 +126,7 @@
             let before = try answered()
             let report = try backend.rotateKeys()
             let trips = try answered() - before
-            print("| \(name): \(report.resealed) resealed | \(trips) |")
+            print("| \(name): \(report.resealedCount) resealed | \(trips) |")
             let (commits, largest) = watched.commits
             print("| its transactions that write: \(commits), the largest with \(largest) operations | |")
         }

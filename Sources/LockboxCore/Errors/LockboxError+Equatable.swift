@@ -1,4 +1,4 @@
-extension LockboxError: Equatable {
+extension LockboxError: Hashable {
     /// Returns whether two errors have the same code and the same payload. The `underlying` errors are not
     /// compared.
     ///
@@ -7,6 +7,14 @@ extension LockboxError: Equatable {
     ///   - right: Another error.
     public static func == (left: LockboxError, right: LockboxError) -> Bool {
         left.code == right.code && left.payload == right.payload
+    }
+
+    /// Hashes what `==` compares.
+    ///
+    /// - Parameter hasher: Receives the hash.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(code)
+        hasher.combine(payload)
     }
 
     /// The associated values, in order, except for the `underlying` error.

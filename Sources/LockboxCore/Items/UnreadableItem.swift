@@ -2,7 +2,7 @@
 ///
 /// It can also stand for all items of a prefix whose folder cannot be used. Its record can then be neither removed nor set
 /// aside.
-public struct UnreadableItem: Sendable, Equatable {
+public struct UnreadableItem: Sendable, Hashable {
     /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
     public let key: ItemKey?
 

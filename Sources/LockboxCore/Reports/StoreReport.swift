@@ -3,7 +3,8 @@ public protocol StoreReport: Sendable {
     /// The items and files that could not be processed, and why.
     var findings: [StoreFinding] { get }
 
-    /// Whether everything that was requested has been done.
+    /// Whether everything that was requested has been done. An item that was kept or excluded because the caller wanted it so
+    /// changes nothing.
     var isComplete: Bool { get }
 }
 

@@ -1,10 +1,10 @@
 /// The result of ``VerifiableBackend/verify(progress:)``.
 public struct VerifyReport: StoreReport, Hashable, Codable {
     /// The number of intact items, locked ones included.
-    public var intact: Int
+    public var intactCount: Int
 
     /// How many of the intact items are locked. Only their names and attributes were checked.
-    public var locked: Int
+    public var lockedCount: Int
 
     /// All problems found.
     public var findings: [StoreFinding]
@@ -12,12 +12,12 @@ public struct VerifyReport: StoreReport, Hashable, Codable {
     /// Creates a report.
     ///
     /// - Parameters:
-    ///   - intact: The number of intact items, locked ones included.
-    ///   - locked: How many of the intact items are locked.
+    ///   - intactCount: The number of intact items, locked ones included.
+    ///   - lockedCount: How many of the intact items are locked.
     ///   - findings: All problems found.
-    public init(intact: Int = 0, locked: Int = 0, findings: [StoreFinding] = []) {
-        self.intact = intact
-        self.locked = locked
+    public init(intactCount: Int = 0, lockedCount: Int = 0, findings: [StoreFinding] = []) {
+        self.intactCount = intactCount
+        self.lockedCount = lockedCount
         self.findings = findings
     }
 }

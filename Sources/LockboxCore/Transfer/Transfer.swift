@@ -32,10 +32,10 @@ struct Transfer {
                     }
                 } catch let error where error.isOutage {
                     // Each of the others would be waited for as long.
-                    for key in keys[completed...] { report.failed[key] = error }
+                    for key in keys[completed...] { report.failures[key] = error }
                     break transfers
                 } catch {
-                    report.failed[key] = error
+                    report.failures[key] = error
                 }
                 completed += 1
                 progress(StoreProgress(completed: completed, total: keys.count))
@@ -58,13 +58,13 @@ struct Transfer {
                 for key in found where key.prefix == prefix { failed[key] = error }
             }
         }
-        report.transferred.removeAll { failed[$0] != nil }
-        report.failed.merge(failed) { $1 }
+        report.transferredKeys.removeAll { failed[$0] != nil }
+        report.failures.merge(failed) { $1 }
     }
 
     private func keys(_ prefix: String?, _ report: inout TransferReport) throws -> [ItemKey] {
         var unreadable: [UnreadableItem] = []
-        defer { report.unreadable = unreadable }
+        defer { report.unreadableItems = unreadable }
         let prefixes = try prefix.map { [$0] } ?? source.prefixes { unreadable.append($0) }.sorted()
         return try prefixes.flatMap { prefix in
             var keys: [ItemKey] = []
@@ -132,7 +132,7 @@ struct Transfer {
     ) throws {
         let key = item.key
         guard try isDone || put(item) else {
-            report.kept.append(key)
+            report.keptKeys.append(key)
             return
         }
         guard try isThere(item) else {
@@ -146,7 +146,7 @@ struct Transfer {
                 return nil
             }
         }
-        report.transferred.append(key)
+        report.transferredKeys.append(key)
     }
 
     /// Returns false if the destination has a different item, which the policy keeps.

@@ -36,7 +36,13 @@ public struct MigrationReport: StoreReport {
     /// The positions of the keys.
     private let index: [String: Int]
 
-    init(name: String?, outcomes: [(key: String, outcome: Outcome)], isDryRun: Bool) {
+    /// Creates a report.
+    ///
+    /// - Parameters:
+    ///   - name: The migration's name.
+    ///   - outcomes: The outcome for each item, with its old key.
+    ///   - isDryRun: Whether this was a dry run.
+    public init(name: String? = nil, outcomes: [(key: String, outcome: Outcome)], isDryRun: Bool = false) {
         (self.name, self.outcomes, self.isDryRun) = (name, outcomes, isDryRun)
         index = Dictionary(outcomes.enumerated().map { ($1.key, $0) }) { first, _ in first }
     }
@@ -62,7 +68,7 @@ public struct MigrationReport: StoreReport {
     public subscript(key: String) -> Outcome? { index[key].map { outcomes[$0].outcome } }
 }
 
-extension MigrationReport: Equatable {
+extension MigrationReport: Hashable {
     /// Returns whether two reports have the same outcomes for the same items in the same order.
     ///
     /// - Parameters:
@@ -71,6 +77,18 @@ extension MigrationReport: Equatable {
     public static func == (left: MigrationReport, right: MigrationReport) -> Bool {
         left.name == right.name && left.isDryRun == right.isDryRun
             && left.outcomes.elementsEqual(right.outcomes) { $0 == $1 }
+    }
+
+    /// Hashes what `==` compares.
+    ///
+    /// - Parameter hasher: Receives the hash.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(isDryRun)
+        for (key, outcome) in outcomes {
+            hasher.combine(key)
+            hasher.combine(outcome)
+        }
     }
 }
 

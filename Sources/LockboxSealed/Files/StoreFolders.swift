@@ -146,28 +146,34 @@ final class StoreFolders: Sendable {
             // Another thread may have checked after this one read the clock.
             state.recent.first { $0.place == place && now < $0.time + 1_000_000 }?.folder
         }
-        if let recent { return recent }
-        guard let folder = try current(place) else { return nil }
+        return try recent ?? current(place)
+    }
+
+    private func noteIsInPlace(_ folder: Directory, _ place: Place, _ time: UInt64) {
         state.withLock { state in
             state.recent.removeAll { $0.place == place }
             if state.recent.count == 4 { state.recent.removeFirst() }
-            state.recent.append((place, folder, now))
+            state.recent.append((place, folder, time))
         }
-        return folder
     }
 
     /// Returns whether the folder's path still leads to it.
     func isInPlace(_ folder: Directory, _ place: Place) throws -> Bool {
+        let now = monotonicTime()
         guard let root = state.withLock({ $0.open[.root] }),
             try isInPlace(root, directory, at: SystemCalls.currentDirectory)
         else { return false }
-        switch place {
-        case .root: return folder === root
-        case .items: return try isInPlace(folder, "items", at: root.descriptor)
-        case .temporary: return try isInPlace(folder, "tmp", at: root.descriptor)
-        case .quarantine: return try isInPlace(folder, "quarantine", at: root.descriptor)
-        case .namespace(let name): return try isInPlace(folder, "items/\(name)", at: root.descriptor)
-        }
+        noteIsInPlace(root, .root, now)
+        let isInPlace =
+            switch place {
+            case .root: folder === root
+            case .items: try self.isInPlace(folder, "items", at: root.descriptor)
+            case .temporary: try self.isInPlace(folder, "tmp", at: root.descriptor)
+            case .quarantine: try self.isInPlace(folder, "quarantine", at: root.descriptor)
+            case .namespace(let name): try self.isInPlace(folder, "items/\(name)", at: root.descriptor)
+            }
+        if isInPlace, place != .root { noteIsInPlace(folder, place, now) }
+        return isInPlace
     }
 
     private func isInPlace(_ folder: Directory, _ path: String, at parent: CInt) throws -> Bool {

@@ -34,7 +34,7 @@ extension BackendConformance {
         }
         try subject.write(subject.item(subject.key("0", prefix: "\(Subject.prefix).other")))
         let report = try backend.verify { _ in }
-        try subject.expect(report == VerifyReport(intact: 4), "\(report) for four items")
+        try subject.expect(report == VerifyReport(intactCount: 4), "\(report) for four items")
     }
 
     static let changes = BackendConformance(

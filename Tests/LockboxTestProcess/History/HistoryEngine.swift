@@ -87,11 +87,11 @@ struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
     var items: any LockboxBackend { backend }
 
     func rotate(pause: () -> Void) throws {
-        let unreadable = try backend.rotateKeys { _ in pause() }.unreadable
-        if let (location, error) = unreadable.first(where: { !$0.value.isOfCluster }) {
-            throw HistoryOutcome.unreadable("\(location): \(error)")
+        let unreadable = try backend.rotateKeys { _ in pause() }.unreadableItems
+        if let item = unreadable.first(where: { !$0.error.isOfCluster }) {
+            throw HistoryOutcome.unreadable("\(item.location): \(item.error)")
         }
-        if let error = unreadable.values.first { throw error }
+        if let item = unreadable.first { throw item.error }
     }
 
     func setPasscode(_ passcode: String) throws {
@@ -115,12 +115,12 @@ struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
         try reader.read(passphrase.withBytes { try passcode.key($0) }, header) {
             items.append($0)
         }
-        try require(items.count == report.exported, "the backup has \(items.count) items")
-        return (items, report.leftOut)
+        try require(items.count == report.exportedCount, "the backup has \(items.count) items")
+        return (items, report.excludedKeys)
     }
 
     func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey] {
-        try backend.importBackup(from: path, passphrase: passphrase, existing: existing).kept
+        try backend.importBackup(from: path, passphrase: passphrase, existing: existing).keptKeys
     }
 
     func findings() throws -> [String] {

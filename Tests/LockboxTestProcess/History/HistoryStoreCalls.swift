@@ -83,8 +83,8 @@ extension HistoryThread {
         for item in carried { try source.update(item.key, now: Date()) { _ in item } }
         record("copy \(policy)\(try text(carried))") {
             let report = try source.copyItems(to: items, existing: policy)
-            return "ok" + report.kept.map { " -\(name($0))" }.joined()
-                + report.failed.keys.map { " !\(name($0))" }.joined()
+            return "ok" + report.keptKeys.map { " -\(name($0))" }.joined()
+                + report.failures.keys.map { " !\(name($0))" }.joined()
         }
     }
 
@@ -93,11 +93,11 @@ extension HistoryThread {
         let target = InMemoryBackend()
         record("move \(prefix)") {
             let report = try items.moveItems(to: target, prefix: prefix)
-            let moved = report.transferred.compactMap {
+            let moved = report.transferredKeys.compactMap {
                 target.item(for: $0, now: nil)
             }
             if !moved.isEmpty { carried = moved }
-            return try "ok\(text(moved))" + report.failed.keys.map { " !\(name($0))" }.joined()
+            return try "ok\(text(moved))" + report.failures.keys.map { " !\(name($0))" }.joined()
         }
     }
 

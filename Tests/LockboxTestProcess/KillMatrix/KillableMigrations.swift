@@ -78,7 +78,7 @@ private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFile
             to: EncryptedFileBackend(directory: arguments[0]),
             prefix: prefixes[0]
         )
-        try require(report.isComplete, "not everything was moved: \(report.failed)")
+        try require(report.isComplete, "not everything was moved: \(report.failures)")
     default: exit(64)
     }
 }

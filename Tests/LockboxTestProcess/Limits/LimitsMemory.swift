@@ -34,15 +34,15 @@ private func perform(_ operation: String, _ backend: EncryptedFileBackend, _ pre
     case "verify":
         let report = try backend.verify()
         try require(report.findings.isEmpty, "verify: \(report.findings.count) findings")
-        return report.intact
+        return report.intactCount
     case "rotateKeys":
         let report = try backend.rotateKeys()
-        try require(report.isComplete, "rotateKeys: \(report.unreadable.count) unreadable")
-        return report.resealed
+        try require(report.isComplete, "rotateKeys: \(report.unreadableItems.count) unreadable")
+        return report.resealedCount
     case "export":
         guard let file else { throw Violation(description: "no file to export to") }
         return try backend.exportBackup(to: file, passphrase: .value("passphrase"), strength: .interactive)
-            .exported
+            .exportedCount
     case "removeAll":
         try backend.removeAll(prefix: prefix)
         return try backend.attributes(prefix: prefix, now: nil).count

@@ -28,8 +28,8 @@ import Lockbox
             let before = try target.snapshot()
             let found = lockboxError {
                 let report = try restore(backend, policy)
-                #expect(report.imported == imported)
-                #expect(report.kept.map(\.key) == kept)
+                #expect(report.importedCount == imported)
+                #expect(report.keptKeys.map(\.key) == kept)
             }
             #expect(found == (policy == .fail ? .duplicateItem(key: own.key.key) : nil))
             if policy == .fail { #expect(try target.snapshot() == before) }
@@ -37,7 +37,7 @@ import Lockbox
             #expect(try backend.item(for: own.key, now: now) == expected)
             if policy != .fail {
                 let again = try restore(backend, policy == .keep ? .keep : .fail)
-                #expect(again.imported == 0 && again.unchanged + again.kept.count == 7)
+                #expect(again.importedCount == 0 && again.unchangedCount + again.keptKeys.count == 7)
             }
         }
     }
@@ -48,9 +48,12 @@ import Lockbox
         let expired = try item("1", text: "the target's own", expires: now - 1)
         try backend.write(expired, policy: .addOnly)
         let report = try restore(backend, policy)
-        #expect(report.imported == 7 && report.kept.isEmpty)
+        #expect(report.importedCount == 7 && report.keptKeys.isEmpty)
         #expect(try backend.item(for: expired.key, now: now) == item("1"))
-        #expect(try restore(backend, policy).unchanged == 7, "the one that is expired in the backup, too")
+        #expect(
+            try restore(backend, policy).unchangedCount == 7,
+            "the one that is expired in the backup, too"
+        )
     }
 
     /// Who replaces an expired item need not be able to read it.
@@ -66,7 +69,7 @@ import Lockbox
         expectError(.interactionNotAllowed) {
             try backend.item(for: expired.key, now: nil)
         }
-        #expect(try restore(backend, policy).imported == 1)
+        #expect(try restore(backend, policy).importedCount == 1)
         #expect(try backend.item(for: expired.key, now: now) == open)
     }
 
@@ -91,7 +94,7 @@ import Lockbox
         )
         let error = lockboxError {
             let report = try restore(backend, policy)
-            #expect(report.kept == [newer.key])
+            #expect(report.keptKeys == [newer.key])
         }
         #expect(error == (policy == .fail ? .duplicateItem(key: newer.key.key) : nil))
         #expect(isWritten.withLock { $0 })
@@ -114,9 +117,9 @@ import Lockbox
         expectError(.duplicateItem) { try restore(backend, .fail) }
         #expect(try source.snapshot() == before)
         let report = try restore(backend, policy)
-        #expect(report.isComplete && report.imported == (policy == .keep ? 4 : 5))
-        #expect(report.kept == (policy == .keep ? [newer.key] : []))
-        #expect(try restore(backend).unchanged == (policy == .keep ? 6 : 7))
+        #expect(report.isComplete && report.importedCount == (policy == .keep ? 4 : 5))
+        #expect(report.keptKeys == (policy == .keep ? [newer.key] : []))
+        #expect(try restore(backend).unchangedCount == (policy == .keep ? 6 : 7))
         #expect(try backend.item(for: item("1").key, now: now) == item("1"))
         if policy == .keep { #expect(try backend.value(for: newer.key, now: now) == newer.value) }
         #expect(try backend.verify().findings.isEmpty)
@@ -142,14 +145,42 @@ import Lockbox
         expectError(.unsafePermissions) { try restore(backend, .fail) }
 
         let report = try restore(backend, policy)
-        #expect(report.isComplete && report.imported == 3 && report.unchanged == 4 && report.kept.isEmpty)
+        #expect(
+            report.isComplete && report.importedCount == 3 && report.unchangedCount == 4
+                && report.keptKeys.isEmpty
+        )
         #expect(try items(source.backend()).isSuperset(of: migratable()))
         let aside = "\(source.directory)/quarantine"
         let names = try FileManager.default.contentsOfDirectory(atPath: aside)
         #expect(names.count == 3)
         let kept = try #require(names.first { open.hasSuffix("/" + $0.prefix { $0 != "." }) })
         #expect(try readBytes("\(aside)/\(kept)") == bytes, "the newer one is there still")
-        #expect(try restore(backend, .fail).unchanged == 7)
+        #expect(try restore(backend, .fail).unchangedCount == 7)
+    }
+
+    /// Of one item, twice: when it is looked at, and before it is set aside. The first read is the keybag's.
+    @Test(arguments: [EIO, EACCES]) func whatTheStorageCannotReadIsReplaced(_ code: CInt) throws {
+        let other = source.backend()
+        try other.write(item("1"), policy: .addOnly)
+        try export(other)
+        let own = target.backend()
+        try own.write(item("1", text: "other"), policy: .addOnly)
+        let path = try target.path("1", prefix: "a")
+        let bytes = try readBytes(path)
+        let (isUp, calls) = (Protected(false), Protected(0))
+        let backend = target.backend(
+            SystemCalls { call in
+                guard call == .read, isUp.withLock({ $0 }), [2, 3].contains(calls.next()) else { return nil }
+                return .failure(code)
+            }
+        )
+        _ = try backend.prefixes()
+        isUp.withLock { $0 = true }
+        let report = try restore(backend, .keep)
+        #expect(report.isComplete && report.importedCount == 1 && report.keptKeys.isEmpty)
+        let aside = "\(target.directory)/quarantine"
+        let names = try FileManager.default.contentsOfDirectory(atPath: aside)
+        #expect(try names.map { try readBytes("\(aside)/\($0)") } == [bytes])
     }
 
     /// It may be whole, for a program that can read it.
@@ -186,7 +217,10 @@ import Lockbox
         expectError(.unsupportedVersion) { try backend.item(for: item("1").key, now: nil) }
 
         let report = try restore(backend, policy)
-        #expect(report.imported == 1 && report.unchanged == 4 && report.kept.isEmpty && !report.isComplete)
+        #expect(
+            report.importedCount == 1 && report.unchangedCount == 4 && report.keptKeys.isEmpty
+                && !report.isComplete
+        )
         #expect(Set(report.findings.map(\.location)) == [later, link])
         #expect(report.findings.contains { $0.reason.contains(#"key "1""#) })
         #expect(try readBytes(later) == bytes)
@@ -216,15 +250,15 @@ import Lockbox
         try backend.write(item("1", text: "other"), policy: .replace)
         let bytes = try readBytes(path)
         try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1])
-        #expect(try restore(backend, .keep).imported == 1)
-        #expect(try restore(backend, .keep).unchanged == 7)
-        #expect(try restore(backend, .fail).unchanged == 7)
+        #expect(try restore(backend, .keep).importedCount == 1)
+        #expect(try restore(backend, .keep).unchangedCount == 7)
+        #expect(try restore(backend, .fail).unchangedCount == 7)
     }
 
     /// The process that wrote it may have been killed before its own synchronization. One for each prefix is enough.
     @Test(arguments: ImportPolicy.allCases) func anEqualItemIsSynchronized(_ policy: ImportPolicy) throws {
         _ = try export(prepare())
-        #expect(try restore(target.backend()).imported == 7)
+        #expect(try restore(target.backend()).importedCount == 7)
         let (count, isFailing) = (Protected(0), Protected(false))
         let backend = target.backend(
             SystemCalls { call in
@@ -233,7 +267,7 @@ import Lockbox
                 return isFailing.withLock { $0 } ? .failure(EIO) : nil
             }
         )
-        #expect(try restore(backend, policy).unchanged == 7)
+        #expect(try restore(backend, policy).unchangedCount == 7)
         #expect(count.withLock { $0 } == 2, "two prefixes")
         isFailing.withLock { $0 = true }
         expectError(.outcomeUnknown) { try restore(backend, policy) }
@@ -271,7 +305,7 @@ import Lockbox
             let expected = Set(try migratable() + [own])
             #expect(try items(target.backend()).isSubset(of: expected), "call \(number)")
             let report = try restore(target.backend(), .fail)
-            #expect(report.imported + report.unchanged == 7, "call \(number)")
+            #expect(report.importedCount + report.unchangedCount == 7, "call \(number)")
             #expect(try items(target.backend()) == expected, "call \(number)")
         }
         #expect(status == 0)
@@ -342,7 +376,7 @@ import Lockbox
         }
         #expect(try target.snapshot() == before)
         try overwrite(path, original)
-        #expect(try restore(receiver).imported == 2, "the control")
+        #expect(try restore(receiver).importedCount == 2, "the control")
     }
 
     @Test func aLengthIsCheckedBeforeMemoryIsTakenForIt() throws {

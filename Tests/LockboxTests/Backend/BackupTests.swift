@@ -20,24 +20,24 @@ import Lockbox
 
     @Test func everyMigratableItemArrivesAndTheOthersAreNamed() throws {
         let report = try export(prepare())
-        #expect(report.exported == 7)
-        #expect(Set(report.leftOut.map(\.key)) == ["aku", "cku", "dku"])
+        #expect(report.exportedCount == 7)
+        #expect(Set(report.excludedKeys.map(\.key)) == ["aku", "cku", "dku"])
         #expect(try TestStore.Entry(path).mode == S_IFREG | 0o600)
         let backend = target.backend()
-        #expect(try restore(backend).imported == 7)
+        #expect(try restore(backend).importedCount == 7)
         #expect(try items(target.backend()) == Set(migratable()))
         #expect(try items(backend) == Set(migratable()))
     }
 
     @Test func onePrefixAlone() throws {
-        #expect(try export(prepare(), prefix: "b").exported == 3)
+        #expect(try export(prepare(), prefix: "b").exportedCount == 3)
         _ = try restore(target.backend())
         #expect(try target.backend().prefixes() == ["b"])
     }
 
     @Test func anEmptyStore() throws {
-        #expect(try export(source.backend()).exported == 0)
-        #expect(try restore(target.backend()).imported == 0)
+        #expect(try export(source.backend()).exportedCount == 0)
+        #expect(try restore(target.backend()).importedCount == 0)
         #expect(!FileManager.default.fileExists(atPath: target.directory))
         #expect(!FileManager.default.fileExists(atPath: source.directory))
     }
@@ -59,14 +59,14 @@ import Lockbox
         expectError(.interactionNotAllowed) { try restore(receiver) }
         #expect(try target.snapshot() == before)
         try receiver.unlock(.value("5678"))
-        #expect(try restore(receiver).imported == 7)
+        #expect(try restore(receiver).importedCount == 7)
     }
 
     /// Also from a disk that may not be written to.
     @Test func aReadOnlyStoreIsExported() throws {
         _ = try prepare()
         let backend = source.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
-        #expect(try export(backend).exported == 7)
+        #expect(try export(backend).exportedCount == 7)
     }
 
     @Test func onePrefixBesideADamagedOne() throws {
@@ -74,7 +74,7 @@ import Lockbox
         try overwrite(source.path("3", prefix: "b"), [])
         #expect(try export(backend, prefix: "a").isComplete)
         let report = try export(backend)
-        #expect(report.exported == 6 && report.findings.count == 1)
+        #expect(report.exportedCount == 6 && report.findings.count == 1)
     }
 
     /// Its value, while its metadata can be read: so its key is named.
@@ -84,7 +84,7 @@ import Lockbox
         let bytes = try readBytes(damaged)
         try overwrite(damaged, bytes.dropLast() + [bytes.last! ^ 1])
         let report = try export(backend)
-        #expect(report.exported == 6 && !report.isComplete)
+        #expect(report.exportedCount == 6 && !report.isComplete)
         #expect(report.findings.map(\.location) == [damaged])
         #expect(report.findings.first?.reason.contains(#"key "2""#) == true)
         #expect(
@@ -105,7 +105,7 @@ import Lockbox
         expectError(.unsafePermissions) { try export(TestStore().backend()) }
         #expect(try readBytes(path) == before)
         try FileManager.default.removeItem(atPath: path)
-        #expect(try export(backend, prefix: "none").exported == 0)
+        #expect(try export(backend, prefix: "none").exportedCount == 0)
     }
 
     /// A backup takes the place of an earlier one, and of nothing else: not of the store's own files, and not of a device.
@@ -162,7 +162,7 @@ import Lockbox
             try overwrite(path, old)
             status = try TestProcess("die-in", source.directory, "0", "export", path, "\(number)").wait()
             if try readBytes(path) == old { continue }
-            #expect(try restore(TestStore().backend()).imported == 7, "call \(number)")
+            #expect(try restore(TestStore().backend()).importedCount == 7, "call \(number)")
         }
         #expect(status == 0)
         #expect(number > 12)

@@ -70,10 +70,10 @@ import Lockbox
         let backend = store.backend()
         let file = Path.parent(of: store.directory) + "/backup"
         let report = try backend.exportBackup(to: file, passphrase: .value("p"), strength: .interactive)
-        #expect(report.exported == 2 && report.findings.map(\.location) == [named])
+        #expect(report.exportedCount == 2 && report.findings.map(\.location) == [named])
         #expect(report.findings.map(\.kind) == [.unsafePermissions])
         let copy = try backend.copyItems(to: InMemoryBackend())
-        #expect(copy.transferred.count == 2 && copy.unreadable.map(\.location) == [named])
+        #expect(copy.transferredKeys.count == 2 && copy.unreadableItems.map(\.location) == [named])
         // Of this prefix alone there is nothing to export.
         expectError(.unsafePermissions) {
             try backend.exportBackup(
@@ -89,8 +89,9 @@ import Lockbox
         let (folder, named) = try prepare(damage)
         let backend = store.backend()
         let report = try backend.rotateKeys()
-        #expect(report.resealed == 2 && report.notRevoked == 1 && !report.isComplete)
-        #expect(report.unreadable.mapValues(\.code) == [named: .unsafePermissions])
+        #expect(report.resealedCount == 2 && report.unrevokedCount == 1 && !report.isComplete)
+        #expect(report.unreadableItems.map(\.location) == [named])
+        #expect(report.unreadableItems.first?.error.code == .unsafePermissions)
         #expect(try store.openedKeybag().isRotating, "the old keys are kept")
         for prefix in Self.good {
             #expect(try store.lockbox(prefix).unarchiveObject(forKey: "k") == prefix)
@@ -106,10 +107,10 @@ import Lockbox
     @Test func aPasscodeIsRemovedAllTheSame() throws {
         let (_, named) = try prepare(.mode)
         let backend = store.backend()
-        #expect(try backend.setPasscode(.value("1"), strength: .interactive).notRevoked == 1)
+        #expect(try backend.setPasscode(.value("1"), strength: .interactive).unrevokedCount == 1)
         let report = try backend.removePasscode()
-        #expect(report.notRevoked == 1 && !report.isPostponed)
-        #expect(Array(report.unreadable.keys) == [named])
+        #expect(report.unrevokedCount == 1 && !report.isPostponed)
+        #expect(report.unreadableItems.map(\.location) == [named])
     }
 
     /// An error of all folders is one of the store.

@@ -70,18 +70,18 @@ import LockboxTesting
 
         let file = Path.parent(of: store.directory) + "/backup"
         let export = try backend.exportBackup(to: file, passphrase: .value("p"), strength: .interactive)
-        #expect(export.exported == 995 && export.findings.count == 6 && !export.isComplete)
+        #expect(export.exportedCount == 995 && export.findings.count == 6 && !export.isComplete)
 
         let memory = InMemoryBackend()
         let copy = try backend.copyItems(to: memory)
-        #expect(copy.transferred.count == 995 && copy.unreadable.count == 6 && !copy.isComplete)
+        #expect(copy.transferredKeys.count == 995 && copy.unreadableItems.count == 6 && !copy.isComplete)
 
         var passed: [UnreadableItem] = []
         #expect(try lockbox.removeExpired { passed.append($0) } == 0)
         #expect(passed.count == 6)
 
         let rotation = try backend.rotateKeys()
-        #expect(rotation.resealed == 995 && rotation.notRevoked == 6 && !rotation.isComplete)
+        #expect(rotation.resealedCount == 995 && rotation.unrevokedCount == 6 && !rotation.isComplete)
         #expect(Set(rotation.findings.map(\.location)) == Set(paths.values))
 
         // Each can be removed by what the list named.

@@ -37,7 +37,7 @@ import Lockbox
         try source.backend().exportBackup(to: backup, passphrase: .value("p"), strength: .interactive)
         let report = try store.backend(limited)
             .importBackup(from: backup, passphrase: .value("p"), existing: .replace)
-        #expect(report.imported == 1)
+        #expect(report.importedCount == 1)
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "backup")
     }
 

@@ -76,7 +76,7 @@ import Lockbox
         #expect(throws: error) { try backend.rotateKeys() }
         #expect(storage.failures.withLock { $0 } <= 3)
         storage.recover()
-        #expect(try backend.rotateKeys().resealed == 50)
+        #expect(try backend.rotateKeys().resealedCount == 50)
     }
 
     @Test(arguments: [true, false]) func aCopyEndsWithTheOutage(isSource: Bool) throws {
@@ -88,7 +88,7 @@ import Lockbox
         let report = try isSource ? try? backend.copyItems(to: other) : other.copyItems(to: backend)
         #expect(storage.failures.withLock { $0 } <= 4)
         guard let report else { return }
-        #expect(report.failed.count == 300 && report.transferred.isEmpty)
+        #expect(report.failures.count == 300 && report.transferredKeys.isEmpty)
         #expect(report.findings.allSatisfy { $0.kind == .notReachable })
     }
 

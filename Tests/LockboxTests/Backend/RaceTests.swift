@@ -72,7 +72,7 @@ import Lockbox
             )
             _ = try? dying.rotateKeys()
         }
-        #expect(report.unreadable.isEmpty)
+        #expect(report.unreadableItems.isEmpty)
         try expectEveryItem()
         #expect(try store.backend().rotateKeys().isComplete)
         try expectEveryItem()
@@ -83,7 +83,7 @@ import Lockbox
             try store.backend().rotateKeys()
             try store.backend().rotateKeys()
         }
-        #expect(report.unreadable.isEmpty)
+        #expect(report.unreadableItems.isEmpty)
     }
 
     @Test func readersBesideRotations() throws {

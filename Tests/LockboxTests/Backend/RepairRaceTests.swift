@@ -61,7 +61,7 @@ import Lockbox
         let locked = store.backend()
         expectError(.interactionNotAllowed) { try locked.remove(record: record) }
         expectError(.interactionNotAllowed) { try locked.quarantine(record: record) }
-        #expect(try backend.verify().intact == 1)
+        #expect(try backend.verify().intactCount == 1)
     }
 
     /// Another process heals it before whichever system call of the repair.

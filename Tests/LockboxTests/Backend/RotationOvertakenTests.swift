@@ -25,7 +25,7 @@ import Lockbox
             rounds += 1
             if rounds == 1 { #expect(throws: Never.self) { try others.keys.rotateKeys(.renew) } }
         }
-        #expect(report.isComplete && !report.isPostponed && report.resealed == 10)
+        #expect(report.isComplete && !report.isPostponed && report.resealedCount == 10)
         #expect(try !store.openedKeybag().isRotating)
         #expect(try store.openedKeybag().epochs.count == 1)
         for number in 0..<5 { #expect(try store.lockbox().unarchiveObject(forKey: "\(number)") == number) }
@@ -39,10 +39,36 @@ import Lockbox
             rounds += 1
             #expect(throws: Never.self) { try others.keys.rotateKeys(.renew) }
         }
-        #expect(report.isPostponed && report.notRevoked == 0)
+        #expect(report.isPostponed && report.unrevokedCount == 0 && !report.isComplete)
         #expect(rounds < 10)
         #expect(try store.openedKeybag().isRotating)
         #expect(try store.backend().rotateKeys().isComplete)
         #expect(try !store.openedKeybag().isRotating)
+    }
+
+    /// Whatever prevents it: the new passcode is in effect, and the items have the old keys.
+    @Test func whatEndsTheResealingLeavesItIncomplete() throws {
+        let storage = UnlistedStorage()
+        let backend = SealedBackend(storage: storage)
+        try Lockbox(keyPrefix: "p", backend: backend).archiveObject(1, forKey: "k")
+        storage.isListed.withLock { $0 = false }
+        let report = try backend.setPasscode(.value("1"), strength: .interactive)
+        #expect(report.isPostponed && !report.isComplete)
+        storage.isListed.withLock { $0 = true }
+        #expect(try backend.rotateKeys().isComplete)
+        let later = try backend.changePasscode(to: .value("2"), strength: .interactive, resealing: false)
+        #expect(later.isPostponed && later.isComplete, "as the caller wanted it")
+    }
+}
+
+/// Its lists fail with an error of its own.
+private struct UnlistedStorage: WrappingStorage {
+    struct Refusal: Error {}
+
+    let wrapped = InMemoryStorage()
+    let isListed = Protected(true)
+
+    func begin(_ call: StorageCall) throws {
+        if case .list = call, !isListed.withLock({ $0 }) { throw Refusal() }
     }
 }

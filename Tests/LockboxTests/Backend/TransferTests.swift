@@ -67,8 +67,8 @@ import Lockbox
         let items = try fill()
         var progress: [StoreProgress] = []
         let report = try source.copyItems(to: destination) { progress.append($0) }
-        #expect(Set(report.transferred) == Set(items.map(\.key)))
-        #expect(report.isComplete && report.transferred.count == items.count)
+        #expect(Set(report.transferredKeys) == Set(items.map(\.key)))
+        #expect(report.isComplete && report.transferredKeys.count == items.count)
         #expect(progress.last == StoreProgress(completed: items.count, total: items.count))
         #expect(try all(destination) == items)
         #expect(try all(source) == items)
@@ -81,13 +81,13 @@ import Lockbox
     @Test func movesEverythingOrAPrefix() throws {
         let items = try fill()
         let moved = try source.moveItems(to: destination, prefix: "com.example.b")
-        #expect(moved.transferred.count == 2)
+        #expect(moved.transferredKeys.count == 2)
         #expect(try all(destination) == items.filter { $0.key.prefix == "com.example.b" })
         #expect(try all(source) == items.filter { $0.key.prefix == "com.example.a" })
         #expect(try source.moveItems(to: destination).isComplete)
         #expect(try all(destination) == items)
         #expect(try all(source).isEmpty)
-        #expect(try source.moveItems(to: destination).transferred.isEmpty)
+        #expect(try source.moveItems(to: destination).transferredKeys.isEmpty)
     }
 
     @Test func betweenKindsOfBackends() throws {
@@ -109,8 +109,8 @@ import Lockbox
         expectError(.duplicateItem) { try source.moveItems(to: destination, existing: .fail) }
         #expect(try all(source).count == 2)
         let report = try source.moveItems(to: destination, existing: .keep)
-        #expect(report.kept == [key] && report.transferred.map(\.key) == ["same"])
-        #expect(!report.isComplete)
+        #expect(report.keptKeys == [key] && report.transferredKeys.map(\.key) == ["same"])
+        #expect(report.isComplete, "as the policy says")
         #expect(try all(source) == [item("other", "theirs")])
         #expect(try all(destination) == [item("same"), item("other", "ours")])
         #expect(try source.moveItems(to: destination, existing: .replace).isComplete)
@@ -122,8 +122,8 @@ import Lockbox
     @Test func anUpdateThatRunsAgainDecidesAgain() throws {
         let items = try fill()
         let report = try source.copyItems(to: ContendedBackend(wrapped: destination), existing: .keep)
-        #expect(report.kept.isEmpty)
-        #expect(Set(report.transferred) == Set(items.map(\.key)))
+        #expect(report.keptKeys.isEmpty)
+        #expect(Set(report.transferredKeys) == Set(items.map(\.key)))
         #expect(try all(destination) == items)
     }
 
@@ -153,7 +153,7 @@ import Lockbox
             let isFailing = armed.withLock { $0 } == 0
             let left = try all(source)
             // The failed synchronization and all later ones concern what is still in the source.
-            #expect(report.map { $0.transferred.count + left.count == items.count } ?? (left == items))
+            #expect(report.map { $0.transferredKeys.count + left.count == items.count } ?? (left == items))
             if !isFailing { break }
             #expect(!left.isEmpty, "fsync \(number)")
         }
@@ -179,7 +179,7 @@ import Lockbox
             _ = try target.lockState
             left.withLock { $0 = number }
             let report = try source.copyItems(to: target)
-            #expect(report.transferred.count + report.failed.count == items.count)
+            #expect(report.transferredKeys.count + report.failures.count == items.count)
             if failed.withLock({ $0 }) == 0 { break }
             failures += 1
             #expect(!report.isComplete, "fsync \(number)")
@@ -193,7 +193,7 @@ import Lockbox
         let updates = Protected(0)
         let hooked = Hooked(afterUpdating: { updates.withLock { $0 += 1 } }, refusesBatches: true)
         let report = try source.copyItems(to: hooked)
-        #expect(report.isComplete && report.transferred.count == items.count)
+        #expect(report.isComplete && report.transferredKeys.count == items.count)
         #expect(updates.withLock { $0 } == items.count)
     }
 
@@ -210,7 +210,9 @@ import Lockbox
             }
         )
         let report = try source.copyItems(to: again)
-        #expect(Set(isFailing ? Array(report.failed.keys) : report.transferred) == Set(items.map(\.key)))
+        #expect(
+            Set(isFailing ? Array(report.failures.keys) : report.transferredKeys) == Set(items.map(\.key))
+        )
         #expect(report.isComplete == !isFailing)
         #expect(count.withLock { $0 } == 2, "two prefixes")
         #expect(try new.snapshot() == before)
@@ -223,7 +225,7 @@ import Lockbox
         for one in [ahead, try item("b")] { try source.write(one, policy: .replace) }
         try destination.write(old, policy: .replace)
         let report = try source.copyItems(to: destination, existing: .keep)
-        #expect(report.kept == [old.key])
+        #expect(report.keptKeys == [old.key])
         #expect(try destination.item(for: old.key, now: nil) == old)
     }
 
@@ -239,7 +241,7 @@ import Lockbox
                 try source.write(item(keys[2].key, "later"), policy: .replace)
             }
         }
-        #expect(report.isComplete && Set(report.transferred) == Set(keys))
+        #expect(report.isComplete && Set(report.transferredKeys) == Set(keys))
         #expect(try all(destination) == items)
     }
 
@@ -255,15 +257,15 @@ import Lockbox
         try overwrite(path, record)
 
         let unlocked = try source.moveItems(to: destination)
-        #expect(unlocked.transferred.map(\.key).sorted() == ["locked", "open"])
-        #expect((unlocked.failed[try item("damaged").key] as? LockboxError)?.code == .authenticationFailed)
-        #expect((unlocked.failed[try item("passcode").key] as? LockboxError)?.code == .passcodeNotSet)
+        #expect(unlocked.transferredKeys.map(\.key).sorted() == ["locked", "open"])
+        #expect((unlocked.failures[try item("damaged").key] as? LockboxError)?.code == .authenticationFailed)
+        #expect((unlocked.failures[try item("passcode").key] as? LockboxError)?.code == .passcodeNotSet)
         #expect(try source.attributes(prefix: "com.example.a", now: date).count == 2)
 
         try source.write(item("locked"), policy: .replace)
         try source.lock()
         let locked = try source.moveItems(to: InMemoryBackend())
-        #expect((locked.failed[try item("locked").key] as? LockboxError)?.code == .interactionNotAllowed)
+        #expect((locked.failures[try item("locked").key] as? LockboxError)?.code == .interactionNotAllowed)
         #expect(try source.attributes(prefix: "com.example.a", now: date).count == 3)
     }
 
@@ -332,7 +334,7 @@ import Lockbox
             try source.write(item("k", "live"), policy: .replace)
             try destination.write(item("k", "expired", expires: long), policy: .replace)
             let report = try source.moveItems(to: destination, existing: policy)
-            #expect(report.isComplete && report.transferred.count == 1)
+            #expect(report.isComplete && report.transferredKeys.count == 1)
             #expect(try all(destination) == [item("k", "live")])
             #expect(try all(source).isEmpty)
             try destination.removeAll(prefix: item("k").key.prefix)
@@ -343,7 +345,7 @@ import Lockbox
     @Test func whatDoesNotReadBackIsNotRemoved() throws {
         try source.write(item("k"), policy: .replace)
         let report = try source.moveItems(to: Hooked(forgetsUpdates: true))
-        #expect((report.failed[try item("k").key] as? LockboxError)?.code == .corrupt)
+        #expect((report.failures[try item("k").key] as? LockboxError)?.code == .corrupt)
         #expect(try all(source) == [item("k")])
     }
 
@@ -376,7 +378,7 @@ import Lockbox
         let report = try source.moveItems(
             to: Hooked(afterUpdating: { try! source.write(newer, policy: .replace) })
         )
-        #expect((report.failed[newer.key] as? LockboxError)?.code == .conflict)
+        #expect((report.failures[newer.key] as? LockboxError)?.code == .conflict)
         #expect(try all(source).map(\.value) == [newer.value])
     }
 
@@ -401,7 +403,7 @@ import Lockbox
             ),
             existing: .replace
         )
-        #expect((report.failed[key] as? LockboxError)?.code == .conflict)
+        #expect((report.failures[key] as? LockboxError)?.code == .conflict)
         #expect(try all(source) == [item("k")], "what was not moved stays")
         #expect(try all(destination) == (isRemoved ? [] : [theirs]), "their change is kept")
         #expect(try destination.attributes(prefix: ItemKey.probePrefix, now: nil).isEmpty)

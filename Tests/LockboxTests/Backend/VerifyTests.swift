@@ -33,11 +33,11 @@ import Lockbox
 
     @Test func aStoreThatIsAsItShouldBe() throws {
         let report = try verify()
-        #expect(report.intact == 4)
-        #expect(report.locked == 0)
+        #expect(report.intactCount == 4)
+        #expect(report.lockedCount == 0)
         #expect(report.findings.isEmpty, "\(report.findings)")
         let empty = try TestStore().backend().verify()
-        #expect(empty.intact == 0 && empty.findings.isEmpty)
+        #expect(empty.intactCount == 0 && empty.findings.isEmpty)
     }
 
     @Test func itTellsHowFarItHasCome() throws {
@@ -67,7 +67,7 @@ import Lockbox
         try overwrite(leftOver, [1])
 
         let report = try verify()
-        #expect(report.intact == 1)
+        #expect(report.intactCount == 1)
         #expect(
             found(report) == [
                 damaged: .damaged, cut: .damaged, open: .unsafePermissions, link: .unsafePermissions,
@@ -166,10 +166,10 @@ import Lockbox
         try backend.setPasscode(.value("1234"), strength: .interactive)
         try store.lockbox().archiveObject("x", forKey: "always", accessibility: .always)
         let report = try verify()
-        #expect(report.intact == 5)
-        #expect(report.locked == 4)
+        #expect(report.intactCount == 5)
+        #expect(report.lockedCount == 4)
         #expect(report.findings.isEmpty)
-        #expect(try verify(backend).locked == 0)
+        #expect(try verify(backend).lockedCount == 0)
     }
 
     @Test func damagedKeysAreAFinding() throws {

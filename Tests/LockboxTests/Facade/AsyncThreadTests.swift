@@ -211,11 +211,11 @@ import Lockbox
         let rotated = try await run("SealedBackend.rotateKeys(newDeviceKey:progress:)") {
             try await backend.rotateKeys(progress: see)
         }
-        #expect(rotated.resealed == 1)
+        #expect(rotated.resealedCount == 1)
         let verified = try await run("VerifiableBackend.verify(progress:)") {
             try await backend.verify(progress: see)
         }
-        #expect(verified.intact == 1)
+        #expect(verified.intactCount == 1)
         let path = Path.parent(of: store.directory) + "/backup"
         let exported = try await run("SealedBackend.exportBackup(to:passphrase:prefix:strength:progress:)") {
             try await backend.exportBackup(
@@ -225,13 +225,13 @@ import Lockbox
                 progress: see
             )
         }
-        #expect(exported.exported == 1)
+        #expect(exported.exportedCount == 1)
         let imported = try await run(
             "SealedBackend.importBackup(from:passphrase:existing:maximumStrength:progress:)"
         ) {
             try await backend.importBackup(from: path, passphrase: .value("p"), progress: see)
         }
-        #expect(imported.unchanged == 1)
+        #expect(imported.unchangedCount == 1)
         let other = InMemoryBackend()
         let copied = try await run("LockboxBackend.copyItems(to:prefix:existing:progress:)") {
             try await backend.copyItems(to: other, progress: see)

@@ -89,6 +89,7 @@ import LockboxMigration
             [
                 "Accessibility": Accessibility.allCases, "ExportReport": [ExportReport()],
                 "ImportPolicy": ImportPolicy.allCases, "ImportReport": [ImportReport()],
+                "RotationReport.Postponement": RotationReport.Postponement.allCases,
                 "StoreFinding.Kind": StoreFinding.Kind.allCases, "LockState": LockState.allCases,
                 "MigrationRefusal": [MigrationRefusal.destinationTaken],
                 "FailingBackend.Operation": FailingBackend.Operation.allCases,

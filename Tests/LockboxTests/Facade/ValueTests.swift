@@ -124,7 +124,7 @@ import LockboxTesting
         try lockbox.archiveObject("v", forKey: "k")
         let exported = try backend.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         #expect(try coded(exported) == exported)
-        #expect(exported.leftOut.count == 1 && exported != ExportReport())
+        #expect(exported.excludedKeys.count == 1 && exported != ExportReport())
         let imported = try backend.importBackup(from: path, passphrase: .value("p"))
         #expect(try coded(imported) == imported)
         #expect(imported != ImportReport())

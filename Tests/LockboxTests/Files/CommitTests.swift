@@ -40,7 +40,8 @@ import Lockbox
         let state = Protected((isChanged: false, count: 0))
         return SystemCalls { call in
             state.withLock { state in
-                if [.rename, .unlink].contains(call) { state.isChanged = true }
+                // Not that of a file that has only been written: then nothing is changed.
+                if [.rename, .unlink, .open].contains(call) { state.isChanged = call != .open }
                 guard call == .fsync, state.isChanged else { return nil }
                 state.count += 1
                 guard state.count == number else { return nil }
@@ -88,7 +89,7 @@ import Lockbox
                 case .setPasscode:
                     // What happens after the passcode has been set is in the report.
                     let report = try backend.setPasscode(.value("1"), strength: .interactive)
-                    if let error = report.unreadable.values.first { throw error }
+                    if let item = report.unreadableItems.first { throw item.error }
                 }
             }
             isHit = hits.withLock { $0 } > 0

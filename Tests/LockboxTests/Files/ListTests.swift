@@ -48,7 +48,7 @@ import Lockbox
                     passphrase: .value("p"),
                     strength: .interactive
                 )
-                #expect(report.exported == Self.keys.count)
+                #expect(report.exportedCount == Self.keys.count)
                 return Self.keys
             },
         ]

@@ -34,7 +34,10 @@ import Lockbox
         let backend = store.backend()
         try backend.unlock(with: method)
         let report = try remove(backend)
-        #expect(report.isComplete && !report.isPostponed && report.resealed == 1, "\(report.unreadable)")
+        #expect(
+            report.isComplete && !report.isPostponed && report.resealedCount == 1,
+            "\(report.unreadableItems)"
+        )
         // It stays unlocked until it locks, with all that an unlocked store can do.
         #expect(try lockbox(backend).unarchiveObject(forKey: "k") == "v")
         #expect(try backend.lockState == .unlocked)
@@ -87,6 +90,6 @@ import Lockbox
             try store.backend().acceptRestored(recovery)
         }
         #expect(try store.snapshot() == before)
-        #expect(try store.backend().acceptRestored().resealed == 1)
+        #expect(try store.backend().acceptRestored().resealedCount == 1)
     }
 }

@@ -66,10 +66,10 @@ import Lockbox
         let backend = try prepare()
         let old = try TestStore(copying: store)
         let report = try backend.changePasscode(to: .value("5678"), strength: .interactive, resealing: false)
-        #expect(report.isPostponed && report.resealed == 0)
+        #expect(report.isPostponed && report.resealedCount == 0)
         try lockbox(backend).archiveObject("new", forKey: "later")
         #expect(try openable(in: old, .passcode(.value("1234"))) == Accessibility.allCases.count)
-        #expect(try backend.rotateKeys().resealed == Accessibility.allCases.count + 1)
+        #expect(try backend.rotateKeys().resealedCount == Accessibility.allCases.count + 1)
         #expect(try openable(in: old, .passcode(.value("1234"))) == 0)
     }
 
@@ -156,7 +156,8 @@ import Lockbox
             try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .interactive)
         }
         #expect(
-            try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .moderate).imported
+            try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .moderate)
+                .importedCount
                 == 1
         )
     }

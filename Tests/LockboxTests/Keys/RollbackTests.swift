@@ -126,7 +126,7 @@ import Lockbox
             }
         }
         let report = try restored.acceptRestored(hasPasscode ? .passcode(.value("1234")) : nil)
-        #expect(report.resealed == 1 && report.isComplete)
+        #expect(report.resealedCount == 1 && report.isComplete)
         let accepted = try store.openedKeybag()
         #expect(accepted.generation > newest.generation)
         #expect(accepted.epoch > newest.epoch, "no epoch comes twice")

@@ -170,7 +170,7 @@ import Lockbox
         // By processes that have the keys from the kernel only.
         try store.backend().changePasscode(to: .value("5678"), strength: .interactive)
         #expect(try readable(reader) == all)
-        #expect(try store.backend().rotateKeys().resealed == 7)
+        #expect(try store.backend().rotateKeys().resealedCount == 7)
         for backend in [reader, store.backend()] {
             #expect(try readable(backend) == all)
             #expect(try backend.unlockScope == .user)

@@ -61,7 +61,7 @@ import Lockbox
         let backend = store.backend()
         let backup = "\(store.directory).backup"
         let report = try backend.exportBackup(to: backup, passphrase: .value("p"), strength: .interactive)
-        #expect(report.exported == 2 && report.leftOut.isEmpty)
+        #expect(report.exportedCount == 2 && report.excludedKeys.isEmpty)
         #expect(try backend.verify().findings.isEmpty)
     }
 

@@ -81,7 +81,7 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
         let prefixes = defect == .verifiesNothing ? [] : wrapped.prefixes()
         return VerifyReport(
-            intact: prefixes.reduce(0) { $0 + wrapped.attributes(prefix: $1, now: nil).count }
+            intactCount: prefixes.reduce(0) { $0 + wrapped.attributes(prefix: $1, now: nil).count }
         )
     }
 

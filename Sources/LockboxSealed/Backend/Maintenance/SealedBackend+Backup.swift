@@ -56,7 +56,7 @@ extension SealedBackend {
             }
             progress(StoreProgress(completed: number + 1, total: total))
         }
-        let count = UInt64(report.exported)
+        let count = UInt64(report.exportedCount)
         try writer.write(BackupRecord.seal(.end(count: count), index: count, header: header, key: key))
         if isReplacing, count == 0 {
             throw LockboxError.unsafePermissions(
@@ -93,16 +93,18 @@ extension SealedBackend {
         let metadata = try metadata(record, keyring) { report.findings.append($0.finding) }
         guard let metadata else { return }
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
-        if metadata.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(metadata.key) }
+        if metadata.attributes.accessibility.isThisDeviceOnly {
+            return report.excludedKeys.append(metadata.key)
+        }
         let found: StoredItem?
         do { found = try item(for: metadata.key, now: nil) } catch let error as LockboxError {
             return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
         }
         guard let item = found else { return }
         // The item may have been moved to another class meanwhile.
-        if item.attributes.accessibility.isThisDeviceOnly { return report.leftOut.append(item.key) }
-        try write(item, UInt64(report.exported))
-        report.exported += 1
+        if item.attributes.accessibility.isThisDeviceOnly { return report.excludedKeys.append(item.key) }
+        try write(item, UInt64(report.exportedCount))
+        report.exportedCount += 1
     }
 
     /// Imports a backup into this store.
@@ -290,11 +292,11 @@ extension SealedBackend {
         }
         for (record, item) in zip(records, items) {
             switch restored[record.name] {
-            case .written: state.report.imported += 1
+            case .written: state.report.importedCount += 1
             case .unchanged:
-                state.report.unchanged += 1
+                state.report.unchangedCount += 1
                 if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
-            case .kept: state.report.kept.append(item.key)
+            case .kept: state.report.keptKeys.append(item.key)
             case .failed(let error):
                 state.report.findings.append(try unreadableItem(record, key: item.key, error).finding)
             case nil: break

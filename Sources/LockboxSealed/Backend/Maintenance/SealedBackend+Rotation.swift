@@ -60,10 +60,10 @@ extension SealedBackend {
             try keys.current().keybag.epochs.count >= Keybag.maximumEpochs
         else { return }
         let report = try reseal(false, resealing: true) { _ in }
-        if report.isComplete { return }
+        if report.unreadableItems.isEmpty { return }
         throw LockboxError.slotRefused(
             reason:
-                "\(report.notRevoked) unreadable items still use earlier keys, and the keybag has no room for more; "
+                "\(report.unrevokedCount) unreadable items still use earlier keys, and the keybag has no room for more; "
                 + "repair or remove these items"
         )
     }
@@ -73,10 +73,13 @@ extension SealedBackend {
         -> RotationReport
     {
         do { return try reseal(hasNewDeviceKey, resealing: resealing, progress) } catch {
-            var report = RotationReport()
-            report.hasNewDeviceKey = hasNewDeviceKey
-            report.isPostponed = true
-            if let error = error as? LockboxError { report.unreadable[error.location ?? "items"] = error }
+            var report = RotationReport(postponement: .failed, hasNewDeviceKey: hasNewDeviceKey)
+            if let error = error as? LockboxError {
+                let location = error.location ?? "items"
+                report.unreadableItems = [
+                    UnreadableItem(key: nil, record: location, location: location, error: error)
+                ]
+            }
             return report
         }
     }
@@ -90,18 +93,20 @@ extension SealedBackend {
     func reseal(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void) throws
         -> RotationReport
     {
-        var report = RotationReport()
-        report.hasNewDeviceKey = hasNewDeviceKey
-        report.isPostponed = !resealing
-        if !resealing { return report }
+        var report = RotationReport(hasNewDeviceKey: hasNewDeviceKey)
+        if !resealing {
+            report.postponement = .requested
+            return report
+        }
         for _ in 0..<Self.maximumRounds {
             let keyring = try keys.currentKeyring()
-            report.unreadable = [:]
-            try reseal(keyring, &report, progress)
+            var unreadable: ItemsByLocation = [:]
+            try reseal(keyring, &report.resealedCount, &unreadable, progress)
             let left = try itemsWithOldKeys(keyring)
             guard try isCurrent(keyring) else { continue }
-            report.unreadable.merge(left) { first, _ in first }
-            guard report.isComplete else { return report }
+            unreadable.merge(left) { first, _ in first }
+            report.unreadableItems = unreadable.values.sorted { $0.location < $1.location }
+            guard unreadable.isEmpty else { return report }
             // A commit that made an item use the new keys may not be durable yet.
             for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
                 try storage.synchronize(namespace)
@@ -110,9 +115,11 @@ extension SealedBackend {
             try keys.finishRotation(of: keyring.epoch)
             if try isCurrent(keyring) { return report }
         }
-        report.isPostponed = true
+        report.postponement = .overtaken
         return report
     }
+
+    private typealias ItemsByLocation = [String: UnreadableItem]
 
     /// Whether no other process has begun another epoch.
     private func isCurrent(_ keyring: Keyring) throws -> Bool {
@@ -121,10 +128,11 @@ extension SealedBackend {
 
     private func reseal(
         _ keyring: Keyring,
-        _ report: inout RotationReport,
+        _ resealed: inout Int,
+        _ unreadable: inout ItemsByLocation,
         _ progress: (StoreProgress) -> Void
     ) throws {
-        let namespaces = try allItems(keyring) { report.unreadable[$0.location] = $0.error }
+        let namespaces = try allItems(keyring) { unreadable[$0.location] = $0 }
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
@@ -133,7 +141,7 @@ extension SealedBackend {
             let length = min(limit, 1000)
             for start in stride(from: 0, to: items.count, by: length) {
                 let batch = items[start..<min(start + length, items.count)]
-                try reseal(Array(batch), &report)
+                try reseal(Array(batch), &resealed, &unreadable)
                 completed += batch.count
                 progress(StoreProgress(completed: completed, total: total))
             }
@@ -141,21 +149,29 @@ extension SealedBackend {
     }
 
     /// Checks all items again, because removing a key too early loses its items.
-    private func itemsWithOldKeys(_ keyring: Keyring) throws -> [String: LockboxError] {
-        var left: [String: LockboxError] = [:]
+    private func itemsWithOldKeys(_ keyring: Keyring) throws -> ItemsByLocation {
+        var left: ItemsByLocation = [:]
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try goingPast(namespace, { left[$0.location] = $0.error }) {
+            try goingPast(namespace, { left[$0.location] = $0 }) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
-                    let location = storage.location(of: item.name)
-                    if let error = try fault(of: item, location, keyring) { left[location] = error }
+                    if let error = try fault(of: item, keyring) {
+                        let unreadable = unresealed(item, error)
+                        left[unreadable.location] = unreadable
+                    }
                 }
             }
         }
         return left
     }
 
+    private func unresealed(_ item: ItemRecord, _ error: LockboxError) -> UnreadableItem {
+        let location = storage.location(of: item.name)
+        return UnreadableItem(key: nil, record: item.name.path, location: location, error: error)
+    }
+
     /// Why the old keys have to stay for an item. Nil also if it was removed after it was listed.
-    private func fault(of item: ItemRecord, _ location: String, _ keyring: Keyring) throws -> LockboxError? {
+    private func fault(of item: ItemRecord, _ keyring: Keyring) throws -> LockboxError? {
+        let location = storage.location(of: item.name)
         do {
             guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return nil }
             return .corrupt(record: location, reason: "it is not sealed with the new keys")
@@ -166,18 +182,24 @@ extension SealedBackend {
     }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
-    private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {
+    private func reseal(
+        _ items: [ItemRecord],
+        _ resealed: inout Int,
+        _ unreadable: inout ItemsByLocation
+    ) throws {
         do {
-            report.resealed += try reseal(items)
+            resealed += try reseal(items)
         } catch let error as LockboxError {
             // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
             if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
-                do { report.resealed += try reseal([item]) } catch let error as LockboxError {
-                    let location = storage.location(of: item.name)
+                do { resealed += try reseal([item]) } catch let error as LockboxError {
+                    let found = unresealed(item, error)
                     // Each of the others would be waited for as long.
-                    if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: location) { throw error }
-                    report.unreadable[location] = error
+                    if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: found.location) {
+                        throw error
+                    }
+                    unreadable[found.location] = found
                 }
             }
         }

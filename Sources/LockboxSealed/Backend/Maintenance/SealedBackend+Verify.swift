@@ -88,11 +88,11 @@ extension SealedBackend: VerifiableBackend {
                 )
             }
         } catch LockboxError.interactionNotAllowed {
-            report.locked += 1
+            report.lockedCount += 1
         } catch let error as LockboxError {
             return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
         }
-        report.intact += 1
+        report.intactCount += 1
     }
 
     /// Judges by the store ID in the record's header, which is not authenticated.

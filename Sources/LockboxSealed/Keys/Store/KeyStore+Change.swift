@@ -210,7 +210,7 @@ extension KeyStore {
             let key = contents.unlockKeys[.unlocked]
         else { return }
         // Not if another process has replaced the keybag since.
-        do { opened = try own.adding(.unlocked, key) } catch RecordError.notAuthentic {}
+        do { keep(try own.adding(.unlocked, key)) } catch RecordError.notAuthentic {}
     }
 
     /// Replaces a keybag with another, in steps that each leave a store that opens:

@@ -168,7 +168,7 @@ extension KeyStore {
             return opened
         }
         let kept = try faults(of: Self.keybagRecord) { try opened.without(levels) }
-        self.opened = kept
+        keep(kept)
         return kept
     }
 }

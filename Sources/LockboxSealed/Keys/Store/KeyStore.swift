@@ -2,12 +2,11 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// A store's keys. Decides which of them are open. There are three states:
+/// A store's keys. Decides which of them are open.
 ///
-/// 1. nothing has been read yet (``opened`` is nil);
-/// 2. the keybag has been read, with the keys that this process has unlocked itself (``opened``);
-/// 3. in addition, the keys that the user has unlocked for every process, which are in the kernel
-///    (``userRecords``).
+/// Either nothing has been read yet, or the keybag has been, with the keys that this process has unlocked itself: ``opened``, which
+/// ``keep(_:)`` alone sets. In addition, each access asks the kernel for the keys that the user has unlocked for every process;
+/// ``userRecords`` only caches what the kernel's records open.
 ///
 /// If another process replaces the keybag, it is read again when an item needs it, when a commit finds another
 /// revision than expected, and when the keys are changed.
@@ -45,10 +44,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     }
 
     /// The keybag that was read last. Nil in a forked child, which has to read it again, and to unlock the store itself.
-    var opened: OpenedKeybag? {
-        get { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
-        set { known.withLock { $0 = newValue } }
-    }
+    var opened: OpenedKeybag? { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
+
+    /// Replaces the keybag that was read last, or what is open of it. The caller holds ``changes``.
+    func keep(_ opened: OpenedKeybag) { known.withLock { $0 = opened } }
 
     // MARK: The keys
 
@@ -156,7 +155,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 try checkItems(belongTo: opened.keyring)
                 if check == .all {
                     remember(opened)
-                    self.opened = opened
+                    keep(opened)
                 }
                 return opened
             }

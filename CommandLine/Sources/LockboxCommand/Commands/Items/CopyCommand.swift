@@ -95,8 +95,8 @@ struct CopyCommand: ParsableCommand {
             existing: replace ? .replace : .keep
         ) { progress.show($0) }
         progress.end()
-        for key in report.kept { try store.report("kept, and differs: \(key.text)") }
-        try store.report("items copied: \(report.transferred.count)")
+        for key in report.keptKeys { try store.report("kept, and differs: \(key.text)") }
+        try store.report("items copied: \(report.transferredKeys.count)")
         var failed = Unreadable()
         for finding in report.findings { failed.add(finding) }
         try failed.fail("Items that could not be copied", advice: "The others were copied.")

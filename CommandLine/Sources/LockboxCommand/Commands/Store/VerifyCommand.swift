@@ -47,13 +47,13 @@ struct VerifyCommand: ParsableCommand {
         let findings = report.findings.map {
             Report.Finding(kind: "\($0.kind)", location: $0.location, reason: $0.reason)
         }
-        try Output.json(Report(intact: report.intact, locked: report.locked, findings: findings))
+        try Output.json(Report(intact: report.intactCount, locked: report.lockedCount, findings: findings))
     }
 
     private func print(_ report: VerifyReport, _ store: Store) throws {
         for finding in report.findings {
             try Output.line("\(finding.kind): \(finding.location.onOneLine): \(finding.reason.onOneLine)")
         }
-        try store.report("items intact: \(report.intact), of which locked: \(report.locked)")
+        try store.report("items intact: \(report.intactCount), of which locked: \(report.lockedCount)")
     }
 }

@@ -46,10 +46,10 @@ struct ExportCommand: ParsableCommand {
             ) { progress.show($0) }
         }
         progress.end()
-        for key in report.leftOut {
+        for key in report.excludedKeys {
             try store.report("left out because it stays on this device: \(key.text)")
         }
-        try store.report("items in the backup: \(report.exported)")
+        try store.report("items in the backup: \(report.exportedCount)")
         var unreadable = Unreadable()
         report.findings.forEach { unreadable.add($0) }
         try unreadable.fail(advice: "They are not in the backup.")

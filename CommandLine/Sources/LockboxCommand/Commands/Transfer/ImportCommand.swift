@@ -67,8 +67,8 @@ struct ImportCommand: ParsableCommand {
             }
         }
         progress.end()
-        for key in report.kept { try store.report("kept, and differs from the backup: \(key.text)") }
-        try store.report("items imported: \(report.imported), unchanged: \(report.unchanged)")
+        for key in report.keptKeys { try store.report("kept, and differs from the backup: \(key.text)") }
+        try store.report("items imported: \(report.importedCount), unchanged: \(report.unchangedCount)")
         var failed = Unreadable()
         for finding in report.findings { failed.add(finding) }
         try failed.fail(advice: "They were not replaced by the backup's.")

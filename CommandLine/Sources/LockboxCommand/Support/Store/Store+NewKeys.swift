@@ -21,14 +21,14 @@ extension Store {
             )
             return result
         }
-        try report("items resealed: \(result.resealed)")
+        try report("items resealed: \(result.resealedCount)")
         try checkIsComplete(result)
         return result
     }
 
     /// Names the records that could not be resealed.
     private func checkIsComplete(_ result: RotationReport) throws {
-        if result.isComplete, !result.isPostponed { return }
+        if result.isComplete { return }
         for finding in result.findings {
             Output.note("lockbox: \(finding.location.onOneLine): \(finding.reason.onOneLine)")
         }
@@ -41,7 +41,7 @@ extension Store {
         }
         throw Failure(
             .damaged,
-            "Items that cannot be read: \(result.notRevoked). They still use the old keys, which are kept. "
+            "Items that cannot be read: \(result.unrevokedCount). They still use the old keys, which are kept. "
                 + "Restore these items from a backup, or use `lockbox remove --record` or "
                 + "`lockbox quarantine`; then run `lockbox rotate` again."
         )

@@ -1,13 +1,25 @@
 public import LockboxCore
 
 /// The result of ``SealedBackend``'s `exportBackup`.
-public struct ExportReport: StoreReport, Equatable, Codable {
+public struct ExportReport: StoreReport, Hashable, Codable {
     /// The number of items in the backup.
-    public internal(set) var exported = 0
+    public var exportedCount: Int
 
-    /// The items that were left out because their class is a `ThisDeviceOnly` class.
-    public internal(set) var leftOut: [ItemKey] = []
+    /// The items that are not in the backup because their class is a `ThisDeviceOnly` class.
+    public var excludedKeys: [ItemKey]
 
     /// The items that cannot be read, and the folders of prefixes that cannot be listed. They are not in the backup.
-    public internal(set) var findings: [StoreFinding] = []
+    public var findings: [StoreFinding]
+
+    /// Creates a report.
+    ///
+    /// - Parameters:
+    ///   - exportedCount: The number of items in the backup.
+    ///   - excludedKeys: The items that are not in it because of their class.
+    ///   - findings: The items that cannot be read.
+    public init(exportedCount: Int = 0, excludedKeys: [ItemKey] = [], findings: [StoreFinding] = []) {
+        self.exportedCount = exportedCount
+        self.excludedKeys = excludedKeys
+        self.findings = findings
+    }
 }

@@ -2,28 +2,62 @@ public import LockboxCore
 
 /// The result of a call that replaces the store's keys: ``SealedBackend``'s `rotateKeys`, and every change of a passcode
 /// or another slot.
-public struct RotationReport: StoreReport, Equatable {
+public struct RotationReport: StoreReport, Hashable {
+    /// Why items were left for later. Whoever has the old keys can open them until the next `rotateKeys(newDeviceKey:)`.
+    public enum Postponement: String, Sendable, Hashable, Codable, CaseIterable {
+        /// The caller asked for it.
+        case requested
+        /// Other processes began one rotation after the other meanwhile.
+        case overtaken
+        /// An error ended the call after the new keys had taken effect.
+        case failed
+    }
+
     /// The number of items sealed with the new keys.
-    public internal(set) var resealed = 0
+    public var resealedCount: Int
 
-    /// The items that could not be read and the folders that could not be listed, by location (a path, for files), with the
-    /// reason. While there are any, the old keys are kept.
-    public internal(set) var unreadable: [String: LockboxError] = [:]
+    /// The items that could not be read, and the prefixes whose folders could not be listed. While there are any, the old keys
+    /// are kept.
+    public var unreadableItems: [UnreadableItem]
 
-    /// Whether resealing was postponed: because `resealing` was false, because of an error, or because other processes kept
-    /// starting rotations. Until the next `rotateKeys(newDeviceKey:)`, whoever has the old keys can open these items.
-    public internal(set) var isPostponed = false
+    /// Why items were left for later, or `nil` if none were.
+    public var postponement: Postponement?
 
     /// Whether the store has a new device key. False if the key is kept elsewhere and no new one was given. Then whoever has
     /// the old key can still read names, attributes and the `always` classes.
-    public internal(set) var hasNewDeviceKey = false
+    public var hasNewDeviceKey: Bool
+
+    /// Creates a report.
+    ///
+    /// - Parameters:
+    ///   - resealedCount: The number of items sealed with the new keys.
+    ///   - unreadableItems: The items that could not be read.
+    ///   - postponement: Why items were left for later.
+    ///   - hasNewDeviceKey: Whether the store has a new device key.
+    public init(
+        resealedCount: Int = 0,
+        unreadableItems: [UnreadableItem] = [],
+        postponement: Postponement? = nil,
+        hasNewDeviceKey: Bool = false
+    ) {
+        self.resealedCount = resealedCount
+        self.unreadableItems = unreadableItems
+        self.postponement = postponement
+        self.hasNewDeviceKey = hasNewDeviceKey
+    }
+
+    /// Whether items were left for later, for whatever reason.
+    public var isPostponed: Bool { postponement != nil }
 
     /// The number of items that are still sealed with the old keys, not counting postponed ones. A folder that could not be
     /// listed counts as one. Whoever has the old keys can open these items.
-    public var notRevoked: Int { unreadable.count }
+    public var unrevokedCount: Int { unreadableItems.count }
 
-    /// The items that could not be read. If there are none, and resealing was not postponed, the old keys have been removed.
-    public var findings: [StoreFinding] {
-        unreadable.sorted { $0.key < $1.key }.map { StoreFinding($0.value, $0.key) }
+    /// The items that could not be read. If there are none, and none were left for later, the old keys have been removed.
+    public var findings: [StoreFinding] { unreadableItems.map(\.finding) }
+
+    /// Whether every item is sealed with the new keys, or was left for later because the caller asked for it.
+    public var isComplete: Bool {
+        unreadableItems.isEmpty && (postponement == nil || postponement == .requested)
     }
 }
