@@ -5,7 +5,7 @@ import Lockbox
 
 /// A backend whose closures always run twice, as when another writer comes first: once with an item that is gone by then, and
 /// once with what is really there.
-struct ContendedBackend: LockboxBackend {
+struct ContendedBackend: WrappingBackend {
     let wrapped: any LockboxBackend
 
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
@@ -23,14 +23,4 @@ struct ContendedBackend: LockboxBackend {
             modified: Date(timeIntervalSinceReferenceDate: 0)
         )
     }
-
-    func item(for key: ItemKey, now: Date?) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
-
-    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
-        try wrapped.attributes(prefix: prefix, now: now)
-    }
-
-    func prefixes() throws -> Set<String> { try wrapped.prefixes() }
-
-    func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
 }

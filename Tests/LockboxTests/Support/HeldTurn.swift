@@ -1,4 +1,4 @@
-import Lockbox
+import LockboxSealed
 
 extension RecordStorage {
     /// Runs `body` while nobody else can commit to the namespace.
