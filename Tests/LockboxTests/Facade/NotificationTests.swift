@@ -41,7 +41,7 @@ import Testing
     @Test func writesUpdatesBatchesMovesAndRemovals() async throws {
         let store = try TestStore()
         for backend in backends(store) {
-            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            let lockbox = try backend.lockbox()
             for key in ["old", "removed", "moved"] { try await lockbox.archiveObject(0, forKey: key) }
             let sequence = try await lockbox.changes()
             try await lockbox.archiveObject("v", forKey: "new")
@@ -59,7 +59,7 @@ import Testing
     @Test func everyWriteAfterTheSubscriptionIsReported() async throws {
         let store = try TestStore()
         for backend in backends(store) {
-            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            let lockbox = try backend.lockbox()
             for round in 0..<20 {
                 let sequence = try await lockbox.changes()
                 try await lockbox.archiveObject(round, forKey: "key \(round)")
@@ -73,7 +73,7 @@ import Testing
 
     @Test func anotherProcessIsNoticed() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         let sequence = try await lockbox.changes()
         #expect(try TestProcess("write", store.directory, "theirs", "value").wait() == 0)
         let seen = try await changes(sequence) { $0.contains(.item("theirs")) || $0.contains(.everything) }
@@ -83,7 +83,7 @@ import Testing
     /// The folders of the prefix do not exist yet, or are removed, moved and put back meanwhile.
     @Test func foldersThatComeAndGo() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         let sequence = try await lockbox.changes()
         try await lockbox.archiveObject(1, forKey: "first")
         #expect(try await changes(sequence) { !$0.isEmpty } != nil)
@@ -97,7 +97,7 @@ import Testing
         let third = try await lockbox.changes()
         try FileManager.default.moveItem(atPath: store.directory, toPath: aside)
         try FileManager.default.copyItem(atPath: aside, toPath: store.directory)
-        let other = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let other = try store.lockbox()
         // Again and again: as long as `.everything` waits to be read, it stands for this item too.
         let writer = Task {
             while !Task.isCancelled {
@@ -114,7 +114,7 @@ import Testing
     /// Whoever waits for changes must not make a new store where one was removed.
     @Test func aRemovedStoreStaysRemoved() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         try await lockbox.archiveObject(1, forKey: "k")
         let sequence = try await lockbox.changes()
         try FileManager.default.removeItem(atPath: store.directory)
@@ -127,7 +127,7 @@ import Testing
     @Test func aRemovedItemHasANameIfItWasKnown() async throws {
         let store = try TestStore()
         let backend = store.backend()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         try await lockbox.archiveObject(1, forKey: "known")
         let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "other"))
         let sequence = try await lockbox.changes()
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test func changesAreMergedUntilTheyAreRead() async throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         let sequence = try await lockbox.changes()
         for value in 0..<1000 { try await lockbox.archiveObject(value, forKey: "same") }
         try await lockbox.archiveObject(0, forKey: "end")
@@ -184,7 +184,7 @@ import Testing
     /// Cancellation ends the loop, and with it the thread and its descriptors.
     @Test func cancellationEndsIt() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         try await lockbox.archiveObject(1, forKey: "k")
         func watches() throws -> Int {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
@@ -215,10 +215,10 @@ import Testing
     /// A sequence that nobody reads is released, too.
     @Test func anUnusedSequenceIsReleased() async throws {
         let backend = InMemoryBackend()
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let lockbox = try backend.lockbox("p")
         for _ in 0..<1000 { _ = try await lockbox.changes() }
         let store = try TestStore()
-        let files = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let files = try store.lockbox()
         for _ in 0..<20 {
             for _ in 0..<10 { _ = try await files.changes() }
             // The threads that release them take a moment; a user may have 128.
@@ -235,7 +235,7 @@ import Testing
             func remove(_ key: ItemKey) throws {}
             func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {}
         }
-        let lockbox = try Lockbox(keyPrefix: "p", backend: Silent())
+        let lockbox = try Silent().lockbox("p")
         expectError(.notSupported) { try lockbox.changes() }
     }
 }

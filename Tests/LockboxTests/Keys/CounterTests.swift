@@ -37,21 +37,15 @@ private final class Counter: GenerationCounter {
 }
 
 /// A store that uses a counter, and has no other memory.
-@Suite struct CounterTests: PasscodeFixture {
-    let store: TestStore
+@Suite struct CounterTests {
+    private let store: TestStore
     private let counter = Counter()
 
     init() throws { store = try TestStore() }
 
     private func backend(_ counter: Counter?) -> EncryptedFileBackend {
         let kernel = KernelKeyring { EPERM }
-        return EncryptedFileBackend(
-            storage: FileStorage(directory: store.directory),
-            deviceKey: .stored,
-            kernel: kernel,
-            seen: SeenGeneration(kernel: kernel),
-            counter: counter
-        )
+        return store.backend(kernel: kernel, seen: SeenGeneration(kernel: kernel), counter: counter)
     }
 
     private func expectCounted(sourceLocation: SourceLocation = #_sourceLocation) throws {
@@ -62,21 +56,16 @@ private final class Counter: GenerationCounter {
         )
     }
 
-    private func files() throws -> [[UInt8]] {
-        [try readBytes(store.keybag), try readBytes(store.deviceKey)]
-    }
-
     @Test func anOldKeybagIsRefused() throws {
         let own = backend(counter)
-        try lockbox(own).archiveObject("old", forKey: "k")
+        try own.lockbox().archiveObject("old", forKey: "k")
         try expectCounted()
-        let old = try files()
+        let old = try store.keyFiles()
         try own.rotateKeys()
         try expectCounted()
-        try overwrite(store.keybag, old[0])
-        try overwrite(store.deviceKey, old[1])
+        try store.putBack(old)
         let before = try store.snapshot()
-        expectError(.rolledBack) { try lockbox(backend(counter)).archiveObject("new", forKey: "n") }
+        expectError(.rolledBack) { try backend(counter).lockbox().archiveObject("new", forKey: "n") }
         expectError(.rolledBack) { try backend(counter).rotateKeys() }
         expectError(.rolledBack) { try backend(counter).setPasscode(.value("1"), strength: .interactive) }
         #expect(try store.snapshot() == before)
@@ -85,53 +74,52 @@ private final class Counter: GenerationCounter {
 
     @Test func aRestoredStoreIsAccepted() throws {
         let own = backend(counter)
-        try lockbox(own).archiveObject("old", forKey: "k")
+        try own.lockbox().archiveObject("old", forKey: "k")
         let copy = try TestStore(copying: store)
         for _ in 0..<3 { try own.rotateKeys() }
         let newest = try store.openedKeybag()
-        try FileManager.default.removeItem(atPath: store.directory)
-        try FileManager.default.copyItem(atPath: copy.directory, toPath: store.directory)
+        try store.replace(with: copy)
         try backend(counter).acceptRestored()
         try expectCounted()
         let accepted = try store.openedKeybag()
         #expect(accepted.generation > newest.generation)
         #expect(accepted.epoch > newest.epoch, "no epoch comes twice")
-        #expect(try lockbox(backend(counter)).unarchiveObject(forKey: "k") == "old")
+        #expect(try backend(counter).lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
     /// Nothing is absent, and nothing is made anew, where there was a store before.
     @Test func aStoreThatWasRemovedIsNoNewOne() throws {
-        try lockbox(backend(counter)).archiveObject("old", forKey: "k")
+        try backend(counter).lockbox().archiveObject("old", forKey: "k")
         try backend(counter).rotateKeys()
         try FileManager.default.removeItem(atPath: store.directory)
-        expectError(.rolledBack) { try lockbox(backend(counter)).unarchiveObject(String.self, forKey: "k") }
-        expectError(.rolledBack) { try lockbox(backend(counter)).archiveObject("new", forKey: "k") }
+        expectError(.rolledBack) { try backend(counter).lockbox().unarchiveObject(String.self, forKey: "k") }
+        expectError(.rolledBack) { try backend(counter).lockbox().archiveObject("new", forKey: "k") }
         #expect(!FileManager.default.fileExists(atPath: store.keybag))
     }
 
     @Test func noCounterIsNotTheFirstUse() throws {
-        try lockbox(backend(counter)).archiveObject("old", forKey: "k")
+        try backend(counter).lockbox().archiveObject("old", forKey: "k")
         counter.state.withLock { $0.value = nil }
-        expectError(.missing) { try lockbox(backend(counter)).unarchiveObject(String.self, forKey: "k") }
+        expectError(.missing) { try backend(counter).lockbox().unarchiveObject(String.self, forKey: "k") }
         counter.state.withLock { $0.isReachable = false }
         #expect(throws: Counter.unreachable) {
-            try lockbox(backend(counter)).unarchiveObject(String.self, forKey: "k")
+            try backend(counter).lockbox().unarchiveObject(String.self, forKey: "k")
         }
     }
 
     @Test func aCounterThatStandsHigher() throws {
-        try lockbox(backend(nil)).archiveObject("v", forKey: "k")
+        try backend(nil).lockbox().archiveObject("v", forKey: "k")
         counter.state.withLock { $0.value = 100 }
         expectError(.rolledBack) { try backend(counter).lockState }
         try backend(counter).acceptRestored()
         try expectCounted()
-        #expect(try lockbox(backend(counter)).unarchiveObject(forKey: "k") == "v")
+        #expect(try backend(counter).lockbox().unarchiveObject(forKey: "k") == "v")
     }
 
     /// The change is made, and the next one makes up for the counter.
     @Test func anIncrementThatFails() throws {
         let own = backend(counter)
-        try lockbox(own).archiveObject("v", forKey: "k")
+        try own.lockbox().archiveObject("v", forKey: "k")
         counter.state.withLock { $0.canIncrement = false }
         try own.setPasscode(.value("1234"), strength: .interactive)
         #expect(try counter.read() == 1)
@@ -145,7 +133,7 @@ private final class Counter: GenerationCounter {
 
     /// A forged number does not use up the counter.
     @Test func aForgedGeneration() throws {
-        try lockbox(backend(nil)).archiveObject("v", forKey: "k")
+        try backend(nil).lockbox().archiveObject("v", forKey: "k")
         for _ in 0..<100 { try backend(nil).rotateKeys() }
         try backend(counter).rotateKeys()
         // A rotation changes the keybag twice.
@@ -154,11 +142,11 @@ private final class Counter: GenerationCounter {
     }
 
     @Test func changesAtOnceDoNotCountTwice() throws {
-        try lockbox(backend(counter)).archiveObject("v", forKey: "k")
+        try backend(counter).lockbox().archiveObject("v", forKey: "k")
         DispatchQueue.concurrentPerform(iterations: 4) { _ in
             for _ in 0..<5 { #expect(throws: Never.self) { try backend(counter).rotateKeys() } }
         }
         try expectCounted()
-        #expect(try lockbox(backend(counter)).unarchiveObject(forKey: "k") == "v")
+        #expect(try backend(counter).lockbox().unarchiveObject(forKey: "k") == "v")
     }
 }

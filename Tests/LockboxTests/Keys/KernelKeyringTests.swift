@@ -10,18 +10,23 @@ import Lockbox
 @testable import LockboxSodium
 
 /// What the kernel holds of a store that is unlocked for the user, and a kernel that refuses to.
-@Suite struct KernelKeyringTests: UserUnlockFixture {
-    let store: TestStore
-    let backend: EncryptedFileBackend
+@Suite struct KernelKeyringTests {
+    private let store: TestStore
+    private let backend: EncryptedFileBackend
 
-    init() throws { (store, backend) = try Self.lockedStore() }
+    /// The store is locked.
+    init() throws {
+        store = try TestStore()
+        backend = try store.backend().setUp(items: .everyClass)
+        try backend.lock()
+    }
 
     /// As the kernel lists them: all to who has the key and to its user, nothing to its group and others.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func theKernelGivesAKeyToTheUserOnly() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
-        for serial in try serials() {
+        for serial in try store.serials() {
             // The file is read in pieces, and may lack a key while others come and go.
             var found: String?
             for _ in 0..<50 where found == nil { found = try permissions(of: serial) }
@@ -37,26 +42,25 @@ import Lockbox
         return fields.map { String($0[4]) }
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func anotherPasscodesKeysAreWorthNothing() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         try backend.unlock(.value("1234"), scope: .user)
-        let keys = try serials()
+        let keys = try store.serials()
         #expect(keys.count == 2)
-        let id = try backend.keys.currentKeyring().storeID
         let old = try keys.map { key in
             try #require(KernelKeyring().read(key, maximum: 4096) { [UInt8]($0) })
         }
 
         try backend.removePasscode()
-        #expect(try serials().isEmpty)
+        #expect(try store.serials().isEmpty)
         try backend.setPasscode(.value("1234"), strength: .interactive)
-        #expect(try serials().isEmpty, "a new passcode is not shared unasked")
+        #expect(try store.serials().isEmpty, "a new passcode is not shared unasked")
         #expect(try store.backend().lockState == .beforeFirstUnlock)
 
         // The same passcode, the same store, but the key of whenPasscodeSetThisDeviceOnly is another one.
         for (level, record) in zip(UnlockLevel.allCases, old) {
-            let name = SharedUnlock.Place(level: level, isOfNextKeybag: false).name(id)
+            let name = try store.kernelName(of: level)
             #expect(
                 KernelKeyring().add(name, length: record.count, seconds: 60) { $1.copyBytes(from: record) }
             )
@@ -64,14 +68,12 @@ import Lockbox
         }
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func everyChangedBitOfTheKernelsKeyIsRefused() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         try backend.unlock(.value("1234"), scope: .user)
         try backend.keys.currentKeyring().keys { _ in true }.forEach { #expect($0.key.isLockedIntoMemory) }
-        let id = try backend.keys.currentKeyring().storeID
-        let name = SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(id)
-        let serial = try #require(KernelKeyring().serial(of: name))
+        let serial = try #require(try store.serial(of: .unlocked))
         let record = try #require(KernelKeyring().read(serial, maximum: 4096) { [UInt8]($0) })
         // The key keeps its serial number, which is sealed with it.
         let lockState = { (record: [UInt8]) -> LockState in
@@ -96,7 +98,11 @@ import Lockbox
     private func backendThatCannotRemove() throws -> EncryptedFileBackend {
         let isRefusing = Protected(false)
         let calls = Protected(0)
-        let backend = backend { isRefusing.withLock { $0 } && [3, 4].contains(calls.next()) ? EACCES : nil }
+        let backend = store.backend(
+            kernel: KernelKeyring {
+                isRefusing.withLock { $0 } && [3, 4].contains(calls.next()) ? EACCES : nil
+            }
+        )
         try backend.unlock(.value("1234"))
         isRefusing.withLock { $0 = true }
         return backend
@@ -104,42 +110,43 @@ import Lockbox
 
     @Test(arguments: [EPERM, ENOSYS, EACCES, EDQUOT])
     func aKernelThatRefusesLeavesItToTheProcess(_ errno: CInt) throws {
-        let backend = backend { errno }
-        #expect(try readable(backend) == untilLock)
+        let backend = store.backend(kernel: KernelKeyring { errno })
+        #expect(try backend.readable() == .always)
         #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(60)) == .process)
         #expect(try backend.unlockScope == .process)
-        #expect(try readable(backend) == all)
-        #expect(try readable(store.backend()) == untilLock)
+        #expect(try backend.readable() == .everyClass)
+        #expect(try store.backend().readable() == .always)
         try backend.changePasscode(to: .value("5678"), strength: .interactive)
         try backend.rotateKeys()
         try backend.lock()
-        #expect(try readable(backend) == afterLock)
+        #expect(try backend.readable() == .afterFirstUnlock)
         try backend.lock(includingAfterFirstUnlock: true)
-        #expect(try readable(backend) == untilLock)
+        #expect(try backend.readable() == .always)
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func whicheverCallOfTheKernelIsRefused() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         var scopes: [UnlockScope] = []
         for refused in 1...60 {
-            clear()
+            store.lockForEverybody()
             let calls = Protected(0)
-            let backend = backend { calls.next() == refused ? EPERM : nil }
+            let backend = store.backend(kernel: KernelKeyring { calls.next() == refused ? EPERM : nil })
             let scope = try backend.unlock(.value("1234"), scope: .user)
             calls.withLock { $0 = refused }
-            #expect(try readable(backend) == all, "call \(refused)")
-            #expect(try readable(store.backend()) == (scope == .user ? all : untilLock), "call \(refused)")
-            #expect(try serials().count == (scope == .user ? 2 : 0), "call \(refused)")
+            #expect(try backend.readable() == .everyClass, "call \(refused)")
+            let others: Set<Accessibility> = scope == .user ? .everyClass : .always
+            #expect(try store.backend().readable() == others, "call \(refused)")
+            #expect(try store.serials().count == (scope == .user ? 2 : 0), "call \(refused)")
             scopes.append(scope)
         }
         #expect(Set(scopes) == Set(UnlockScope.allCases), "some calls matter, and not all 60 are made")
     }
 
     /// A lock that has not taken hold everywhere says so.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aKeyThatTheKernelKeepsIsAnError() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         try store.backend().unlock(.value("1234"), scope: .user)
         let backend = try backendThatCannotRemove()
         guard case .storageFailure("keyctl", _, EACCES)? = lockboxError({ try backend.lock() }) else {
@@ -148,18 +155,14 @@ import Lockbox
         }
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aKeyThatTheKernelKeepsDoesNotSaveTheOther() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         try store.backend().unlock(.value("1234"), scope: .user)
         let backend = try backendThatCannotRemove()
         expectError(.storageFailure) { try backend.lock(includingAfterFirstUnlock: true) }
-        #expect(try serials().count == 1)
-        try KernelKeyring().remove(
-            SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(
-                backend.keys.currentKeyring().storeID
-            )
-        )
-        #expect(try readable(store.backend()) == untilLock)
+        #expect(try store.serials().count == 1)
+        try KernelKeyring().remove(store.kernelName(of: .unlocked))
+        #expect(try store.backend().readable() == .always)
     }
 }

@@ -10,23 +10,17 @@ import Lockbox
 @testable import LockboxTestProcess
 
 /// A store that is unlocked for the user stays so at every instant while another process rewrites its keybag.
-@Suite(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), .timeLimit(.minutes(10)))
+@Suite(.needsKernelKeyring, .timeLimit(.minutes(10)))
 struct KeybagRewriteTests {
     private let store: TestStore
 
     init() throws {
         store = try TestStore()
-        let first = store.backend()
-        try first.setPasscode(.value("1234"), strength: .interactive)
-        try Lockbox(keyPrefix: TestStore.prefix, backend: first).archiveObject("v", forKey: "k")
-        try #require(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        try store.backend().setUp(items: ["k": .whenUnlocked], scope: .user)
     }
 
-    private func clear() { try? store.backend().lock(includingAfterFirstUnlock: true) }
-
     private func expectReadable(_ backend: EncryptedFileBackend) throws {
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
-        #expect(try lockbox.unarchiveObject(forKey: "k") == "v")
+        #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
     private func backend(_ body: @escaping @Sendable () -> Void) -> EncryptedFileBackend {
@@ -38,14 +32,13 @@ struct KeybagRewriteTests {
             body()
             return nil
         }
-        let storage = FileStorage(directory: store.directory, calls: calls, lockTimeout: .seconds(5))
-        return EncryptedFileBackend(storage: storage, deviceKey: .stored, kernel: kernel)
+        return store.backend(calls, lockTimeout: .seconds(5), kernel: kernel)
     }
 
     /// Reads at every system call of the process that rewrites it: by a process that has just started, and by one that has
     /// the store open since before.
     @Test func aReaderAtEveryCallOfARewrite() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let old = store.backend()
         try expectReadable(old)
         let (isUp, count) = (Protected(false), Protected(0))
@@ -65,7 +58,7 @@ struct KeybagRewriteTests {
 
     /// The other way round: rewritten before one of the reader's system calls, or before two of them.
     @Test(arguments: [0, 1, 2, 3, 5, 8]) func aRewriteAtEveryCallOfAReader(untilTheNext: Int) throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let old = store.backend()
         try expectReadable(old)
         var number = 0
@@ -86,7 +79,7 @@ struct KeybagRewriteTests {
 
     /// What is in the kernel then goes with another passcode than the keybag that the other process has.
     @Test(arguments: Use.allCases) func anotherPasscodeAtEveryCall(of use: Use) throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         var (number, passcode) = (0, "1234")
         while true {
             number += 1
@@ -102,9 +95,7 @@ struct KeybagRewriteTests {
             #expect(throws: Never.self, "call \(number)") {
                 switch use {
                 case .read: try expectReadable(backend)
-                case .write:
-                    try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
-                        .archiveObject("v", forKey: "k")
+                case .write: try backend.lockbox().archiveObject("old", forKey: "k")
                 case .ask: #expect(try backend.lockState == .unlocked)
                 }
             }
@@ -118,7 +109,7 @@ struct KeybagRewriteTests {
 
     /// Twice during one call: before a call of the kernel's keyring, and before the first look at the store after another.
     @Test func twoPasscodesDuringOneCall() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let passcode = Protected(0)
         try store.backend().changePasscode(from: "1234", to: quick + "0")
         for (first, second) in (1...4).flatMap({ first in (first...6).map { (first, $0) } }) {
@@ -149,8 +140,7 @@ struct KeybagRewriteTests {
                 if isNow { change() }
                 return nil
             }
-            let storage = FileStorage(directory: store.directory, calls: calls, lockTimeout: .seconds(5))
-            let backend = EncryptedFileBackend(storage: storage, deviceKey: .stored, kernel: kernel)
+            let backend = store.backend(calls, lockTimeout: .seconds(5), kernel: kernel)
             #expect(try backend.lockState == .unlocked, "calls \(first) and \(second)")
         }
     }

@@ -9,8 +9,8 @@ import Lockbox
 @testable import LockboxSodium
 
 /// What other processes see and do while a passcode is set, changed or removed, and what a kill leaves.
-@Suite(.serialized) struct PasscodeChangeTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.serialized) struct PasscodeChangeTests {
+    private let store: TestStore
 
     init() throws { store = try TestStore() }
 
@@ -18,13 +18,13 @@ import Lockbox
 
     /// A backend that was open before, and writes after: as another process would.
     @Test func changesByOtherProcesses() throws {
-        let one = try prepare()
+        let one = try store.backend().setUp(items: .everyClass)
         let other = store.backend()
         try other.unlock(.value("1234"))
         try one.changePasscode(to: .value("5678"), strength: .interactive)
         for accessibility in Accessibility.allCases {
             func write() throws {
-                try lockbox(other).archiveObject(
+                try other.lockbox().archiveObject(
                     "newer",
                     forKey: accessibility.rawValue,
                     accessibility: accessibility
@@ -33,26 +33,26 @@ import Lockbox
             switch accessibility {
             case .always, .alwaysThisDeviceOnly:
                 try write()
-                #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "newer")
+                #expect(try one.lockbox().unarchiveObject(forKey: accessibility.rawValue) == "newer")
             default:
                 expectError(.interactionNotAllowed, "unlocked with the old passcode") { try write() }
-                #expect(try lockbox(one).unarchiveObject(forKey: accessibility.rawValue) == "old")
+                #expect(try one.lockbox().unarchiveObject(forKey: accessibility.rawValue) == "old")
                 expectError(.interactionNotAllowed) {
-                    try lockbox(other).unarchiveObject(String.self, forKey: accessibility.rawValue)
+                    try other.lockbox().unarchiveObject(String.self, forKey: accessibility.rawValue)
                 }
             }
         }
         try other.unlock(.value("5678"))
-        try lockbox(other).archiveObject(
+        try other.lockbox().archiveObject(
             "newer",
             forKey: "akpu",
             accessibility: .whenPasscodeSetThisDeviceOnly
         )
-        #expect(try lockbox(one).unarchiveObject(forKey: "akpu") == "newer")
+        #expect(try one.lockbox().unarchiveObject(forKey: "akpu") == "newer")
 
         try one.removePasscode()
         #expect(throws: LockboxError.passcodeNotSet) {
-            try lockbox(other).archiveObject(
+            try other.lockbox().archiveObject(
                 "lost?",
                 forKey: "akpu",
                 accessibility: .whenPasscodeSetThisDeviceOnly
@@ -60,30 +60,30 @@ import Lockbox
         }
         try one.setPasscode(.value("9"), strength: .interactive)
         expectError(.interactionNotAllowed, "not sealed with the key that was destroyed") {
-            try lockbox(other).archiveObject(
+            try other.lockbox().archiveObject(
                 "lost?",
                 forKey: "akpu",
                 accessibility: .whenPasscodeSetThisDeviceOnly
             )
         }
-        #expect(try lockbox(one).unarchiveObject(String.self, forKey: "akpu") == nil)
+        #expect(try one.lockbox().unarchiveObject(String.self, forKey: "akpu") == nil)
     }
 
     @Test func aLockIsNotUndoneByAChangedKeybag() throws {
-        let one = try prepare()
+        let one = try store.backend().setUp(items: .everyClass)
         let other = store.backend()
         try other.unlock(.value("1234"))
         try other.lock()
         try one.changePasscode(to: .value("5678"), strength: .interactive)
         expectError(.interactionNotAllowed) {
-            try lockbox(other).archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
+            try other.lockbox().archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
         }
         #expect(try other.lockState == .beforeFirstUnlock)
-        expectError(.interactionNotAllowed) { try lockbox(other).unarchiveObject(String.self, forKey: "ak") }
+        expectError(.interactionNotAllowed) { try other.lockbox().unarchiveObject(String.self, forKey: "ak") }
     }
 
     @Test func whatAnotherProcessWritesUnderTheNextPasscodeStays() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let other = store.backend()
         let renames = Protected(0)
         let backend = store.backend(
@@ -99,7 +99,7 @@ import Lockbox
                 renames.withLock { $0 += 1 }
                 let written = lockboxError {
                     try other.setPasscode(.value("5678"), strength: .interactive, resealing: false)
-                    try Lockbox(keyPrefix: TestStore.prefix, backend: other).archiveObject(
+                    try other.lockbox().archiveObject(
                         "new",
                         forKey: "akpu",
                         accessibility: .whenPasscodeSetThisDeviceOnly
@@ -112,12 +112,12 @@ import Lockbox
         try backend.unlock(.value("1234"))
         try backend.removePasscode()
         #expect(renames.withLock { $0 } > 5)
-        #expect(try lockbox(other).unarchiveObject(forKey: "akpu") == "new")
+        #expect(try other.lockbox().unarchiveObject(forKey: "akpu") == "new")
     }
 
     /// As a kill does, a failure between the new keybag and the removal leaves items that nothing opens.
     @Test func anInterruptedRemovalOfThePasscodeIsCarriedOn() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let backend = store.backend(SystemCalls(fault: { $0 == .unlink ? .failure(EIO) : nil }))
         try backend.unlock(.value("1234"))
         expectError(.storageFailure) { try backend.removePasscode() }
@@ -125,7 +125,7 @@ import Lockbox
         #expect(FileManager.default.fileExists(atPath: path))
         #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
         #expect(!FileManager.default.fileExists(atPath: path))
-        #expect(try lockbox(store.backend()).allKeys().count == Accessibility.allCases.count - 1)
+        #expect(try store.lockbox().allKeys().count == Accessibility.allCases.count - 1)
     }
 
     @Test(
@@ -134,9 +134,12 @@ import Lockbox
     )
     func killedInTheMiddle(_ operation: String) throws {
         if operation == "setPasscode" {
-            try lockbox(store.backend()).archiveObject("old", forKey: "ak")
+            try store.lockbox().archiveObject("old", forKey: "ak")
         } else {
-            _ = try prepare("old", classes: [.whenUnlocked, .whenPasscodeSetThisDeviceOnly])
+            try store.backend().setUp(
+                passcode: "old",
+                items: ["ak": .whenUnlocked, "akpu": .whenPasscodeSetThisDeviceOnly]
+            )
         }
         let arguments =
             operation == "setPasscode"
@@ -157,7 +160,10 @@ import Lockbox
 
     /// By another thread, before any of the locks that it takes: no keybag is written without the keys that are locked then.
     @Test(arguments: ["change", "remove", "rotate"]) func lockedInTheMiddle(_ operation: String) throws {
-        _ = try prepare("old", classes: [.whenUnlocked, .whenPasscodeSetThisDeviceOnly])
+        try store.backend().setUp(
+            passcode: "old",
+            items: ["ak": .whenUnlocked, "akpu": .whenPasscodeSetThisDeviceOnly]
+        )
         var number = 0
         while true {
             number += 1
@@ -199,13 +205,13 @@ import Lockbox
     private func passcodesThatOpen() throws -> Int {
         var count = 0
         if try store.backend().lockState == .noPasscode {
-            #expect(try lockbox(store.backend()).unarchiveObject(forKey: "ak") == "old")
+            #expect(try store.lockbox().unarchiveObject(forKey: "ak") == "old")
             count += 1
         }
         for passcode in ["old", "new"] where try store.backend().lockState != .noPasscode {
             let backend = store.backend()
             guard (try? backend.unlock(.value(passcode))) != nil else { continue }
-            #expect(try lockbox(backend).unarchiveObject(forKey: "ak") == "old")
+            #expect(try backend.lockbox().unarchiveObject(forKey: "ak") == "old")
             count += 1
         }
         return count

@@ -9,14 +9,14 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Passcodes are set, changed, removed, and found to be wrong.
-@Suite(.serialized) struct PasscodeTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.serialized) struct PasscodeTests {
+    private let store: TestStore
 
     init() throws { store = try TestStore() }
 
     /// If the items are left for later.
     @Test func aPasscodeRewritesTheKeysOnly() throws {
-        let lockbox = try lockbox(store.backend())
+        let lockbox = try store.lockbox()
         for index in 0..<10_000 { try lockbox.archiveObject(index, forKey: "\(index)") }
         let backend = store.backend()
         let before = try store.snapshot()
@@ -35,14 +35,14 @@ import Lockbox
         print("10,000 items: a change of the passcode took \(change), an unlock \(unlock)")
         #expect(throws: LockboxError.wrongPasscode) { try other.unlock(.value("one")) }
         try other.unlock(.value("two"))
-        #expect(try self.lockbox(other).unarchiveObject(forKey: "7") == 7)
+        #expect(try other.lockbox().unarchiveObject(forKey: "7") == 7)
         try other.removePasscode(resealing: false)
         #expect(try changed(since: set) == ["device-key", "keybag"])
-        #expect(try self.lockbox(store.backend()).unarchiveObject(forKey: "49") == 49)
+        #expect(try store.lockbox().unarchiveObject(forKey: "49") == 49)
     }
 
     @Test func threeErrorsForThreeFaults() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         #expect(throws: LockboxError.wrongPasscode) { try store.backend().unlock(.value("12345")) }
         let keybag = try readBytes(store.keybag)
         var damaged = keybag
@@ -76,26 +76,26 @@ import Lockbox
     }
 
     @Test func removingThePasscodeDestroysItsClass() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         let path = try store.path("akpu")
         let copy = try readBytes(path)
         try backend.removePasscode()
-        #expect(try lockbox(backend).unarchiveObject(String.self, forKey: "akpu") == nil)
+        #expect(try backend.lockbox().unarchiveObject(String.self, forKey: "akpu") == nil)
         #expect(!FileManager.default.fileExists(atPath: path))
         try overwrite(path, copy)
-        expectError(.corrupt) { try lockbox(store.backend()).unarchiveObject(String.self, forKey: "akpu") }
+        expectError(.corrupt) { try store.lockbox().unarchiveObject(String.self, forKey: "akpu") }
         try backend.setPasscode(.value("1234"), strength: .interactive)
         expectError(.corrupt, "the class has another key now") {
-            try lockbox(backend).unarchiveObject(String.self, forKey: "akpu")
+            try backend.lockbox().unarchiveObject(String.self, forKey: "akpu")
         }
         for accessibility in Accessibility.allCases.dropLast() {
-            #expect(try lockbox(backend).unarchiveObject(forKey: accessibility.rawValue) == "old")
+            #expect(try backend.lockbox().unarchiveObject(forKey: accessibility.rawValue) == "old")
         }
     }
 
     @Test func aPasscodeIsRemovedBesideAnItemThatIsNotSafeToUse() throws {
-        let backend = try prepare()
-        let lockbox = try lockbox(backend)
+        let backend = try store.backend().setUp(items: .everyClass)
+        let lockbox = try backend.lockbox()
         try lockbox.archiveObject("v", forKey: "p", accessibility: .whenPasscodeSetThisDeviceOnly)
         let bound = try store.path("p", prefix: lockbox.keyPrefix)
         try lockbox.archiveObject("v", forKey: "open")
@@ -109,16 +109,16 @@ import Lockbox
     private func runs(of backend: EncryptedFileBackend) -> Int { backend.keys.derivations.withLock { $0 } }
 
     @Test func argon2RunsOncePerUnlockAndNeverElse() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         let other = store.backend()
         let before = runs(of: backend)
         func runsSince() -> Int { runs(of: backend) + runs(of: other) - before }
         try other.unlock(.value("1234"))
         #expect(runsSince() == 1)
         for round in 0..<20 {
-            try lockbox(other).archiveObject(round, forKey: "ak")
-            #expect(try lockbox(other).unarchiveObject(forKey: "ak") == round)
-            _ = try lockbox(other).allKeys()
+            try other.lockbox().archiveObject(round, forKey: "ak")
+            #expect(try other.lockbox().unarchiveObject(forKey: "ak") == round)
+            _ = try other.lockbox().allKeys()
         }
         #expect(runsSince() == 1)
         try backend.changePasscode(to: .value("5678"), strength: .interactive)
@@ -130,7 +130,7 @@ import Lockbox
 
     /// As much as a right one, however many there are.
     @Test func aWrongPasscodeCostsOneRun() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         let before = runs(of: backend)
         for number in 1...5 {
             #expect(throws: LockboxError.wrongPasscode) { try backend.unlock(.value("12345")) }
@@ -149,7 +149,7 @@ import Lockbox
             as [(UInt32, UInt64)]
     )
     func parametersOutOfBounds(_ operations: UInt32, _ memory: UInt64) throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let backend = store.backend()
         let deviceKey = try #require(store.deviceKeys().first)
         var contents = try #require(try contents(of: backend))
@@ -182,7 +182,7 @@ import Lockbox
     @Test(.enabled(if: isUnsanitized, "a sanitizer takes more memory")) func withoutTheMemoryItIsATypedError()
         async throws
     {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         await #expect(processExitsWith: .success) { [directory = store.directory as String] in
             var limit = rlimit(rlim_cur: 600 << 20, rlim_max: 600 << 20)
             _ = withUnsafePointer(to: &limit) { setrlimit(__rlimit_resource_t(9), $0) }  // RLIMIT_AS

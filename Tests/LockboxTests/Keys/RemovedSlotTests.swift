@@ -9,8 +9,8 @@ import Lockbox
 @testable import LockboxSodium
 
 /// What becomes of a process whose own slot is removed.
-@Suite(.serialized) struct RemovedSlotTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.serialized) struct RemovedSlotTests {
+    private let store: TestStore
     private let code = RecoveryCode()
     private let key = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
 
@@ -18,11 +18,8 @@ import Lockbox
 
     /// A store with an item, a passcode, a recovery code and a key.
     private func makeStore() throws {
-        let backend = store.backend()
-        try lockbox(backend).archiveObject("v", forKey: "k")
-        try backend.setPasscode(.value("1234"), strength: .interactive)
-        try backend.addRecoveryCode(code, confirmation: .value(code.text))
-        try backend.addSlot(.key(key), label: "", opensAll: true)
+        try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
+            .addSlot(.key(key), label: "", opensAll: true)
     }
 
     private var recovery: RecoveryCodeUnlock { .recoveryCode(.value(code.text)) }
@@ -36,18 +33,18 @@ import Lockbox
         let report = try remove(backend)
         #expect(report.isComplete && !report.isPostponed && report.resealed == 1, "\(report.unreadable)")
         // It stays unlocked until it locks, with all that an unlocked store can do.
-        #expect(try lockbox(backend).unarchiveObject(forKey: "k") == "v")
+        #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
         #expect(try backend.lockState == .unlocked)
-        try lockbox(backend).archiveObject("w", forKey: "k")
+        try backend.lockbox().archiveObject("w", forKey: "k")
         #expect(try backend.rotateKeys().isComplete)
         try backend.lock(includingAfterFirstUnlock: true)
         #expect(try backend.lockState == .beforeFirstUnlock)
         expectError(.interactionNotAllowed) {
-            try lockbox(backend).unarchiveObject(String.self, forKey: "k")
+            try backend.lockbox().unarchiveObject(String.self, forKey: "k")
         }
         let other = store.backend()
         try other.unlock(with: recovery)
-        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "w")
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "w")
     }
 
     @Test func thePasscodeThatUnlockedTheStoreIsRemoved() throws {
@@ -72,13 +69,13 @@ import Lockbox
         try other.unlock(with: recovery)
         try other.rotateKeys()
         expectError(.interactionNotAllowed) {
-            try lockbox(backend).unarchiveObject(String.self, forKey: "k")
+            try backend.lockbox().unarchiveObject(String.self, forKey: "k")
         }
     }
 
     /// Somebody may have put back a copy from before there was a passcode.
     @Test func aRestoredStoreThatNeedsNoPasscodeIsNoneWithOne() throws {
-        try lockbox(store.backend()).archiveObject("v", forKey: "k")
+        try store.lockbox().archiveObject("v", forKey: "k")
         let before = try store.snapshot()
         #expect(throws: LockboxError.passcodeNotSet) {
             try store.backend().acceptRestored(.passcode(.value("1234")))

@@ -9,30 +9,18 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Old keys do not come back: by a forged keybag, by a copy that is put back, or by a record whose time is over.
-@Suite(.serialized) struct RetiredKeysTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.serialized) struct RetiredKeysTests {
+    private let store: TestStore
     /// What other tests remember does not push out what these do.
     private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
 
     init() throws { store = try TestStore() }
 
     private func backend(remembering: Bool = true) -> EncryptedFileBackend {
-        EncryptedFileBackend(
-            storage: FileStorage(directory: store.directory),
-            deviceKey: .stored,
-            kernel: KernelKeyring(),
-            seen: SeenGeneration(kernel: KernelKeyring { remembering ? nil : EPERM }, name: name)
-        )
+        store.backend(seen: SeenGeneration(kernel: KernelKeyring { remembering ? nil : EPERM }, name: name))
     }
 
     private func forget() { _ = try? KernelKeyring().remove(name) }
-
-    private func files() throws -> [[UInt8]] { try [readBytes(store.keybag), readBytes(store.deviceKey)] }
-
-    private func putBack(_ files: [[UInt8]]) throws {
-        try overwrite(store.keybag, files[0])
-        try overwrite(store.deviceKey, files[1])
-    }
 
     /// Writes a keybag with the present keys and slots, but another number and epoch.
     private func forge(_ change: (inout KeybagContents) -> Void) throws {
@@ -47,12 +35,12 @@ import Lockbox
 
     /// The old keys are still there, because not all items have been resealed.
     @Test(
-        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        .needsKernelKeyring,
         arguments: [true, false]
     )
     func aRetiredEpochWithAHigherNumberIsRefused(byAnother: Bool) throws {
         defer { forget() }
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let own = backend(remembering: byAnother)
         try own.unlock(.value("1234"))
         let epoch = try own.keys.current().keybag.epoch
@@ -61,7 +49,7 @@ import Lockbox
         let before = try store.snapshot()
         let user = byAnother ? backend() : own
         expectError(.rolledBack) {
-            try lockbox(user).archiveObject("new", forKey: "ak", accessibility: .always)
+            try user.lockbox().archiveObject("new", forKey: "ak", accessibility: .always)
         }
         expectError(.rolledBack) { try user.rotateKeys() }
         #expect(try store.snapshot() == before)
@@ -70,20 +58,20 @@ import Lockbox
     }
 
     /// Who has the device key can write it into a store without slots.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aNumberThatNothingCanFollowIsNotRemembered() throws {
         defer { forget() }
-        try lockbox(backend()).archiveObject("old", forKey: "k")
+        try backend().lockbox().archiveObject("old", forKey: "k")
         try backend().rotateKeys()
-        let own = try files()
+        let own = try store.keyFiles()
         let seer = backend()
         for (generation, epoch) in [(UInt64.max - 1, UInt32(2)), (1 << 48, 2), (100, .max - 1)] {
             try forge { ($0.generation, $0.epoch) = (generation, epoch) }
-            for backend in [backend(), seer] { _ = try? lockbox(backend).allKeys() }
-            try putBack(own)
+            for backend in [backend(), seer] { _ = try? backend.lockbox().allKeys() }
+            try store.putBack(own)
             for backend in [backend(), seer] {
-                #expect(try lockbox(backend).unarchiveObject(forKey: "k") == "old")
-                try lockbox(backend).archiveObject("old", forKey: "k")
+                #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
+                try backend.lockbox().archiveObject("old", forKey: "k")
             }
         }
         #expect(try backend().rotateKeys().isComplete)
@@ -93,7 +81,7 @@ import Lockbox
 
     /// The process was killed when the new passcode opened the store, and before the new keys were used.
     @Test func aChangeThatWasInterruptedIsReported() throws {
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         #expect(try own.status()?.isInterrupted == false && own.verify().findings.isEmpty)
         var next = try KeybagRewrite(after: own.keys.current())
         try next.contents.beginEpoch()
@@ -111,58 +99,55 @@ import Lockbox
 
     /// A process that unlocks the store for the user keeps no keys itself. Neither does one that finds the store unlocked.
     @Test(
-        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        .needsKernelKeyring,
         arguments: [true, false]
     )
     func anUnlockForTheUserRemembers(byTheRecord: Bool) throws {
         defer { forget() }
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         defer { try? own.lock(includingAfterFirstUnlock: true) }
-        let old = try files()
+        let old = try store.keyFiles()
         try own.rotateKeys()
         #expect(try backend().unlock(.value("1234"), scope: .user) == .user)
         if byTheRecord {
             forget()
-            #expect(try lockbox(backend()).unarchiveObject(forKey: "ak") == "old")
+            #expect(try backend().lockbox().unarchiveObject(forKey: "ak") == "old")
         }
-        let present = try files()
-        try putBack(old)
+        let present = try store.keyFiles()
+        try store.putBack(old)
         // Not by what it reads: items of the new keys name the old keybag too.
         expectError(.rolledBack) { try backend().lockState }
-        try putBack(present)
+        try store.putBack(present)
     }
 
     /// Without a memory in the kernel, this process itself has seen a newer one.
     @Test func aProcessAcceptsWhatItRefused() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let own = backend(remembering: false)
         try own.unlock(.value("1234"))
         let copy = try TestStore(copying: store)
         try own.rotateKeys()
         try own.rotateKeys()
         let last = try own.keys.current().keybag
-        try FileManager.default.removeItem(atPath: store.directory)
-        try FileManager.default.copyItem(atPath: copy.directory, toPath: store.directory)
+        try store.replace(with: copy)
         expectError(.rolledBack) { try own.rotateKeys() }
         #expect(try own.acceptRestored(.passcode(.value("1234"))).isComplete)
         let accepted = try own.keys.current().keybag
         #expect(accepted.generation > last.generation && accepted.epoch > last.epoch)
-        #expect(try lockbox(own).unarchiveObject(forKey: "ak") == "old")
+        #expect(try own.lockbox().unarchiveObject(forKey: "ak") == "old")
     }
 
     // MARK: Records in the kernel
 
     /// Another program of the user can make the kernel keep the record.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aRecordWhoseTimeIsOverOpensNothingAnyMore() throws {
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         defer { try? own.lock(includingAfterFirstUnlock: true) }
         #expect(try store.backend().unlock(.value("1234"), scope: .user, timeout: .seconds(3)) == .user)
-        let id = try own.keys.currentKeyring().storeID
-        let place = SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false)
-        let serial = try #require(KernelKeyring().serial(of: place.name(id)))
+        let serial = try #require(try store.serial(of: .unlocked))
         try #require(kernel_key_set_timeout(serial, 0) >= 0)
-        let reader = try lockbox(store.backend())
+        let reader = try store.lockbox()
         #expect(try reader.unarchiveObject(forKey: "ak") == "old", "the control: it is open")
         let end = ContinuousClock.now + .seconds(30)
         var isOpen = true
@@ -173,21 +158,21 @@ import Lockbox
             { isOpen = false }
         }
         #expect(!isOpen)
-        #expect(KernelKeyring().serial(of: place.name(id)) == serial, "the control: the kernel has it still")
+        #expect(try store.serial(of: .unlocked) == serial, "the control: the kernel has it still")
     }
 
     /// The keybag cannot be opened, or is refused; what the kernel holds must not stay.
     @Test(
-        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        .needsKernelKeyring,
         arguments: ["no device key", "damaged", "old"]
     )
     func aStoreThatIsRefusedCanBeLocked(_ state: String) throws {
         defer { forget() }
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         defer { try? own.lock(includingAfterFirstUnlock: true) }
-        let old = try files()
+        let old = try store.keyFiles()
         try own.rotateKeys()
-        let present = try files()
+        let present = try store.keyFiles()
         #expect(try backend().unlock(.value("1234"), scope: .user) == .user)
         let id = try own.keys.currentKeyring().storeID
         func serials() -> [KernelKeyring.Serial] {
@@ -196,14 +181,14 @@ import Lockbox
         #expect(!serials().isEmpty)
         switch state {
         case "no device key": try overwrite(store.deviceKey, [UInt8](repeating: 1, count: 32))
-        case "damaged": try overwrite(store.keybag, present[0].dropLast() + [present[0].last! ^ 1])
-        default: try putBack(old)
+        case "damaged": try flipLastByte(of: store.keybag)
+        default: try store.putBack(old)
         }
         let other = backend()
         #expect(throws: LockboxError.self, "the control: it is refused") { try other.lockState }
         try other.lock(includingAfterFirstUnlock: true)
         #expect(serials().isEmpty)
-        try putBack(present)
+        try store.putBack(present)
         #expect(try backend().lockState == .beforeFirstUnlock)
     }
 
@@ -211,9 +196,8 @@ import Lockbox
 
     /// The same key may open less in a slot that was added before.
     @Test func theSlotThatOpensMostIsTakenFirst() throws {
-        let own = try prepare()
-        let (code, key) = (RecoveryCode(), [UInt8](repeating: 9, count: 32))
-        try own.addRecoveryCode(code, confirmation: .value(code.text))
+        let own = try store.backend().setUp(recovery: RecoveryCode())
+        let key = [UInt8](repeating: 9, count: 32)
         try own.addSlot(.key(.bytes(key)), label: "a service")
         try own.addSlot(.key(.bytes(key)), label: "everything", opensAll: true)
         let other = store.backend()
@@ -223,9 +207,7 @@ import Lockbox
 
     /// A chip that knows the slot, and refuses the PIN, says more than one that does not.
     @Test func theAnswerOfTheRightChipIsReported() throws {
-        let own = try prepare()
-        let code = RecoveryCode()
-        try own.addRecoveryCode(code, confirmation: .value(code.text))
+        let own = try store.backend().setUp(recovery: RecoveryCode())
         for chip: UInt8 in 1...2 { try own.addSlot(Chip(number: chip), label: "\(chip)", opensAll: true) }
         for answer in [LockboxError.wrongPasscode, .accessDenied(endpoint: "chip", reason: "locked out")] {
             expectError(answer.code) { try store.backend().unlock(with: Chip(number: 1, answer: answer)) }

@@ -8,8 +8,8 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Old keys, in a copy of the store, and what has been written since.
-@Suite struct RevocationTests: PasscodeFixture {
-    let store: TestStore
+@Suite struct RevocationTests {
+    private let store: TestStore
 
     init() throws { store = try TestStore() }
 
@@ -25,7 +25,7 @@ import Lockbox
         if let method { try backend.unlock(with: method) }
         var count = 0
         for key in Accessibility.allCases.map(\.rawValue) + ["later"] {
-            if (try? lockbox(backend).unarchiveObject(String.self, forKey: key)) != nil { count += 1 }
+            if (try? backend.lockbox().unarchiveObject(String.self, forKey: key)) != nil { count += 1 }
         }
         return count
     }
@@ -36,9 +36,9 @@ import Lockbox
         let code = RecoveryCode()
         if change == "set" {
             backend = store.backend()
-            try lockbox(backend).archiveObject("old", forKey: "ak")
+            try backend.lockbox().archiveObject("old", forKey: "ak")
         } else {
-            backend = try prepare()
+            backend = try store.backend().setUp(items: .everyClass)
         }
         if change == "remove slot" { try backend.addRecoveryCode(code, confirmation: .value(code.text)) }
         let old = try TestStore(copying: store)
@@ -56,18 +56,18 @@ import Lockbox
             default: try backend.removeSlot(#require(try backend.slots.last).id)
             }
         #expect(report.isComplete && report.hasNewDeviceKey)
-        try lockbox(backend).archiveObject("new", forKey: "later")
+        try backend.lockbox().archiveObject("new", forKey: "later")
         #expect(try openable(in: old, method) == 0)
         #expect(try openable(in: old) == 0)
     }
 
     /// What is left for later opens with old keys until then, and what is written since does not.
     @Test func itemsThatAreLeftForLater() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         let old = try TestStore(copying: store)
         let report = try backend.changePasscode(to: .value("5678"), strength: .interactive, resealing: false)
         #expect(report.isPostponed && report.resealed == 0)
-        try lockbox(backend).archiveObject("new", forKey: "later")
+        try backend.lockbox().archiveObject("new", forKey: "later")
         #expect(try openable(in: old, .passcode(.value("1234"))) == Accessibility.allCases.count)
         #expect(try backend.rotateKeys().resealed == Accessibility.allCases.count + 1)
         #expect(try openable(in: old, .passcode(.value("1234"))) == 0)
@@ -78,29 +78,29 @@ import Lockbox
     @Test func aDeviceKeyThatIsKeptElsewhereIsReplaced() throws {
         let (old, new) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
         func backend(_ source: DeviceKeySource) -> EncryptedFileBackend {
-            EncryptedFileBackend(directory: store.directory, deviceKey: source)
+            store.backend(deviceKey: source)
         }
         let own = backend(.bytes(old))
-        try lockbox(own).archiveObject("v", forKey: "k")
+        try own.lockbox().archiveObject("v", forKey: "k")
         let other = backend(.anyOf([.bytes(new), .bytes(old)]))
-        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "v")
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "v")
         #expect(try !own.rotateKeys().hasNewDeviceKey, "only its owner can replace it")
         #expect(try own.rotateKeys(newDeviceKey: .bytes(new)).hasNewDeviceKey)
         #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
-        #expect(try lockbox(own).unarchiveObject(forKey: "k") == "v")
-        try lockbox(own).archiveObject("w", forKey: "k")
-        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "w", "it has both")
-        #expect(try lockbox(backend(.bytes(new))).unarchiveObject(forKey: "k") == "w")
+        #expect(try own.lockbox().unarchiveObject(forKey: "k") == "v")
+        try own.lockbox().archiveObject("w", forKey: "k")
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "w", "it has both")
+        #expect(try backend(.bytes(new)).lockbox().unarchiveObject(forKey: "k") == "w")
         expectError(.deviceKeyMismatch) {
-            try lockbox(backend(.bytes(old))).unarchiveObject(String.self, forKey: "k")
+            try backend(.bytes(old)).lockbox().unarchiveObject(String.self, forKey: "k")
         }
     }
 
     @Test func noSourceOfADeviceKeyIsAnError() throws {
-        let none = EncryptedFileBackend(directory: store.directory, deviceKey: .anyOf([]))
-        expectError(.invalidDeviceKey) { try lockbox(none).archiveObject("v", forKey: "k") }
+        let none = store.backend(deviceKey: .anyOf([]))
+        expectError(.invalidDeviceKey) { try none.lockbox().archiveObject("v", forKey: "k") }
         try store.lockbox().archiveObject("v", forKey: "k")
-        expectError(.invalidDeviceKey) { try lockbox(none).unarchiveObject(String.self, forKey: "k") }
+        expectError(.invalidDeviceKey) { try none.lockbox().unarchiveObject(String.self, forKey: "k") }
         let before = try store.snapshot()
         expectError(.invalidDeviceKey) { try store.backend().rotateKeys(newDeviceKey: .anyOf([])) }
         #expect(try store.snapshot() == before)
@@ -109,21 +109,21 @@ import Lockbox
     @Test func aDeviceKeyMovesOutOfTheStoreAndBack() throws {
         let key = [UInt8](repeating: 2, count: 32)
         let own = store.backend()
-        try lockbox(own).archiveObject("v", forKey: "k")
+        try own.lockbox().archiveObject("v", forKey: "k")
         try own.rotateKeys(newDeviceKey: .bytes(key))
         #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
-        expectError(.missing) { try lockbox(store.backend()).unarchiveObject(String.self, forKey: "k") }
-        let outside = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(key))
-        #expect(try lockbox(outside).unarchiveObject(forKey: "k") == "v")
+        expectError(.missing) { try store.lockbox().unarchiveObject(String.self, forKey: "k") }
+        let outside = store.backend(deviceKey: .bytes(key))
+        #expect(try outside.lockbox().unarchiveObject(forKey: "k") == "v")
         try outside.rotateKeys(newDeviceKey: .stored)
-        #expect(try lockbox(store.backend()).unarchiveObject(forKey: "k") == "v")
+        #expect(try store.lockbox().unarchiveObject(forKey: "k") == "v")
         #expect(try store.deviceKeys().count == 1)
     }
 
     /// Ends after each of its steps: the store opens, and the next change cleans up.
     @Test func anInterruptedChangeOfTheDeviceKey() throws {
         let own = store.backend()
-        try lockbox(own).archiveObject("v", forKey: "k")
+        try own.lockbox().archiveObject("v", forKey: "k")
         var number = 0
         var isOver = false
         while !isOver {
@@ -148,7 +148,7 @@ import Lockbox
 
     @Test func aBackupMayNotCostWhatItsReaderDoesNotAllow() throws {
         let backend = store.backend()
-        try lockbox(backend).archiveObject("v", forKey: "k")
+        try backend.lockbox().archiveObject("v", forKey: "k")
         let path = Path.parent(of: store.directory) + "/backup"
         try backend.exportBackup(to: path, passphrase: .value("p"), strength: .moderate)
         let other = try TestStore().backend()

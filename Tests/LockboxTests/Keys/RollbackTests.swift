@@ -8,8 +8,8 @@ import Lockbox
 @testable import LockboxSodium
 
 /// An old state of the store is put back.
-@Suite struct RollbackTests: PasscodeFixture {
-    let store: TestStore
+@Suite struct RollbackTests {
+    private let store: TestStore
     /// What other tests remember does not push out what these do.
     private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
 
@@ -18,23 +18,13 @@ import Lockbox
     /// As a process that has just started, with a memory in the kernel, or without one.
     private func backend(remembering: Bool = true) -> EncryptedFileBackend {
         let kernel = KernelKeyring { remembering ? nil : EPERM }
-        return EncryptedFileBackend(
-            storage: FileStorage(directory: store.directory),
-            deviceKey: .stored,
-            kernel: KernelKeyring(),
-            seen: SeenGeneration(kernel: kernel, name: name)
-        )
+        return store.backend(seen: SeenGeneration(kernel: kernel, name: name))
     }
 
     private func forget() { _ = try? KernelKeyring().remove(name) }
 
-    private func putBack(_ files: [UInt8]...) throws {
-        try overwrite(store.keybag, files[0])
-        try overwrite(store.deviceKey, files[1])
-    }
-
     private func expectRolledBack(_ backend: EncryptedFileBackend) throws {
-        let lockbox = try lockbox(backend)
+        let lockbox = try backend.lockbox()
         let before = try store.snapshot()
         expectError(.rolledBack) { try lockbox.unarchiveObject(String.self, forKey: "dk") }
         expectError(.rolledBack) { try lockbox.archiveObject("new", forKey: "dk", accessibility: .always) }
@@ -45,13 +35,13 @@ import Lockbox
     }
 
     /// Every kind of change makes the keybag before it an old one.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), arguments: 0..<5)
+    @Test(.needsKernelKeyring, arguments: 0..<5)
     func anOldKeybagIsRefusedByOtherProcesses(_ change: Int) throws {
         defer { forget() }
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let own = backend()
         try own.unlock(.value("1234"))
-        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        let old = try store.keyFiles()
         let code = RecoveryCode()
         switch change {
         case 0: try own.changePasscode(to: .value("new"), strength: .interactive)
@@ -60,32 +50,32 @@ import Lockbox
         case 3: try own.addRecoveryCode(code, confirmation: .value(code.text))
         default: try own.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
         }
-        try putBack(old[0], old[1])
+        try store.putBack(old)
         try expectRolledBack(backend())
     }
 
     /// A process notices it without the kernel, if it had the store open before.
     @Test func anOldKeybagIsRefusedByAProcessThatHasSeenANewerOne() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let own = backend(remembering: false)
         try own.unlock(.value("1234"))
-        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        let old = try store.keyFiles()
         try own.rotateKeys()
-        try putBack(old[0], old[1])
+        try store.putBack(old)
         // What needs the keybag looks at it.
-        expectError(.rolledBack) { try lockbox(own).archiveObject("new", forKey: "ak") }
+        expectError(.rolledBack) { try own.lockbox().archiveObject("new", forKey: "ak") }
         expectError(.rolledBack) { try own.rotateKeys() }
-        #expect(try readBytes(store.keybag) == old[0])
+        #expect(try readBytes(store.keybag) == old.keybag)
     }
 
     /// Without any memory: the items are newer than the keybag. Nothing is written in their place.
     @Test func itemsThatAreNewerThanTheKeybag() throws {
         let own = backend(remembering: false)
-        try lockbox(own).archiveObject("old", forKey: "k")
-        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        try own.lockbox().archiveObject("old", forKey: "k")
+        let old = try store.keyFiles()
         try own.rotateKeys()
-        try putBack(old[0], old[1])
-        let other = try lockbox(backend(remembering: false))
+        try store.putBack(old)
+        let other = try backend(remembering: false).lockbox()
         expectError(.rolledBack) { try other.unarchiveObject(String.self, forKey: "k") }
         expectError(.rolledBack) { try other.archiveObject("new", forKey: "k") }
         expectError(.rolledBack) { try other.update("k", as: String.self) { $0 = "new" } }
@@ -96,20 +86,18 @@ import Lockbox
     }
 
     @Test(
-        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        .needsKernelKeyring,
         arguments: [true, false]
     )
     func aRestoredStoreIsAccepted(hasPasscode: Bool) throws {
         defer { forget() }
         let own = backend()
-        if hasPasscode { try own.setPasscode(.value("1234"), strength: .interactive) }
-        try lockbox(own).archiveObject("old", forKey: "k")
+        try own.setUp(passcode: hasPasscode ? "1234" : nil, items: ["k": .whenUnlocked])
         let copy = try TestStore(copying: store)
         try own.rotateKeys()
         try own.rotateKeys()
         let newest = try store.openedKeybag()
-        try FileManager.default.removeItem(atPath: store.directory)
-        try FileManager.default.copyItem(atPath: copy.directory, toPath: store.directory)
+        try store.replace(with: copy)
         let restored = backend()
         expectError(.rolledBack) { try restored.lockState }
         if hasPasscode {
@@ -122,7 +110,7 @@ import Lockbox
                 try restored.lockState
             }
             expectError(.rolledBack) {
-                try lockbox(restored).archiveObject("v", forKey: "n", accessibility: .always)
+                try restored.lockbox().archiveObject("v", forKey: "n", accessibility: .always)
             }
         }
         let report = try restored.acceptRestored(hasPasscode ? .passcode(.value("1234")) : nil)
@@ -132,17 +120,17 @@ import Lockbox
         #expect(accepted.epoch > newest.epoch, "no epoch comes twice")
         let other = backend()
         if hasPasscode { try other.unlock(.value("1234")) }
-        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "old")
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func noPasscodeIsSetForAnOldStore() throws {
         defer { forget() }
         let own = backend()
-        try lockbox(own).archiveObject("old", forKey: "k")
-        let old = [try readBytes(store.keybag), try readBytes(store.deviceKey)]
+        try own.lockbox().archiveObject("old", forKey: "k")
+        let old = try store.keyFiles()
         try own.rotateKeys()
-        try putBack(old[0], old[1])
+        try store.putBack(old)
         let before = try store.snapshot()
         let code = RecoveryCode()
         expectError(.rolledBack) { try backend().setPasscode(.value("1234"), strength: .interactive) }
@@ -151,9 +139,9 @@ import Lockbox
     }
 
     /// A copy at another place is another store, as far as this memory goes.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aCopyElsewhereIsNoRollback() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let copy = try TestStore(copying: store)
         let own = store.backend()
         try own.unlock(.value("1234"))
@@ -161,7 +149,7 @@ import Lockbox
         try copy.backend().unlock(.value("1234"))
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func changesOfManyStoresAtOnceAreAllRemembered() throws {
         defer { forget() }
         let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
@@ -200,7 +188,7 @@ import Lockbox
         #expect(seen.read(keyring, at: "/store")?.generation == 2)
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func onlyTheStoresThatWereChangedLastAreRemembered() throws {
         defer { forget() }
         let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
@@ -219,14 +207,14 @@ import Lockbox
     }
 
     @Test func theHighestGenerationIsAnError() throws {
-        let deviceKey: [UInt8] = Array(repeating: 1, count: 32)
-        let own = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(deviceKey))
-        try lockbox(own).archiveObject("v", forKey: "k")
+        let deviceKey = DeviceKeySource.bytes([UInt8](repeating: 1, count: 32))
+        let own = store.backend(deviceKey: deviceKey)
+        try own.lockbox().archiveObject("v", forKey: "k")
         var contents = try #require(try KeybagContents(after: own.keys.current()))
         contents.generation = .max
         try overwrite(store.keybag, contents.encoded(deviceKey: own.keys.current().keybag.deviceKey))
-        let other = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(deviceKey))
-        #expect(try lockbox(other).unarchiveObject(forKey: "k") == "v")
+        let other = store.backend(deviceKey: deviceKey)
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "v")
         expectError(.corrupt) { try other.rotateKeys() }
     }
 }

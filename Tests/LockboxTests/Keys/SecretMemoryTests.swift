@@ -10,8 +10,8 @@ import Lockbox
 @testable import LockboxTestProcess
 
 /// Keys and passcodes in memory: wiped after their use, and locked into RAM where that is allowed.
-@Suite(.serialized) struct SecretMemoryTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.serialized) struct SecretMemoryTests {
+    private let store: TestStore
 
     init() throws { store = try TestStore() }
 
@@ -44,7 +44,7 @@ import Lockbox
         ]
     )
     func keysAndPasscodeAreGoneFromMemoryAfterALock(_ passcode: String) throws {
-        let backend = try prepare(passcode)
+        let backend = try store.backend().setUp(passcode: passcode, items: .everyClass)
         let keyring = try backend.keys.currentKeyring()
         let wiped: [Accessibility] = [
             .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
@@ -70,9 +70,7 @@ import Lockbox
     /// The kernel wipes them there, and the child reads the store anew.
     @Test(.enabled(if: isUnsanitized, "a sanitizer's threads do not survive a fork"))
     func aForkedChildDoesNotHaveItsParentsKeys() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
-        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: backend)
+        let lockbox = try store.backend().setUp().lockbox()
         try lockbox.archiveObject("value", forKey: "locked")
         try lockbox.archiveObject("value", forKey: "open", accessibility: .always)
         #expect(try TestProcess("fork", store.directory, "1234").wait() == 0)
@@ -109,8 +107,7 @@ import Lockbox
         await #expect(processExitsWith: .success) {
             let store = try TestStore()
             let passcode = PasscodeSource.value(quick + "1")
-            let first = store.backend()
-            try first.setPasscode(passcode, strength: .interactive)
+            let first = try store.backend().setUp(passcode: quick + "1")
             func kibibytesOfAnUnlock() throws -> Int {
                 let before = try lockedKibibytes()
                 let backend = store.backend()

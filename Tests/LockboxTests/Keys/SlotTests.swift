@@ -7,44 +7,33 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Several ways to unlock one store.
-@Suite struct SlotTests: PasscodeFixture {
-    let store: TestStore
+@Suite struct SlotTests {
+    private let store: TestStore
+    private let code = RecoveryCode()
 
     init() throws { store = try TestStore() }
 
     private static let key = [UInt8](repeating: 7, count: 40)
 
     /// A store with a passcode and a recovery code.
-    private func prepareWithRecovery() throws -> (EncryptedFileBackend, RecoveryCode) {
-        let backend = try prepare()
-        let code = RecoveryCode()
-        try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
-        return (backend, code)
+    @discardableResult
+    private func backendWithRecovery() throws -> EncryptedFileBackend {
+        try store.backend().setUp(recovery: code, items: .everyClass)
     }
 
     private func readable(_ method: any UnlockMethod) throws -> Set<Accessibility> {
         let backend = store.backend()
         try backend.unlock(with: method)
-        return Set(
-            try Accessibility.allCases.filter { accessibility in
-                do {
-                    return try lockbox(backend).unarchiveObject(String.self, forKey: accessibility.rawValue)
-                        == "old"
-                } catch LockboxError.interactionNotAllowed { return false }
-            }
-        )
+        return try backend.readable()
     }
 
     @Test func everySlotOpensWhatItIsMadeFor() throws {
-        let (backend, code) = try prepareWithRecovery()
+        let backend = try store.backend().setUp(items: .everyClass)
+        try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
         try backend.addSlot(.key(.bytes(Self.key)), label: "the service")
-        let all = Set(Accessibility.allCases)
-        #expect(try readable(.passcode(.value("1234"))) == all)
-        #expect(try readable(.recoveryCode(.value(code.text.lowercased()))) == all)
-        #expect(
-            try readable(.key(.bytes(Self.key)))
-                == [.always, .alwaysThisDeviceOnly, .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly]
-        )
+        #expect(try readable(.passcode(.value("1234"))) == .everyClass)
+        #expect(try readable(.recoveryCode(.value(code.text.lowercased()))) == .everyClass)
+        #expect(try readable(.key(.bytes(Self.key))) == .afterFirstUnlock)
         let service = store.backend()
         try service.unlock(with: .key(.bytes(Self.key)))
         #expect(try service.lockState == .locked)
@@ -54,11 +43,11 @@ import Lockbox
         #expect(slots.map(\.label) == ["", "in the safe", "the service"])
         #expect(slots.map(\.opensAll) == [true, true, false])
         try backend.addSlot(.key(.bytes(Self.key + [1])), label: "", opensAll: true)
-        #expect(try readable(.key(.bytes(Self.key + [1]))) == all)
+        #expect(try readable(.key(.bytes(Self.key + [1]))) == .everyClass)
     }
 
     @Test func wrongSecretsAndMissingSlots() throws {
-        let (backend, code) = try prepareWithRecovery()
+        let backend = try backendWithRecovery()
         let locked = store.backend()
         #expect(throws: LockboxError.wrongPasscode) {
             try locked.unlock(with: .recoveryCode(.value(RecoveryCode().text)))
@@ -77,7 +66,7 @@ import Lockbox
 
     /// A pipe can be read once, and a person is asked once.
     @Test func aCodeIsAskedForOnce() throws {
-        let (backend, _) = try prepareWithRecovery()
+        let backend = try backendWithRecovery()
         let second = RecoveryCode()
         try backend.addRecoveryCode(second, confirmation: .value(second.text))
         let asked = Protected(0)
@@ -91,7 +80,7 @@ import Lockbox
 
     /// Before anything else there is a recovery code, and it stays as long as something needs it.
     @Test func nobodyIsLockedOut() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         expectError(.slotRefused) { try backend.addSlot(.key(.bytes(Self.key)), label: "") }
         expectError(.slotRefused) { try store.backend().addSlot(.passcode(.value("x")), label: "") }
         let code = RecoveryCode()
@@ -115,7 +104,7 @@ import Lockbox
 
     @Test func theStatusOfAStore() throws {
         #expect(try store.backend().status() == nil)
-        let (backend, _) = try prepareWithRecovery()
+        let backend = try backendWithRecovery()
         let status = try #require(try backend.status())
         #expect(try status.identity == backend.identity)
         #expect(try status.slots == backend.slots)
@@ -128,10 +117,10 @@ import Lockbox
         #expect(later.unlockScope == nil)
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func theStatusSaysWhenAnUnlockEnds() throws {
-        _ = try prepare()
-        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try store.backend().setUp(items: .everyClass)
+        defer { store.lockForEverybody() }
         try store.backend().unlock(.value("1234"), scope: .user, timeout: .seconds(1000))
         let until = try #require(try store.backend().status()?.unlockedUntil)
         #expect((900...1001).contains(until.timeIntervalSinceNow))
@@ -140,17 +129,17 @@ import Lockbox
     }
 
     @Test func aForgottenPasscodeIsReplaced() throws {
-        let (_, code) = try prepareWithRecovery()
+        try backendWithRecovery()
         let backend = store.backend()
         try backend.unlock(with: .recoveryCode(.value(code.text)))
         try backend.changePasscode(to: .value("new"), strength: .interactive)
         #expect(throws: LockboxError.wrongPasscode) { try store.backend().unlock(.value("1234")) }
         try store.backend().unlock(.value("new"))
-        #expect(try readable(.recoveryCode(.value(code.text))) == Set(Accessibility.allCases))
+        #expect(try readable(.recoveryCode(.value(code.text))) == .everyClass)
     }
 
     @Test func thePresentPasscodeIsAskedFor() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         #expect(throws: LockboxError.wrongPasscode) {
             try backend.changePasscode(from: .value("12345"), to: .value("x"), strength: .interactive)
         }
@@ -178,19 +167,19 @@ import Lockbox
 
     /// By any process, and whoever has unlocked the store with another slot goes on.
     @Test func whoHasAnotherSlotGoesOn() throws {
-        let (backend, code) = try prepareWithRecovery()
+        let backend = try backendWithRecovery()
         try backend.addSlot(.key(.bytes(Self.key)), label: "")
         let service = store.backend()
         try service.unlock(with: .key(.bytes(Self.key)))
         let person = store.backend()
         try person.unlock(with: .recoveryCode(.value(code.text)))
         try backend.changePasscode(to: .value("new"), strength: .interactive)
-        try lockbox(service).archiveObject("newer", forKey: "ck", accessibility: .afterFirstUnlock)
-        #expect(try lockbox(person).unarchiveObject(forKey: "ck") == "newer")
+        try service.lockbox().archiveObject("newer", forKey: "ck", accessibility: .afterFirstUnlock)
+        #expect(try person.lockbox().unarchiveObject(forKey: "ck") == "newer")
         try backend.rotateKeys()
-        #expect(try lockbox(service).unarchiveObject(forKey: "ck") == "newer")
-        try lockbox(person).archiveObject("newest", forKey: "ak")
-        #expect(try lockbox(backend).unarchiveObject(forKey: "ak") == "newest")
+        #expect(try service.lockbox().unarchiveObject(forKey: "ck") == "newer")
+        try person.lockbox().archiveObject("newest", forKey: "ak")
+        #expect(try backend.lockbox().unarchiveObject(forKey: "ak") == "newest")
     }
 
     /// Apps call the methods too, with what a keybag of somebody else contains.

@@ -7,30 +7,34 @@ import Lockbox
 @testable import LockboxMigration
 @testable import LockboxSealed
 @testable import LockboxSodium
-@testable import LockboxTestProcess
 
 /// One unlock, or one lock, for every process of the user.
-@Suite struct UserUnlockTests: UserUnlockFixture {
-    let store: TestStore
-    let backend: EncryptedFileBackend
+@Suite struct UserUnlockTests {
+    private let store: TestStore
+    private let backend: EncryptedFileBackend
 
-    init() throws { (store, backend) = try Self.lockedStore() }
+    /// The store is locked.
+    init() throws {
+        store = try TestStore()
+        backend = try store.backend().setUp(items: .everyClass)
+        try backend.lock()
+    }
 
     private func process(_ accessibility: Accessibility) throws -> Int32 {
         try TestProcess("read", store.directory, accessibility.rawValue).wait()
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func oneUnlockOpensTheStoreForEveryProcessOfTheUser() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let other = store.backend()
-        #expect(try readable(other) == untilLock)
+        #expect(try other.readable() == .always)
         #expect(try other.unlockScope == nil)
         #expect(try process(.whenUnlocked) == 3)
 
         #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
         for backend in [backend, other, store.backend()] {
-            #expect(try readable(backend) == all)
+            #expect(try backend.readable() == .everyClass)
             #expect(try backend.lockState == .unlocked)
             #expect(try backend.unlockScope == .user)
         }
@@ -39,7 +43,7 @@ import Lockbox
 
         try store.backend().lock()
         for backend in [backend, other, store.backend()] {
-            #expect(try readable(backend) == afterLock)
+            #expect(try backend.readable() == .afterFirstUnlock)
             #expect(try backend.lockState == .locked)
             #expect(try backend.unlockScope == nil)
         }
@@ -47,61 +51,61 @@ import Lockbox
         #expect(try process(.afterFirstUnlock) == 0)
 
         try store.backend().lock(includingAfterFirstUnlock: true)
-        #expect(try serials().isEmpty)
+        #expect(try store.serials().isEmpty)
         for backend in [other, store.backend()] {
-            #expect(try readable(backend) == untilLock)
+            #expect(try backend.readable() == .always)
             #expect(try backend.lockState == .beforeFirstUnlock)
         }
         #expect(try process(.afterFirstUnlock) == 3)
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func whoUnlockedForItselfLocksForItself() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let own = store.backend()
         #expect(try own.unlock(.value("1234")) == .process)
-        #expect(try serials().isEmpty)
+        #expect(try store.serials().isEmpty)
         #expect(try own.unlockScope == .process)
         try store.backend().unlock(.value("1234"), scope: .user)
         try store.backend().lock(includingAfterFirstUnlock: true)
-        #expect(try readable(own) == all)
+        #expect(try own.readable() == .everyClass)
 
         // Unlocking for everybody hands the keys over.
         #expect(try own.unlock(.value("1234"), scope: .user) == .user)
         try store.backend().lock()
-        #expect(try readable(own) == afterLock)
+        #expect(try own.readable() == .afterFirstUnlock)
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aTimeLimitEndsIt() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let start = ContinuousClock.now
         #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(2)) == .user)
-        let found = try readable(store.backend())
+        let found = try store.backend().readable()
         // The kernel's seconds are those of its clock: the first of the two may be over at once.
-        #expect(found == all || start.duration(to: .now) > .seconds(1))
+        #expect(found == .everyClass || start.duration(to: .now) > .seconds(1))
         // Of the kernel, in whole seconds: nothing else can be waited for.
         let end = Date(timeIntervalSinceNow: 30)
         while try backend.lockState == .unlocked, Date() < end {}
         #expect(try backend.lockState == .locked)
-        #expect(try readable(backend) == afterLock)
-        #expect(try readable(store.backend()) == afterLock)
+        #expect(try backend.readable() == .afterFirstUnlock)
+        #expect(try store.backend().readable() == .afterFirstUnlock)
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aStoreThatCannotBeWrittenTo() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let backend = store.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
         #expect(try backend.unlock(.value("1234"), scope: .user) == .user)
-        #expect(try readable(store.backend()) == all)
+        #expect(try store.backend().readable() == .everyClass)
         try backend.lock()
-        #expect(try readable(store.backend()) == afterLock)
+        #expect(try store.backend().readable() == .afterFirstUnlock)
     }
 
     /// Whatever fails on the way.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func anUnlockThatThrowsIsNone() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         var number = 0
         var isOver = false
         while !isOver {
@@ -123,19 +127,19 @@ import Lockbox
 
     /// What is to be wiped is wiped, also if the folder has gone, or cannot be read.
     @Test(arguments: UnlockScope.allCases) func aStoreThatCannotBeReadIsLocked(_ scope: UnlockScope) throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         let isFailing = Protected(false)
         let backend = store.backend(SystemCalls { _ in isFailing.withLock { $0 } ? .failure(EIO) : nil })
         try backend.unlock(.value("1234"), scope: scope)
-        #expect(try readable(backend) == all)
+        #expect(try backend.readable() == .everyClass)
         isFailing.withLock { $0 = true }
         _ = try? backend.lock()
         isFailing.withLock { $0 = false }
-        #expect(try readable(backend) == afterLock)
+        #expect(try backend.readable() == .afterFirstUnlock)
         isFailing.withLock { $0 = true }
         _ = try? backend.lock(includingAfterFirstUnlock: true)
         isFailing.withLock { $0 = false }
-        #expect(try readable(backend) == untilLock)
+        #expect(try backend.readable() == .always)
     }
 
     @Test func aPasscodeThatAnotherProcessHasSetLocks() throws {
@@ -160,29 +164,26 @@ import Lockbox
         return Set(keys.map(\.id.epoch))
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aChangedPasscodeOrKeysLeaveItOpen() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(1000)) == .user)
         let reader = store.backend()
-        #expect(try readable(reader) == all)
+        #expect(try reader.readable() == .everyClass)
 
         // By processes that have the keys from the kernel only.
         try store.backend().changePasscode(to: .value("5678"), strength: .interactive)
-        #expect(try readable(reader) == all)
+        #expect(try reader.readable() == .everyClass)
         #expect(try store.backend().rotateKeys().resealed == 7)
         for backend in [reader, store.backend()] {
-            #expect(try readable(backend) == all)
+            #expect(try backend.readable() == .everyClass)
             #expect(try backend.unlockScope == .user)
         }
         #expect(
             try epochsInKernel(.afterFirstUnlock) == [4],
             "the dropped keys are gone from the kernel, too"
         )
-        let id = try backend.keys.currentKeyring().storeID
-        let key = try #require(
-            KernelKeyring().serial(of: SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(id))
-        )
+        let key = try #require(try store.serial(of: .unlocked))
         let deadline = KernelKeyring().read(key, maximum: 4096) {
             $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
         }
@@ -190,14 +191,14 @@ import Lockbox
         #expect((900...1001).contains(left), "the time limit is the one that was given")
 
         try store.backend().lock()
-        for backend in [reader, store.backend()] { #expect(try readable(backend) == afterLock) }
+        for backend in [reader, store.backend()] { #expect(try backend.readable() == .afterFirstUnlock) }
         #expect(throws: LockboxError.wrongPasscode) { try reader.unlock(.value("1234")) }
     }
 
     /// Between the new keybag and the kernel's record for it there is an instant, which nobody is to notice.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func whileThePasscodeChangesAndTheKeysRotateEverythingStaysOpen() throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         #expect(try backend.unlock(.value("1234"), scope: .user) == .user)
         let isDone = Protected(false)
         let readers = DispatchGroup()
@@ -206,14 +207,10 @@ import Lockbox
                 do {
                     repeat {
                         // As a process that has just started: only such a one has nothing from before.
-                        let reader = EncryptedFileBackend(directory: store.directory)
+                        let reader = store.backend(lockTimeout: .seconds(30))
                         #expect(try reader.lockState == .unlocked)
-                        let lockbox = try lockbox(reader)
-                        let value = try lockbox.unarchiveObject(
-                            String.self,
-                            forKey: Accessibility.whenUnlocked.rawValue
-                        )
-                        #expect(value == Accessibility.whenUnlocked.rawValue)
+                        let lockbox = try reader.lockbox()
+                        #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
                     } while !isDone.withLock { $0 }
                 } catch { Issue.record(error) }
             }
@@ -223,7 +220,7 @@ import Lockbox
             readers.wait()
         }
         for number in 0..<5 {
-            let changer = EncryptedFileBackend(directory: store.directory)
+            let changer = store.backend(lockTimeout: .seconds(30))
             try changer.changePasscode(to: .value("\(number)"), strength: .interactive)
             #expect(try changer.rotateKeys().isComplete)
         }
@@ -231,16 +228,16 @@ import Lockbox
 
     /// Whoever rewrites the keybag puts back what it found in the kernel, but not what was locked meanwhile.
     @Test(
-        .enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"),
+        .needsKernelKeyring,
         arguments: [true, false]
     )
     func aLockIsNotUndoneByWhoRewritesTheKeybag(_ isRotation: Bool) throws {
-        defer { clear() }
+        defer { store.lockForEverybody() }
         try store.backend().unlock(.value("1234"), scope: .user)
-        let id = try backend.keys.currentKeyring().storeID
+        let unlocked = try store.kernelName(of: .unlocked)
         let calls = Protected<Int?>(nil)
-        let (other, done) = (backend { nil }, DispatchSemaphore(value: 0))
-        let rewriter = backend {
+        let (other, done) = (store.backend(lockTimeout: .seconds(30)), DispatchSemaphore(value: 0))
+        let kernel = KernelKeyring {
             // Both records have been found and read.
             guard
                 calls.withLock({
@@ -251,11 +248,10 @@ import Lockbox
                 #expect(throws: Never.self) { try other.lock() }
                 done.signal()
             }
-            while KernelKeyring().serial(
-                of: SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false).name(id)
-            ) != nil {}
+            while KernelKeyring().serial(of: unlocked) != nil {}
             return nil
         }
+        let rewriter = store.backend(lockTimeout: .seconds(30), kernel: kernel)
         try rewriter.unlock(.value("1234"))
         calls.withLock { $0 = 0 }
         if isRotation {
@@ -264,33 +260,6 @@ import Lockbox
             try rewriter.changePasscode(to: .value("5678"), strength: .interactive)
         }
         done.wait()
-        #expect(try readable(store.backend()) == afterLock)
-    }
-
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
-    func aPasscodeChangedDuringTheUnlockIsNoDamage() throws {
-        for call in 1...20 {
-            let store = try TestStore()
-            let first = store.backend()
-            try first.setPasscode(.value(quick + "1234"), strength: .interactive)
-            defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
-            let calls = Protected(0)
-            let backend = EncryptedFileBackend(
-                storage: FileStorage(directory: store.directory),
-                deviceKey: .stored,
-                kernel: KernelKeyring {
-                    // Refused while the lock is held that keeps the two apart.
-                    if calls.next() == call {
-                        _ = try? first.changePasscode(to: .value(quick + "5678"), strength: .interactive)
-                    }
-                    return nil
-                }
-            )
-            let error = lockboxError { try backend.unlock(.value(quick + "1234"), scope: .user) }
-            #expect(error == nil || error?.code == .wrongPasscode, "call \(call): \(error!)")
-            if error == nil, calls.withLock({ $0 }) >= call {
-                #expect(try backend.lockState == .unlocked, "call \(call)")
-            }
-        }
+        #expect(try store.backend().readable() == .afterFirstUnlock)
     }
 }

@@ -56,16 +56,6 @@ extension BackupFixture {
         return backend
     }
 
-    func items(_ backend: EncryptedFileBackend) throws -> Set<StoredItem> {
-        var items: Set<StoredItem> = []
-        for prefix in try backend.prefixes() {
-            for key in try backend.attributes(prefix: prefix, now: nil).keys {
-                items.insert(try #require(try backend.item(for: key, now: nil)))
-            }
-        }
-        return items
-    }
-
     @discardableResult
     func export(_ backend: EncryptedFileBackend, prefix: String? = nil) throws -> ExportReport {
         try backend.exportBackup(

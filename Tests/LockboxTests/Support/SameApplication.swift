@@ -11,7 +11,7 @@ enum SameApplication {
     }
 
     static func run(on backend: some LockboxBackend) throws {
-        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+        let lockbox = try backend.lockbox("com.example.app")
         let alice = Account(name: "alice", attempts: 0)
         try lockbox.archiveObject(alice, forKey: "account", label: "Web shop", policy: .addOnly)
         #expect(throws: LockboxError.duplicateItem(key: "account")) {

@@ -10,7 +10,7 @@ import Lockbox
 
 /// A fresh folder for one test, removed when the test is done with it.
 final class TestStore: Sendable {
-    static let prefix = "com.example.tests"
+    static let prefix = testPrefix
 
     /// What there is now. What is still referenced then, as by a fault that holds its own backend, is removed when the process
     /// ends.
@@ -49,18 +49,31 @@ final class TestStore: Sendable {
     deinit { Self.remove(Path.parent(of: directory)) }
 
     /// As a process that has just started. The folder is there as long as any of its backends.
-    func backend(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))
-        -> EncryptedFileBackend
-    {
+    func backend(
+        _ calls: SystemCalls = SystemCalls(),
+        lockTimeout: Duration = .milliseconds(200),
+        deviceKey: DeviceKeySource = .stored,
+        requires requirements: StoreRequirements = .none,
+        kernel: KernelKeyring = KernelKeyring(),
+        seen: SeenGeneration? = nil,
+        counter: (any GenerationCounter)? = nil
+    ) -> EncryptedFileBackend {
         let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
         return EncryptedFileBackend(
-            storage: FileStorage(directory: directory, calls: calls, lockTimeout: lockTimeout)
+            storage: FileStorage(directory: directory, calls: calls, lockTimeout: lockTimeout),
+            deviceKey: deviceKey,
+            requires: requirements,
+            kernel: kernel,
+            seen: seen,
+            counter: counter
         )
     }
 
-    func lockbox(_ prefix: String = TestStore.prefix, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox
-    {
-        try Lockbox(keyPrefix: prefix, backend: backend(calls))
+    func lockbox(
+        _ prefix: String = TestStore.prefix,
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) throws -> Lockbox {
+        try backend().lockbox(prefix, now: now)
     }
 
     /// The path of an item's file.
@@ -111,59 +124,4 @@ final class TestStore: Sendable {
 
         var description: String { "0\(String(mode, radix: 8)), \(bytes?.count ?? 0) bytes" }
     }
-}
-
-extension SystemCalls {
-    /// Runs `body` before each of these calls, until it returns true.
-    static func before(_ call: Call, _ body: @escaping @Sendable () -> Bool) -> SystemCalls {
-        let isDone = Protected(false)
-        return SystemCalls {
-            if $0 == call, !isDone.withLock({ $0 }), body() { isDone.withLock { $0 = true } }
-            return nil
-        }
-    }
-
-    /// From this call on nothing works any more, as for a process that is killed there.
-    static func failing(from call: Int) -> SystemCalls {
-        let count = Protected(0)
-        return SystemCalls { _ in
-            count.withLock {
-                $0 += 1
-                return $0 >= call ? .failure(EIO) : nil
-            }
-        }
-    }
-}
-
-func readBytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
-
-/// In place, so that owner and mode stay.
-func overwrite(_ path: String, _ bytes: [UInt8]) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    try #require(write(descriptor, bytes, bytes.count) == bytes.count)
-}
-
-extension TestStore {
-    func deviceKeys() throws -> [SecretKey] {
-        try readBytes(deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
-    }
-
-    func openedKeybag() throws -> Keybag { try Keybag.read(readBytes(keybag), deviceKeys()) }
-}
-
-extension Keybag {
-    static func read(_ bytes: [UInt8], _ deviceKeys: [SecretKey]) throws -> Keybag {
-        var bytes = bytes
-        return try bytes.withUnsafeMutableBytes { try Keybag($0, deviceKeys: deviceKeys) }
-    }
-
-    /// A new store's.
-    static func create(deviceKey: SecretKey) throws -> Keybag {
-        try read(KeybagContents().encoded(deviceKey: deviceKey), [deviceKey])
-    }
-
-    /// As much as opens without a slot.
-    func keyring() throws -> Keyring { try Keyring(keybag: self, keys: open(unlockKeys(with: nil)).keys) }
 }
