@@ -1,1 +1,1 @@
-../../LockboxTests/Support/UnlockedStore.swift
+../../LockboxTests/Support/Stores/UnlockedStore.swift

@@ -1,1 +1,1 @@
-../../LockboxTests/Support/HeldTurn.swift
+../../LockboxTests/Support/Storages/HeldTurn.swift

@@ -1,1 +1,1 @@
-../../LockboxTests/Support/WrappingBackend.swift
+../../LockboxTests/Support/Backends/WrappingBackend.swift

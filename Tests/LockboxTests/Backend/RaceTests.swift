@@ -260,10 +260,7 @@ import Lockbox
         let reader = store.backend(
             // The searches succeed, and the readings fail.
             kernel: KernelKeyring {
-                let number = calls.withLock {
-                    $0 += 1
-                    return $0
-                }
+                let number = calls.next()
                 return !isOver.withLock { $0 } && [2, 4, 8, 10].contains(number) ? ENOMEM : nil
             }
         )

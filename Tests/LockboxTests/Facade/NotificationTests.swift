@@ -181,19 +181,35 @@ import Testing
         watch.cancel()
     }
 
+    // MARK: The end of a subscription
+
+    /// How many of this process's inotify instances watch the store's folder: inotify(7), proc(5).
+    private func watches(of store: TestStore) throws -> Int {
+        var status = stat()
+        try #require(stat(store.directory, &status) == 0)
+        let inode = " ino:\(String(status.st_ino, radix: 16)) "
+        return try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fdinfo").count {
+            (try? String(contentsOfFile: "/proc/self/fdinfo/\($0)", encoding: .utf8))?.contains(inode)
+                ?? false
+        }
+    }
+
+    /// The threads that end them take a moment.
+    private func expectNoWatches(of store: TestStore) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try watches(of: store) > 0, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(try watches(of: store) == 0)
+    }
+
     /// Cancellation ends the loop, and with it the thread and its descriptors.
     @Test func cancellationEndsIt() async throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
         try await lockbox.archiveObject(1, forKey: "k")
-        func watches() throws -> Int {
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
-                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
-                return target?.contains("inotify") ?? false
-            }
-        }
         let sequences = try (0..<40).map { _ in try lockbox.changes() }
-        #expect(try watches() >= 40)
+        #expect(try watches(of: store) == 40)
         let tasks = sequences.map { sequence in
             Task {
                 for try await _ in sequence {}
@@ -204,38 +220,42 @@ import Testing
             task.cancel()
             #expect(try await task.value)
         }
-        let deadline = ContinuousClock.now + .seconds(10)
-        while try watches() >= 40, ContinuousClock.now < deadline {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        #expect(try watches() < 40, "other tests may have some")
+        try await expectNoWatches(of: store)
         _ = sequences.count
     }
 
     /// A sequence that nobody reads is released, too.
     @Test func anUnusedSequenceIsReleased() async throws {
-        let backend = InMemoryBackend()
-        let lockbox = try backend.lockbox("p")
-        for _ in 0..<1000 { _ = try await lockbox.changes() }
+        let backend = SubscribedBackend()
+        for _ in 0..<100 { _ = try await backend.lockbox().changes() }
+        #expect(backend.started.withLock { $0 } == 100 && backend.ended.withLock { $0 } == 100)
         let store = try TestStore()
         let files = try store.lockbox()
-        for _ in 0..<20 {
+        try await files.archiveObject(1, forKey: "k")
+        for _ in 0..<10 {
             for _ in 0..<10 { _ = try await files.changes() }
-            // The threads that release them take a moment; a user may have 128.
-            try await Task.sleep(for: .milliseconds(20))
+            try await expectNoWatches(of: store)
         }
     }
 
     @Test func aBackendThatCannotTellSaysSo() throws {
-        struct Silent: LockboxBackend {
-            let wrapped = InMemoryBackend()
-            func item(for key: ItemKey, now: Date?) throws -> StoredItem? { wrapped.item(for: key, now: now) }
-            func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] { [:] }
-            func prefixes() throws -> Set<String> { [] }
-            func remove(_ key: ItemKey) throws {}
-            func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {}
-        }
-        let lockbox = try Silent().lockbox("p")
+        let lockbox = try HookedBackend().lockbox()
         expectError(.notSupported) { try lockbox.changes() }
+    }
+}
+
+/// Reports nothing, and counts its subscriptions.
+private struct SubscribedBackend: WrappingBackend, NotifyingBackend {
+    let wrapped: any LockboxBackend = InMemoryBackend()
+    let started = Protected(0)
+    let ended = Protected(0)
+
+    func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        _ = started.next()
+        let hasEnded = Protected(false)
+        return { [ended] in if hasEnded.raise() { _ = ended.next() } }
     }
 }

@@ -175,10 +175,7 @@ import Lockbox
         let removing = try store.backend(
             SystemCalls { call in
                 guard call == .flock else { return nil }
-                let number = turns.withLock { turns in
-                    turns += 1
-                    return turns
-                }
+                let number = turns.next()
                 if number == 1 { #expect(throws: Never.self) { try other.archiveObject("new", forKey: "a") } }
                 return nil
             }

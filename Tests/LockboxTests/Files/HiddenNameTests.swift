@@ -28,12 +28,7 @@ import Lockbox
         let count = Protected(0)
         let calls = SystemCalls { call in
             guard call == .readdir, isUp.withLock({ $0 }) else { return nil }
-            body(
-                count.withLock {
-                    $0 += 1
-                    return $0
-                }
-            )
+            body(count.next())
             return nil
         }
         let backend = store.backend(calls, lockTimeout: lockTimeout)
@@ -99,10 +94,7 @@ import Lockbox
             let (count, isUp) = (Protected(0), Protected(false))
             let calls = SystemCalls { [name, number] _ in
                 guard isUp.withLock({ $0 }) else { return nil }
-                let current = count.withLock {
-                    $0 += 1
-                    return $0
-                }
+                let current = count.next()
                 if current == number { name.beginRename() }
                 if current == number + length { name.endRename() }
                 return nil

@@ -124,10 +124,7 @@ struct KeybagRewriteTests {
             try store.backend().rotateKeys()
             let (count, isNext) = (Protected(0), Protected(false))
             let kernel = KernelKeyring {
-                let number = count.withLock { count in
-                    count += 1
-                    return count
-                }
+                let number = count.next()
                 if number == first { change() }
                 if number == second { isNext.withLock { $0 = true } }
                 return nil

@@ -36,6 +36,7 @@ enum TestData {
 
     private static let folder =
         ProcessInfo.processInfo.environment["LOCKBOX_TEST_DATA"]
-        ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../shared/data").standardized
+        ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../../shared/data")
+        .standardized
         .path
 }
