@@ -66,7 +66,7 @@ extension Lockbox {
         )
     }
 
-    /// Changes the attributes of an item of the ``default`` lockbox, and not its value.
+    /// Changes the attributes of an item of the ``default`` lockbox, but not its value.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
@@ -94,7 +94,8 @@ extension Lockbox {
         )
     }
 
-    /// Returns the items of the ``default`` lockbox, and names those that cannot be read.
+    /// Returns the attributes of the items of the ``default`` lockbox, and separately the items that cannot be read.
+    /// Opens no value.
     ///
     /// - Parameter pairs: Only items whose searchable attributes include all of these texts are listed.
     /// - Throws: Any error of the instance method.
@@ -104,13 +105,13 @@ extension Lockbox {
 
     /// Removes an item of the ``default`` lockbox that cannot be read.
     ///
-    /// - Parameter item: The item, as a list named it.
+    /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Throws: Any error of the instance method.
     public static func remove(_ item: UnreadableItem) throws { try `default`.remove(item) }
 
-    /// Sets an item of the ``default`` lockbox aside that cannot be read. Its bytes are kept.
+    /// Sets aside an item of the ``default`` lockbox that cannot be read, and keeps its bytes.
     ///
-    /// - Parameter item: The item, as a list named it.
+    /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Returns: Where its bytes are now, for example a path.
     /// - Throws: Any error of the instance method.
     @discardableResult
@@ -171,5 +172,7 @@ extension Lockbox {
     public static func changes() throws -> LockboxChanges { try `default`.changes() }
 
     /// Returns the changes that any thread or process makes to the items of the ``default`` lockbox from now on.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func changes() async throws -> LockboxChanges { try await `default`.changes() }
 }

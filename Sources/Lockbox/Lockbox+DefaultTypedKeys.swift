@@ -13,8 +13,8 @@ extension Lockbox {
     ///
     /// - Parameters:
     ///   - value: The value to store. `nil` removes the item, whatever the policy.
-    ///   - key: The key, with what it states: class, expiry and texts.
-    ///   - expires: When the item expires. If `nil`, what the key states.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
+    ///   - expires: When the item expires. If `nil`, the key's own expiry.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: Any error of the instance method.
     public static func archiveObject<Value>(
@@ -38,7 +38,7 @@ extension Lockbox {
     /// change it in between.
     ///
     /// - Parameters:
-    ///   - key: The key, with what it states: class, expiry and texts.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
     ///   - change: Changes the value, which is the key's default if there is no such item. **It may run more than
     ///     once.**
     /// - Returns: The value after the change.
@@ -54,11 +54,15 @@ extension Lockbox {
     // MARK: Async
 
     /// Returns the value for a key in the ``default`` lockbox, or the key's default if there is no such item.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func unarchiveObject<Value>(forKey key: LockboxKey<Value>) async throws -> Value {
         try await `default`.unarchiveObject(forKey: key)
     }
 
     /// Stores a value in the ``default`` lockbox, replacing the key's previous one. `nil` removes the item.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func archiveObject<Value>(
         _ value: Value,
         forKey key: LockboxKey<Value>,
@@ -69,11 +73,16 @@ extension Lockbox {
     }
 
     /// Removes an item from the ``default`` lockbox, which then reads as the key's default.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public static func removeObject<Value>(forKey key: LockboxKey<Value>) async throws {
         try await `default`.removeObject(forKey: key)
     }
 
-    /// Reads, changes and stores a value in the ``default`` lockbox in one step, on another thread.
+    /// Reads, changes and stores a value in the ``default`` lockbox in one step.
+    ///
+    /// Runs on another thread, and calls `change` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public static func update<Value>(
         _ key: LockboxKey<Value>,

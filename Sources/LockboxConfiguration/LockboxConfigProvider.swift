@@ -3,7 +3,7 @@
     public import LockboxCore
     import LockboxPlatform
 
-    /// Gives an app's configuration the values of a lockbox, always marked as secrets.
+    /// Provides the values of a lockbox to swift-configuration, always marked as secrets.
     ///
     /// ```swift
     /// let secrets = try await LockboxConfigProvider(lockbox)
@@ -18,7 +18,7 @@
     /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked later. An
     /// expired item is absent from its expiry on.
     ///
-    /// If a damaged item does not say which key it has, absent keys are looked up in the store, which may then wait.
+    /// If the key of a damaged item is unknown, looking up an absent key reads the store, and may block.
     ///
     /// `nil` means that there is no such item. Each item that is locked, damaged or does not fit the type throws its own
     /// ``LockboxError`` when it is asked for, and does not affect the others. Note that a `ConfigReader` throws it only from
@@ -43,8 +43,8 @@
         /// Creates a provider, and reads all items with the lockbox's prefix, outside the cooperative pool.
         ///
         /// - Parameters:
-        ///   - lockbox: Has the values. Its key prefix should have nothing but configuration, as every value is read into
-        ///     memory.
+        ///   - lockbox: The lockbox to read. Every value with its prefix is loaded into memory, so use the prefix for
+        ///     configuration only.
         ///   - name: The name that access reporters show.
         /// - Throws: ``LockboxError`` if the items cannot be listed at all. An item that cannot be read throws only when it
         ///   is asked for.
@@ -101,7 +101,7 @@
         /// Keeps what is in memory up to date, until the task is canceled. Suits `run()` of ServiceLifecycle's `Service`.
         ///
         /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend does not report changes, or ``LockboxError``
-        ///   if they can no longer be noticed.
+        ///   if they can no longer be observed.
         public func run() async throws {
             let changes: LockboxChanges = try await lockbox.changes()
             try await reload()
@@ -112,17 +112,17 @@
 
         /// Calls a closure with the value for a key, as the store has it now, and then with each change of it.
         ///
-        /// If the backend does not report changes, the closure gets the present value only.
+        /// If the backend does not report changes, the closure gets the current value only.
         ///
         /// - Parameters:
         ///   - key: The configuration's key.
         ///   - type: The type of the value.
         ///   - updatesHandler: Gets the values, or the errors of reading them. If it is slow, it gets only the last one. The
-        ///     sequence ends when the task is canceled, or changes can no longer be noticed; its last element is then that
+        ///     sequence ends when the task is canceled, or changes can no longer be observed; its last element is then that
         ///     error.
         /// - Returns: What the closure returns.
         /// - Throws: What the closure throws, and ``LockboxError`` if the changes of a backend that reports them cannot be
-        ///   noticed.
+        ///   observed.
         public func watchValue<Return: ~Copyable>(
             forKey key: AbsoluteConfigKey,
             type: ConfigType,
@@ -162,13 +162,13 @@
 
         /// Calls a closure with all values, as the store has them now, and then again after changes.
         ///
-        /// If the backend does not report changes, the closure gets the present values only.
+        /// If the backend does not report changes, the closure gets the current values only.
         ///
         /// - Parameter updatesHandler: Gets the values. If it is slow, it gets only the last ones. The sequence ends when the
-        ///   task is canceled, or changes can no longer be noticed.
+        ///   task is canceled, or changes can no longer be observed.
         /// - Returns: What the closure returns.
         /// - Throws: What the closure throws, and ``LockboxError`` if the items cannot be listed, or the changes of a
-        ///   backend that reports them cannot be noticed.
+        ///   backend that reports them cannot be observed.
         public func watchSnapshot<Return: ~Copyable>(
             updatesHandler: (_ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>) async throws ->
                 Return

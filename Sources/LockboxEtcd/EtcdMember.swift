@@ -2,21 +2,21 @@
     public import LockboxCore
     import LockboxPlatform
 
-    /// What one member of a cluster says of itself.
+    /// The status of a member of the cluster.
     public struct EtcdMember: Sendable, Hashable {
-        /// The endpoint that was asked, as the storage was given it.
+        /// The member's endpoint, as passed to the storage.
         public let endpoint: String
 
         /// The version of etcd, such as `3.4.23`.
         public let version: String
 
-        /// Whether the other members follow this one.
+        /// Whether the member is the leader.
         public let isLeader: Bool
 
-        /// The bytes of its database, with what a compaction has not freed yet.
+        /// The size of the member's database file in bytes, including free pages that a defragmentation would release.
         public let databaseSize: UInt64
 
-        /// How long the answer took, once the connection was there.
+        /// The round-trip time of a status request on an open connection.
         public let latency: Duration
     }
 
@@ -25,7 +25,8 @@
         ///
         /// - Parameter timeLimit: How long one endpoint may take.
         /// - Returns: The answers, in the order of the endpoints; ``LockboxError/notReachable(endpoint:reason:)`` or
-        ///   ``LockboxError/accessDenied(endpoint:reason:)`` for those that give none.
+        ///   ``LockboxError/accessDenied(endpoint:reason:)`` for those that give none, also if the source of the user's
+        ///   password fails.
         public func members(timeLimit: Duration = .seconds(1)) -> [Result<EtcdMember, LockboxError>] {
             gateway.endpoints.map { endpoint in
                 // A gateway of its own, as a member that lags must not count as an old state of the cluster.
@@ -35,9 +36,13 @@
                     user: gateway.user,
                     timeLimit: timeLimit
                 )
-                do { return .success(try gateway.member(endpoint)) } catch let fault as Fault {
-                    return .failure(fault.error)
-                } catch { return .failure(.notReachable(endpoint: endpoint, reason: "\(error)")) }
+                do { return .success(try gateway.member(endpoint)) } catch let failure as GatewayError {
+                    return .failure(failure.error)
+                } catch {
+                    // Of the source of the password. It may quote it, so only its type is shown.
+                    let reason = "the source of the password failed with \(type(of: error))"
+                    return .failure(.notReachable(endpoint: endpoint, reason: reason))
+                }
             }
         }
     }
@@ -54,7 +59,7 @@
                 status = result.answer
             }
             guard let status else {
-                throw Fault.notReachable(endpoint, "it gave no status", isInDoubt: false)
+                throw GatewayError.notReachable(endpoint, "its answer has no status", isInDoubt: false)
             }
             return EtcdMember(
                 endpoint: endpoint,

@@ -4,8 +4,8 @@
 
     /// How a connection to etcd is protected.
     ///
-    /// Items are sealed before they leave the process, whatever is chosen here. TLS also hides passwords and tokens of etcd's
-    /// users, the operations, and which records they are about, and makes sure that the server is the right one.
+    /// Items are sealed before they leave the process, whatever is chosen here. TLS also hides the passwords and tokens of
+    /// etcd's users, the operations and the names of the records, and verifies the server.
     public struct EtcdSecurity: Sendable {
         private let isEncrypted: Bool
         private let verifiesServer: Bool
@@ -29,8 +29,8 @@
             EtcdSecurity(true, true, authority, certificate, key)
         }
 
-        /// TLS with any server, also with one that only claims to be etcd. Whoever is between this program and etcd can read
-        /// passwords and tokens, hide and replay records. For tests.
+        /// TLS without verification of the server's certificate. Anyone between this program and etcd can read passwords and
+        /// tokens, and hide or replay records. For tests.
         ///
         /// - Parameters:
         ///   - certificate: The path of a PEM file with a client certificate.

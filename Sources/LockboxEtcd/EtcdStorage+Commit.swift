@@ -4,12 +4,11 @@
     public import LockboxSealed
 
     extension EtcdStorage {
-        /// See ``RecordStorage/commit(_:expecting:turn:)``. One transaction, which is sent again if the answer is lost, and
+        /// See ``RecordStorage/commit(_:expecting:)``. One transaction, which is sent again if the answer is lost, and
         /// takes effect at most once.
         public func commit(
             _ changes: [RecordChange],
-            expecting: [RecordName: RecordRevision],
-            turn: (any CommitTurn)?
+            expecting: [RecordName: RecordRevision]
         ) throws -> CommitOutcome {
             try checkLimits(changes, expecting)
             let deadline = gateway.deadline
@@ -20,13 +19,13 @@
                     // Known since the mark was made.
                     if isOfAnotherCluster(expecting) {
                         fence.giveBack(mark)
-                        return .conflict(nil)
+                        return .conflict
                     }
                     if let outcome = try commit(changes, expecting, mark, until: deadline) { return outcome }
                 }
-            } catch let fault as Fault {
+            } catch let failure as GatewayError {
                 // Until a commit is sent, only marks were.
-                throw fault.error
+                throw failure.error
             }
         }
 
@@ -69,12 +68,12 @@
             let token = Fence.token()
             let transaction = try transaction(changes, expecting, mark, token)
             let result: Gateway.Reply<TransactionAnswer>
-            do { result = try gateway.call("/v3/kv/txn", transaction, until: deadline) } catch let fault
-                as Fault
-                where fault.isInDoubt
+            do { result = try gateway.call("/v3/kv/txn", transaction, until: deadline) } catch let failure
+                as GatewayError
+                where failure.isInDoubt
             {
                 fence.doubt(mark)
-                return unknown(changes, fault.error)
+                return unknown(changes, failure.error)
             } catch {
                 fence.giveBack(mark)
                 throw error
@@ -100,7 +99,7 @@
             if found?.revision == mark.revision {
                 // If it was sent more than once, an earlier copy could still take effect when expectations hold again.
                 if result.isRepeated { fence.doubt(mark) } else { fence.giveBack(mark) }
-                return .conflict(nil)
+                return .conflict
             }
             // The mark's lease has ended, or somebody has removed it.
             if !result.isRepeated { return nil }

@@ -85,7 +85,7 @@
             request.limit = 100
             while true {
                 let page: RangeAnswer
-                do { page = try range(request) } catch let fault as Fault where fault.isCompacted {
+                do { page = try range(request) } catch let failure as GatewayError where failure.isCompacted {
                     request.revision = nil
                     continue
                 }
@@ -155,8 +155,8 @@
             do {
                 try fence.settle(until: deadline)
                 return try body(deadline)
-            } catch let fault as Fault where !fault.isCompacted {
-                throw fault.error
+            } catch let failure as GatewayError where !failure.isCompacted {
+                throw failure.error
             }
         }
 
@@ -164,11 +164,15 @@
         private func asOfOneRevision<Result>(_ body: (inout UInt64?) throws -> Result) throws -> Result {
             for _ in 0..<10 {
                 var revision: UInt64?
-                do { return try body(&revision) } catch let fault as Fault where fault.isCompacted {
+                do { return try body(&revision) } catch let failure as GatewayError where failure.isCompacted
+                {
                     continue
                 }
             }
-            throw LockboxError.notReachable(endpoint: gateway.list, reason: "it is compacted all the time")
+            throw LockboxError.notReachable(
+                endpoint: gateway.list,
+                reason: "its history was compacted during each of ten attempts"
+            )
         }
     }
 #endif

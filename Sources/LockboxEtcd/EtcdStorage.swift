@@ -15,23 +15,25 @@
     /// ```
     ///
     /// Every read is linearizable, every commit one transaction. A call that fails at one endpoint is tried at the others, within
-    /// the time limit. The device key does not belong into the cluster: ``DeviceKeySource/stored`` is refused.
+    /// the time limit. The device key does not belong in the cluster: ``DeviceKeySource/stored`` is refused.
     ///
     /// Errors have these meanings:
     ///
     /// - ``LockboxError/notReachable(endpoint:reason:)``: no member answered in time, or the cluster has no leader.
     /// - ``LockboxError/accessDenied(endpoint:reason:)``: wrong user or password, or a role without permission.
     /// - ``LockboxError/outcomeUnknown(record:reason:)``: the cluster did not say in time whether it has made a change. The next
-    ///   call of this storage finds out first, and ends what has not happened by then. So what is read afterwards stays true.
-    /// - ``LockboxError/valueTooLarge(size:limit:)``: more than ``limits`` allow, or than the cluster was configured for.
+    ///   call of this storage first settles that change: it learns whether it was made, and prevents it from taking effect
+    ///   later.
+    /// - ``LockboxError/valueTooLarge(size:limit:)``: more than ``limits`` allow.
     /// - ``LockboxError/rolledBack(record:reason:)``: the cluster has an older state than before, as after a restored snapshot.
-    /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up; with `ESTALE`,
-    ///   another cluster answers than before.
+    /// - ``LockboxError/storeReplaced(location:)``: another cluster answers than before.
+    /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up; with `E2BIG`,
+    ///   the cluster is configured for smaller requests (`--max-request-bytes`).
     public final class EtcdStorage: Sendable {
         /// The path of the store: every key in etcd begins with it and a slash.
         public let root: String
 
-        /// The addresses of the members, as they are asked.
+        /// The members' client addresses, without a trailing slash.
         public var endpoints: [String] { gateway.endpoints }
 
         let gateway: Gateway
@@ -48,9 +50,10 @@
         ///   - security: How connections are protected.
         ///   - user: The user of etcd, if the cluster has authentication. Its role must allow reading and writing every
         ///     key that begins with the root and a slash.
-        ///   - timeLimit: How long a call may take, retries included.
-        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if an endpoint's scheme is not that of `security`, or
-        ///   there is none; ``LockboxError/invalidKey(reason:)`` if the root is empty.
+        ///   - timeLimit: The time limit of a call, retries included. At least 100 milliseconds; a shorter one is raised to
+        ///     that.
+        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if an endpoint's scheme does not fit `security`, or
+        ///   `endpoints` is empty; ``LockboxError/invalidKey(reason:)`` if the root is empty.
         public init(
             endpoints: [String],
             root: String,
@@ -75,13 +78,13 @@
             -> [String]
         {
             if endpoints.isEmpty {
-                throw LockboxError.notReachable(endpoint: "etcd", reason: "there is no endpoint")
+                throw LockboxError.notReachable(endpoint: "etcd", reason: "no endpoint was given")
             }
             var result: [String] = []
             for endpoint in endpoints {
                 if endpoint.contains("@") {
                     // Not named, as it may contain the password.
-                    let reason = "its address contains a user, who has to be given separately"
+                    let reason = "the address contains a user; pass it as user instead"
                     throw LockboxError.notReachable(endpoint: "an endpoint of etcd", reason: reason)
                 }
                 guard endpoint.hasPrefix(security.scheme),
@@ -128,6 +131,9 @@
 
     extension EtcdStorage: RecordStorage {
         /// A record has at most 1 MiB, a commit at most 126 changes with 1.25 MiB. Commits are transactions.
+        ///
+        /// They fit etcd's defaults of 1.5 MiB for a request (`--max-request-bytes`) and 128 operations for a transaction
+        /// (`--max-txn-ops`).
         public var limits: StorageLimits {
             StorageLimits(
                 maximumLength: 1 << 20,
@@ -143,7 +149,7 @@
         /// The comparisons, or the operations, of a transaction.
         static let maximumOperations = 128
 
-        /// False: the device key would be beside what it protects, and every instance shares the items.
+        /// `false`: other machines share the cluster.
         public var isOnThisDevice: Bool { false }
 
         /// See ``RecordStorage/location(of:)``.

@@ -52,7 +52,9 @@
             while let mark = state.withLock({ $0.unused.popLast() }) {
                 if .now - mark.made < Self.lifetime / 2 { return mark }
             }
-            do { return try makeMark(until: deadline) } catch let fault as Fault where fault.isWithoutLease {
+            do { return try makeMark(until: deadline) } catch let failure as GatewayError
+                where failure.isWithoutLease
+            {
                 state.withLock { $0.lease = nil }
                 return try makeMark(until: deadline)
             }
@@ -74,7 +76,11 @@
             ).answer
             let found = answer.ranges.first?.found.first?.revision
             guard let revision = answer.isDone ? answer.header?.revision : found else {
-                throw Fault.notReachable(gateway.list, "it does not answer as etcd does", isInDoubt: false)
+                throw GatewayError.notReachable(
+                    gateway.list,
+                    "its answer is not that of etcd's gRPC gateway",
+                    isInDoubt: false
+                )
             }
             return Mark(key: key, revision: revision, lease: lease, made: .now)
         }
@@ -92,7 +98,7 @@
                 until: deadline
             ).answer
             guard let id = answer.lease else {
-                throw Fault.notReachable(gateway.list, "it grants no lease", isInDoubt: false)
+                throw GatewayError.notReachable(gateway.list, "its answer has no lease ID", isInDoubt: false)
             }
             state.withLock { $0.lease = (id, .now) }
             return id
@@ -105,7 +111,7 @@
 
         /// Makes sure that no commit of this storage that is in doubt takes effect from now on.
         ///
-        /// - Throws: ``Fault`` if the cluster cannot be asked.
+        /// - Throws: ``GatewayError`` if the cluster cannot be asked.
         func settle(until deadline: ContinuousClock.Instant) throws {
             while true {
                 let doubts = state.withLock { Array($0.doubts.prefix(EtcdStorage.maximumOperations)) }
@@ -116,8 +122,8 @@
                         Transaction(success: doubts.map { .delete($0) }),
                         until: deadline
                     )
-                } catch let fault as Fault {
-                    throw Fault(fault.error, fault.remedy, isInDoubt: false)
+                } catch let failure as GatewayError {
+                    throw GatewayError(failure.error, failure.remedy, isInDoubt: false)
                 }
                 state.withLock { state in state.doubts.removeAll { doubts.contains($0) } }
             }

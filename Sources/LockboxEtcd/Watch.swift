@@ -94,7 +94,7 @@
 
         private static func isFinal(_ error: LockboxError) -> Bool {
             switch error {
-            case .accessDenied, .rolledBack, .storageFailure(_, _, ESTALE): true
+            case .accessDenied, .rolledBack, .storeReplaced: true
             default: false
             }
         }
@@ -133,8 +133,10 @@
             // Until something is received.
             position.failures += 1
             position.isWatching = false
-            do { token = try gateway.token(endpoint, until: gateway.deadline) } catch let fault as Fault {
-                throw fault.error
+            do { token = try gateway.token(endpoint, until: gateway.deadline) } catch let failure
+                as GatewayError
+            {
+                throw failure.error
             }
             let request = WatchRequest(
                 Data("\(folder)/".utf8),
@@ -166,8 +168,8 @@
             let status = connection.number(CURLINFO_RESPONSE_CODE)
             if status == 200 || isCanceled { return .ended }
             let response = Connection.Response(status: status, body: connection.received.bytes)
-            let fault = Fault(response, from: endpoint, body.count)
-            if fault.remedy != .authenticate || !willRenew(token, position) { throw fault.error }
+            let failure = GatewayError(response, from: endpoint)
+            if failure.remedy != .authenticate || !willRenew(token, position) { throw failure.error }
             return .ended
         }
 
@@ -183,7 +185,7 @@
             guard let message, !message.isError else { return .ended }
             if message.isCompacted { return .compacted }
             if message.isCanceled {
-                let willRenew = Fault.isOfToken(message.reason) && willRenew(token, position)
+                let willRenew = GatewayError.isOfToken(message.reason) && willRenew(token, position)
                 return willRenew ? .ended : .denied(message.reason)
             }
             if let header = message.header, isOlder(header, position) { return .older }

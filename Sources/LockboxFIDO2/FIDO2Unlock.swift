@@ -6,11 +6,11 @@
 
     /// Unlocks a store with a FIDO2 security key: with a touch, or also with the key's PIN or a fingerprint.
     ///
-    /// The key computes the secret from one of its own and the slot's salt, which is the extension `hmac-secret`. Only the
-    /// same key computes the same secret, and nothing of it is stored on the machine. The key counts wrong PINs: after
-    /// three it has to be plugged in anew, and after eight it refuses any until it is reset.
+    /// The key computes the secret from a secret of its own and the slot's salt (the `hmac-secret` extension). Only the same
+    /// key computes the same secret, and nothing of it is stored on the machine. The key counts wrong PINs: after three it
+    /// must be unplugged and plugged in again, and after eight it refuses any until it is reset.
     ///
-    /// A key that is lost, reset or blocked opens nothing any more: add a recovery code to the store before you add this
+    /// A key that is lost, reset or blocked can no longer open anything: add a recovery code to the store before you add this
     /// method.
     ///
     /// ``enroll(salt:)`` needs two touches, ``secret(_:salt:)`` one. Calls block until then. A key gives up after some 30
@@ -31,12 +31,12 @@
         /// Creates a method. Does not use the security key.
         ///
         /// - Parameters:
-        ///   - device: The path of the key, as `fido2-token -L` lists it. nil: the first one that is found, so plug in one
-        ///     only.
+        ///   - device: The path of the key, as `fido2-token -L` lists it. If `nil`, the first key found, so connect only
+        ///     one.
         ///   - pin: The key's PIN. It is read for slots with user verification, and for a new slot if the key has a PIN.
         ///     Others need none.
-        ///   - requiresUserVerification: Whether the key is to check the PIN, or a fingerprint if there is no PIN, in every
-        ///     unlock of a new slot. Existing slots stay as they were made.
+        ///   - requiresUserVerification: Whether the key must check the PIN, or a fingerprint if there is no PIN, at every
+        ///     unlock of a new slot. Does not change existing slots.
         public init(
             device: String? = nil,
             pin: PasscodeSource? = nil,
@@ -54,7 +54,7 @@
         /// Always ``SlotKind/fido2``.
         public var kind: SlotKind { .fido2 }
 
-        /// Makes a credential on the key, and has it compute the secret. Needs two touches. The key stores nothing.
+        /// Creates a non-resident credential, and lets the key compute the secret. Needs two touches.
         ///
         /// - Parameter salt: 32 random bytes of the new slot.
         /// - Returns: The secret, 32 bytes, and the parameters: 4 bytes and the credential's number, usually 64 to 128.
@@ -84,7 +84,7 @@
             }
         }
 
-        /// Has the key compute the secret of a slot. Needs a touch.
+        /// Lets the key compute the secret of a slot. Needs a touch.
         ///
         /// - Parameters:
         ///   - parameters: What ``enroll(salt:)`` returned.

@@ -37,8 +37,8 @@
                 let path = fido_dev_info_path(fido_dev_info_ptr(list, 0))
             else {
                 throw LockboxError.notReachable(
-                    endpoint: "a security key",
-                    reason: "none was found. Plug one in; this user must be allowed to open its device"
+                    endpoint: "The security key",
+                    reason: "none was found; plug one in, and check that this user may open it"
                 )
             }
             return String(cString: path)

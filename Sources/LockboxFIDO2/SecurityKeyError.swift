@@ -29,7 +29,7 @@
             case FIDO_ERR_PIN_NOT_SET:
                 .invalidPasscode(reason: "the security key has no PIN. Set one with fido2-token -S")
             case FIDO_ERR_PIN_POLICY_VIOLATION, FIDO_ERR_INVALID_ARGUMENT:
-                .invalidPasscode(reason: "it is no PIN of a security key, which has 4 to 63 bytes")
+                .invalidPasscode(reason: "a security key's PIN has 4 to 63 bytes")
             case FIDO_ERR_NO_CREDENTIALS, FIDO_ERR_INVALID_CREDENTIAL:
                 .notReachable(
                     endpoint: endpoint,
@@ -40,7 +40,7 @@
                 FIDO_ERR_UNSUPPORTED_ALGORITHM:
                 .notSupported(operation: "hmac-secret on this security key")
             case FIDO_ERR_USER_ACTION_TIMEOUT, FIDO_ERR_ACTION_TIMEOUT, FIDO_ERR_TIMEOUT:
-                .notReachable(endpoint: endpoint, reason: "nobody has touched the security key in time")
+                .notReachable(endpoint: endpoint, reason: "it was not touched in time; try again")
             case FIDO_ERR_OPERATION_DENIED, FIDO_ERR_KEEPALIVE_CANCEL: .userCanceled
             case FIDO_ERR_TX, FIDO_ERR_RX:
                 .notReachable(endpoint: endpoint, reason: "it does not answer. Was it unplugged?")

@@ -68,7 +68,7 @@ package final class FolderWatch: Sendable {
 
     @discardableResult
     private static func checked(_ result: Int, _ operation: String, _ path: String) throws -> Int {
-        if result == -Int(ENOSYS) { throw LockboxError.notSupported(operation: "changes") }
+        if result == -Int(ENOSYS) { throw LockboxError.notSupported(operation: "observing changes") }
         return try check(result, operation, path)
     }
 

@@ -16,7 +16,7 @@
         public init(pem: String) throws(LockboxError) {
             let certificates = try Self.chain(pem: pem)
             guard certificates.count == 1 else {
-                throw .invalidCertificate("the text has \(certificates.count) certificates, and not 1")
+                throw .invalidCertificate("expected one certificate, found \(certificates.count)")
             }
             self = certificates[0]
         }
@@ -27,7 +27,7 @@
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it has none, or one that cannot be read.
         public static func chain(pem: String) throws(LockboxError) -> [LockboxCore.Certificate] {
             let found = try documents(pem).filter { $0.discriminator == "CERTIFICATE" }
-            if found.isEmpty { throw .invalidCertificate("the text has none") }
+            if found.isEmpty { throw .invalidCertificate("the text contains no certificate") }
             var certificates: [LockboxCore.Certificate] = []
             for document in found {
                 let certificate = LockboxCore.Certificate(der: Data(document.derBytes))
@@ -52,7 +52,7 @@
         /// The certificate in PEM.
         public var pem: String { PEMDocument(type: "CERTIFICATE", derBytes: Array(der)).pemString + "\n" }
 
-        /// Reads what the certificate is found by.
+        /// Returns the certificate's searchable attributes.
         ///
         /// - Parameter label: A name for people.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if the certificate cannot be read.

@@ -6,8 +6,8 @@
     extension Identity {
         /// Reads an identity from PEM, and checks it.
         ///
-        /// - Parameter pem: Text with one private key and its chain of certificates: first that of the key, then those
-        ///   that have signed the one before them. See `PrivateKey.init(pem:)` for the key.
+        /// - Parameter pem: Text with one private key and its chain of certificates: first that of the key, then each the
+        ///   issuer of the one before it. See `PrivateKey.init(pem:)` for the key.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or any error of
         ///   `check()`.
         public init(pem: String) throws(LockboxError) {
@@ -17,8 +17,7 @@
         /// Reads an identity from two texts in PEM, such as `fullchain.pem` and `privkey.pem`, and checks it.
         ///
         /// - Parameters:
-        ///   - chainPEM: Text with the certificates: first that of the key, then those that have signed the one before
-        ///     them.
+        ///   - chainPEM: Text with the certificates: first that of the key, then each the issuer of the one before it.
         ///   - privateKeyPEM: Text with the private key: see `PrivateKey.init(pem:)`.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or any error of
         ///   `check()`.
@@ -47,8 +46,9 @@
             where certificate.issuer != next.subject {
                 throw .invalidAttribute(
                     name: "chain",
-                    reason: "certificate \(index + 2) is of \(next.subject), and the issuer of certificate "
-                        + "\(index + 1) is \(certificate.issuer)"
+                    reason:
+                        "certificate \(index + 2) has the subject \(next.subject), but certificate \(index + 1) "
+                        + "was issued by \(certificate.issuer)"
                 )
             }
         }
@@ -59,7 +59,7 @@
         /// The chain and the key in PEM. **It is a secret.**
         public var pem: String { chainPEM + privateKey.pem }
 
-        /// Checks the identity, and reads what it is found by.
+        /// Checks the identity, and returns its searchable attributes.
         ///
         /// - Parameters:
         ///   - label: A name for people.

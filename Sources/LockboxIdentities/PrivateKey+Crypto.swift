@@ -8,7 +8,7 @@
     extension PrivateKey {
         /// Reads a private key and stores it as PKCS#8.
         ///
-        /// - Parameter der: The key in DER, without encryption: PKCS#8, SEC1 (curves of NIST) or PKCS#1 (RSA). P-256,
+        /// - Parameter der: The key in DER, without encryption: PKCS#8, SEC1 (NIST curves) or PKCS#1 (RSA). P-256,
         ///   P-384, P-521, Ed25519, X25519, and RSA with 2,048 bits or more.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not such a key.
         public init(der: Data) throws(LockboxError) {
@@ -24,7 +24,7 @@
         public init(pem: String) throws(LockboxError) {
             let keys = try documents(pem).filter { $0.discriminator.hasSuffix("PRIVATE KEY") }
             guard let key = keys.first, keys.count == 1 else {
-                throw .invalidKeyData("the text has \(keys.count) private keys, and not 1")
+                throw .invalidKeyData("expected one private key, found \(keys.count)")
             }
             guard key.discriminator != "ENCRYPTED PRIVATE KEY" else {
                 throw .invalidKeyData("it is encrypted; decrypt it first, for example with openssl pkey")
@@ -35,7 +35,7 @@
         /// The key in PEM, as PKCS#8. **It is a secret.**
         public var pem: String { PEMDocument(type: "PRIVATE KEY", derBytes: Array(pkcs8)).pemString + "\n" }
 
-        /// Reads what the key is found by.
+        /// Returns the key's searchable attributes.
         ///
         /// - Parameters:
         ///   - label: A name for people.

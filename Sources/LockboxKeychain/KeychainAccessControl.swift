@@ -1,22 +1,25 @@
-/// What the user must do before the Keychain gives an item out: the flags of `SecAccessControlCreateWithFlags`, with the
+/// What the user must do before the Keychain returns an item: the flags of `SecAccessControlCreateWithFlags`, with the
 /// names and values of Apple's `SecAccessControl.h`.
 ///
-/// One of the first five is needed, as nobody is asked otherwise. Apple's other flags need an `LAContext` or a key in the
+/// At least one of the first five flags is required; the last two combine them. Apple's other flags need an `LAContext` or a key in the
 /// Secure Enclave, and are refused.
 public struct KeychainAccessControl: OptionSet, Sendable, Hashable {
     /// The flags as Apple defines them.
     public let rawValue: UInt
 
-    /// Creates it from Apple's flags.
+    /// Creates an access control from Apple's flags.
+    ///
+    /// - Parameter rawValue: The flags as Apple defines them.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
     /// `kSecAccessControlUserPresence`: biometry or the device's passcode. Cannot be combined with the others.
     public static let userPresence = Self(rawValue: 1 << 0)
 
-    /// `kSecAccessControlBiometryAny`: Touch ID or Face ID, also as it is enrolled later.
+    /// `kSecAccessControlBiometryAny`: Touch ID or Face ID, including biometry enrolled later.
     public static let biometryAny = Self(rawValue: 1 << 1)
 
-    /// `kSecAccessControlBiometryCurrentSet`: Touch ID or Face ID as it is enrolled now. When that changes, the item is lost.
+    /// `kSecAccessControlBiometryCurrentSet`: Touch ID or Face ID as enrolled now. When the enrollment changes, the
+    /// item is lost.
     public static let biometryCurrentSet = Self(rawValue: 1 << 3)
 
     /// `kSecAccessControlDevicePasscode`: the device's passcode.

@@ -11,8 +11,8 @@ public import LockboxPlatform
 /// keychain only, also on macOS, where the program must be signed with an entitlement for it. Without one, calls
 /// throw ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -34018.
 ///
-/// > Important: This backend is tested on a simulation of the Keychain's documented rules. Its binding to Apple's
-/// > Security has been parsed, not compiled, and not been run on Apple's systems until somebody has.
+/// > Important: This backend is tested on a simulation of the Keychain's documented rules. Its binding to Apple's Security
+/// > framework has been parsed for macOS and iOS. It has not been compiled or run there.
 ///
 /// An item has the prefix as its service and the key as its account, both in Unicode normalization form C. The
 /// value, the class, the label and the comment are where Apple has them; everything else is in `kSecAttrGeneric`
@@ -25,8 +25,8 @@ public import LockboxPlatform
 ///   throws ``LockboxError/interactionNotAllowed(_:)``; it never leaves them out.
 /// - The system deletes an item that it cannot decrypt, and counts it as absent.
 /// - Whether the device is locked is not known before an item is read, so this is no ``LockableBackend``.
-/// - No call shows a prompt, unless the backend has an access control. Without one, items of others that need a fingerprint
-///   or a passcode to be read count as locked.
+/// - No call shows a prompt, unless the backend has an access control. Without one, other programs' items that need a
+///   fingerprint or a passcode to be read count as locked.
 public struct KeychainBackend: RepairableBackend {
     /// The largest value: 1 MiB.
     ///
@@ -52,10 +52,10 @@ public struct KeychainBackend: RepairableBackend {
     ///     and removals remove both. So a program with several groups should name one.
     ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
     ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart.
-    ///   - accessControl: What the user must do before an item that this backend has written is given out. Calls wait for
-    ///     the user then: a read and a list ask once, a change of an item asks to read it and again to replace it. A removal
-    ///     and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``. An item of a
-    ///     synchronizable backend has none.
+    ///   - accessControl: What the user must do before the Keychain returns an item that this backend has written. Calls
+    ///     then wait for the user: a read and a list ask once, a change of an item asks to read it and again to replace it.
+    ///     A removal and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``.
+    ///     Must be empty if `isSynchronizable` is true.
     public init(
         _ calls: any KeychainCalls = SystemKeychain(),
         accessGroup: String? = nil,
@@ -71,61 +71,15 @@ public struct KeychainBackend: RepairableBackend {
     // MARK: Reading
 
     /// See ``LockboxBackend/item(for:now:)``.
-    public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+    public func item(for key: ItemKey, now: Date?) throws(LockboxError) -> StoredItem? {
         try read(key).flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item }
     }
 
     /// See ``LockboxBackend/attributes(for:now:)``. Throws for a locked item.
-    public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        let found = try one(query(key), key, withValue: false)
-        let attributes = try found.map { try KeychainMetadata.attributes($0, key.location) }
-        return attributes.flatMap { $0.isExpired(at: now) ? nil : $0 }
-    }
-
-    /// See ``LockboxBackend/attributes(prefix:now:)``. Throws if one of the items is locked.
-    public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
-        var items: [ItemKey: ItemAttributes] = [:]
-        try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }, { items[$0] = $1 })
-        return items
-    }
-
-    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Throws if one of the items is locked.
-    public func forEachItem(
-        prefix: String,
-        now: Date?,
-        unreadable: (UnreadableItem) throws -> Void,
-        _ body: (ItemKey, ItemAttributes) throws -> Void
-    ) throws {
-        var query = query
-        query[KeychainName.attrService] = .text(prefix.canonical)
-        var seen: Set<ItemKey> = []
-        for found in try all(query, withValue: false) {
-            let key = found[KeychainName.attrAccount]?.text.flatMap {
-                try? ItemKey(storedPrefix: prefix, key: $0)
-            }
-            let attributes: ItemAttributes
-            do throws(LockboxError) {
-                guard let key else {
-                    let record = "an item of the service \(String(reflecting: prefix))"
-                    throw .corrupt(record: record, reason: "its account is not a key")
-                }
-                if !seen.insert(key).inserted { throw severalGroups(key) }
-                attributes = try KeychainMetadata.attributes(found, key.location)
-            } catch {
-                let record = found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? ""
-                try unreadable(
-                    UnreadableItem(key: key, record: record, location: "the Keychain", error: error)
-                )
-                continue
-            }
-            if let key, !attributes.isExpired(at: now) { try body(key, attributes) }
-        }
-    }
-
-    /// See ``LockboxBackend/prefixes()``. Throws if an item of any prefix is locked.
-    public func prefixes() throws -> Set<String> {
-        let services = try all(query, withValue: false).compactMap { $0[KeychainName.attrService]?.text }
-        return Set(services.filter { !$0.isEmpty && !ItemKey.isReserved(prefix: $0) })
+    public func attributes(for key: ItemKey, now: Date?) throws(LockboxError) -> ItemAttributes? {
+        guard let found = try one(query(key), key, withValue: false) else { return nil }
+        let attributes = try KeychainMetadata.attributes(found, key.location)
+        return attributes.isExpired(at: now) ? nil : attributes
     }
 
     // MARK: Changing
@@ -145,10 +99,10 @@ public struct KeychainBackend: RepairableBackend {
     }
 
     /// See ``LockboxBackend/remove(_:)``.
-    public func remove(_ key: ItemKey) throws { try delete(query(key)) }
+    public func remove(_ key: ItemKey) throws(LockboxError) { try delete(query(key)) }
 
     /// See ``LockboxBackend/removeAll(prefix:)``. Removes all of them or none, also while they are locked.
-    public func removeAll(prefix: String) throws {
+    public func removeAll(prefix: String) throws(LockboxError) {
         var query = query
         query[KeychainName.attrService] = .text(prefix.canonical)
         try delete(query)
@@ -157,7 +111,7 @@ public struct KeychainBackend: RepairableBackend {
     // MARK: Unreadable items
 
     /// See ``RepairableBackend/remove(record:)``. A record is the item's persistent reference, in hexadecimal.
-    public func remove(record: String) throws {
+    public func remove(record: String) throws(LockboxError) {
         guard let reference = Data(hexadecimal: record),
             reference.starts(with: KeychainName.classGenericPassword.utf8)
         else { throw LockboxError.invalidKey(reason: "no item of the Keychain has this record") }
@@ -173,7 +127,7 @@ public struct KeychainBackend: RepairableBackend {
     }
 
     /// See ``RepairableBackend/quarantine(record:)``. Not supported.
-    public func quarantine(record: String) throws -> String {
+    public func quarantine(record: String) throws(LockboxError) -> String {
         throw LockboxError.notSupported(operation: "quarantine")
     }
 
@@ -185,7 +139,7 @@ public struct KeychainBackend: RepairableBackend {
         let metadata: KeychainValue
     }
 
-    func read(_ key: ItemKey) throws -> Revision? {
+    func read(_ key: ItemKey) throws(LockboxError) -> Revision? {
         guard let found = try one(query(key), key, withValue: true) else { return nil }
         let attributes = try KeychainMetadata.attributes(found, key.location)
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
@@ -200,7 +154,8 @@ public struct KeychainBackend: RepairableBackend {
     }
 
     /// Returns whether the item was still the old one.
-    private func replace(_ old: Revision?, with new: StoredItem?, _ key: ItemKey) throws -> Bool {
+    private func replace(_ old: Revision?, with new: StoredItem?, _ key: ItemKey) throws(LockboxError) -> Bool
+    {
         guard let new else {
             guard let old else { return true }
             let status = calls.delete(query(key, old.metadata))
@@ -238,14 +193,15 @@ public struct KeychainBackend: RepairableBackend {
             throw .invalidAttribute(
                 name: "accessibility",
                 reason:
-                    "\(attributes.accessibility) is bound to this device, and synchronizable items are not"
+                    "\(attributes.accessibility) is bound to this device and cannot be synchronized"
             )
         }
         if !accessControl.isEmpty, isSynchronizable || !accessControl.isOfPassword {
             throw .invalidAttribute(
                 name: "accessControl",
                 reason: isSynchronizable
-                    ? "synchronizable items have none" : "nothing in it asks the user, or it is for keys"
+                    ? "synchronizable items cannot have one"
+                    : "it has no flag that asks the user, or one that is only for keys"
             )
         }
         // An update cannot remove an attribute, so the metadata says whether there is a label and a comment.
@@ -267,7 +223,7 @@ public struct KeychainBackend: RepairableBackend {
     // MARK: Queries
 
     /// All items of this backend.
-    private var query: KeychainCalls.Attributes {
+    var query: KeychainCalls.Attributes {
         var query: KeychainCalls.Attributes = [
             KeychainName.class: .text(KeychainName.classGenericPassword),
             KeychainName.attrCreator: .int(Self.creator),
@@ -289,17 +245,20 @@ public struct KeychainBackend: RepairableBackend {
         return query
     }
 
-    private func one(_ query: KeychainCalls.Attributes, _ key: ItemKey, withValue: Bool) throws
-        -> KeychainCalls.Attributes?
-    {
+    private func one(
+        _ query: KeychainCalls.Attributes,
+        _ key: ItemKey,
+        withValue: Bool
+    ) throws(LockboxError) -> KeychainCalls.Attributes? {
         let found = try all(query, withValue: withValue)
         if found.count > 1 { throw severalGroups(key) }
         return found.first
     }
 
-    private func all(_ query: KeychainCalls.Attributes, withValue: Bool) throws
-        -> [KeychainCalls.Attributes]
-    {
+    func all(
+        _ query: KeychainCalls.Attributes,
+        withValue: Bool
+    ) throws(LockboxError) -> [KeychainCalls.Attributes] {
         let answer = answer(query, withValue: withValue)
         switch answer.status {
         case KeychainStatus.success: return answer.items
@@ -339,7 +298,7 @@ public struct KeychainBackend: RepairableBackend {
     }
 
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
-    func checkForForeignItem(_ key: ItemKey) throws {
+    func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
         var query = own
@@ -363,7 +322,7 @@ public struct KeychainBackend: RepairableBackend {
 
     /// On macOS, a program without the entitlement is told that there is no item, whichever it looks for. Only a
     /// removal says why.
-    package func checkEntitlement() throws {
+    package func checkEntitlement() throws(LockboxError) {
         if isProbed.withLock({ $0 }) { return }
         let name = String(UInt64.random(in: .min ... .max), radix: 16)
         var query = query
@@ -373,7 +332,7 @@ public struct KeychainBackend: RepairableBackend {
         isProbed.withLock { $0 = true }
     }
 
-    private func delete(_ query: KeychainCalls.Attributes) throws {
+    private func delete(_ query: KeychainCalls.Attributes) throws(LockboxError) {
         let status = calls.delete(query)
         if status == KeychainStatus.success || status == KeychainStatus.itemNotFound { return }
         throw LockboxError(status, "SecItemDelete", nil)
@@ -381,7 +340,7 @@ public struct KeychainBackend: RepairableBackend {
 
     // MARK: Errors
 
-    private func severalGroups(_ key: ItemKey) -> LockboxError {
+    func severalGroups(_ key: ItemKey) -> LockboxError {
         .keychainFailure(
             operation: "SecItemCopyMatching",
             status: KeychainStatus.duplicateItem,

@@ -21,11 +21,11 @@ extension LockboxError {
             case KeychainStatus.authenticationFailed:
                 .accessDenied(
                     endpoint: keychain,
-                    reason: "the user could not be authenticated, or nothing is set up for it"
+                    reason: "the user could not be authenticated, or no passcode or biometry is set up"
                 )
             case KeychainStatus.userCanceled: .userCanceled
             case KeychainStatus.notAvailable:
-                .notReachable(endpoint: keychain, reason: "there is none on this system, or in this session")
+                .notReachable(endpoint: keychain, reason: "this system, or this session, has no Keychain")
             case KeychainStatus.diskFull:
                 .storageFailure(operation: operation, path: keychain, errno: ENOSPC)
             case KeychainStatus.inputOutput:
@@ -35,7 +35,7 @@ extension LockboxError {
                     "the program is not signed with an entitlement for the Keychain, or not for this access group"
                 )
             case KeychainStatus.needsUpgrade:
-                other("the Keychain waits for the device to be unlocked")
+                other("the Keychain waits for the device to be unlocked; unlock it and try again")
             case KeychainStatus.duplicateItem:
                 other("another item has the same service and account")
             default: other("see SecBase.h for its meaning")

@@ -1,5 +1,5 @@
 /// The names and values of the Keychain's constants (`SecItemConstants.c` in Apple's Security), which its dictionaries
-/// contain. A name is Apple's without the first letters.
+/// contain. Names are Apple's without the prefix `kSec`.
 public enum KeychainName {
     // MARK: Keys of queries
 
@@ -24,9 +24,6 @@ public enum KeychainName {
     /// `kSecValueData`.
     public static let valueData = "v_Data"
 
-    /// `kSecValueRef`.
-    public static let valueRef = "v_Ref"
-
     /// `kSecValuePersistentRef`.
     public static let valuePersistentRef = "v_PersistentRef"
 
@@ -46,9 +43,6 @@ public enum KeychainName {
 
     /// `kSecMatchLimitAll`.
     public static let matchLimitAll = "m_LimitAll"
-
-    /// `kSecUseAuthenticationUIAllow`.
-    public static let useAuthenticationUIAllow = "u_AuthUIA"
 
     /// `kSecUseAuthenticationUIFail`.
     public static let useAuthenticationUIFail = "u_AuthUIF"
@@ -102,14 +96,8 @@ public enum KeychainName {
     /// `kSecAttrComment`.
     public static let attrComment = "icmt"
 
-    /// `kSecAttrDescription`.
-    public static let attrDescription = "desc"
-
     /// `kSecAttrCreator`.
     public static let attrCreator = "crtr"
-
-    /// `kSecAttrType`.
-    public static let attrType = "type"
 
     /// `kSecAttrAccount`.
     public static let attrAccount = "acct"
@@ -123,9 +111,6 @@ public enum KeychainName {
     /// `kSecAttrServer`.
     public static let attrServer = "srvr"
 
-    /// `kSecAttrSecurityDomain`.
-    public static let attrSecurityDomain = "sdmn"
-
     /// `kSecAttrProtocol`.
     public static let attrProtocol = "ptcl"
 
@@ -134,7 +119,4 @@ public enum KeychainName {
 
     /// `kSecAttrPort`.
     public static let attrPort = "port"
-
-    /// `kSecAttrPath`.
-    public static let attrPath = "path"
 }

@@ -4,7 +4,7 @@
 
     /// Apple's Keychain. Only converts values and makes the calls.
     ///
-    /// > Important: This type has been parsed, not compiled, and not been run on Apple's systems until somebody has.
+    /// > Important: This type has been parsed for macOS and iOS. It has not been compiled or run there.
     public struct SystemKeychain: KeychainCalls {
         /// Does nothing yet. The first call may fail.
         public init() {}

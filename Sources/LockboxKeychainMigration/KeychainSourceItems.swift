@@ -60,18 +60,22 @@ package struct KeychainSourceItems: SourceItems {
     package func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         var changed: Set<String> = []
         for (key, item) in items.sorted(by: { $0.key < $1.key }) {
-            guard let (found, current) = try current(key) else { continue }
-            guard current.value == item.value, current.attributes == item.attributes else {
-                changed.insert(key)
-                continue
-            }
-            switch calls.delete(removal(key, found)) {
-            case KeychainStatus.success: break
-            case KeychainStatus.itemNotFound: if try self.current(key) != nil { changed.insert(key) }
-            case let status: throw LockboxError(status, "SecItemDelete", nil)
+            do { if try !remove(key, item) { changed.insert(key) } } catch SourceError.severalItems {
+                changed.insert(key)  // another program has added one
             }
         }
         return changed
+    }
+
+    /// Returns false if the item is no longer the one that was read.
+    private func remove(_ key: String, _ item: SourceItem) throws -> Bool {
+        guard let (found, current) = try current(key) else { return true }
+        guard current.value == item.value, current.attributes == item.attributes else { return false }
+        switch calls.delete(removal(key, found)) {
+        case KeychainStatus.success: return true
+        case KeychainStatus.itemNotFound: return try self.current(key) == nil
+        case let status: throw LockboxError(status, "SecItemDelete", nil)
+        }
     }
 
     /// Another writer may be faster than the removal, which removes the item as it was read, or nothing. macOS does not look
@@ -92,10 +96,9 @@ package struct KeychainSourceItems: SourceItems {
         let all = try found(query(key), withValue: true)
         guard let found = all.first else { return nil }
         guard all.count == 1 else {
-            throw LockboxError.corrupt(
-                record: record,
-                reason:
-                    "there are \(all.count) of them; name the keychain, the access group, or whether it is synchronizable"
+            throw SourceError.severalItems(
+                "\(all.count) Keychain items have the key \(String(reflecting: key)); pass keychains, accessGroup or "
+                    + "isSynchronizable"
             )
         }
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out

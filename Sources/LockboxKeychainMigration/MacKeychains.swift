@@ -8,13 +8,14 @@ public struct MacKeychains: OptionSet, Sendable, Hashable {
     /// - Parameter rawValue: One bit for each keychain.
     public init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The one that iOS has too. A program needs an entitlement for it; without one, `migrate` throws the Keychain's -34018.
+    /// The data-protection keychain, the only one on iOS. It needs an entitlement. Without one, `migrate` throws
+    /// ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -34018.
     public static let dataProtection = MacKeychains(rawValue: 1)
 
-    /// The old one, in which programs have their items that do not set `kSecUseDataProtectionKeychain`. It needs no
-    /// entitlement. The system may ask the user before another program's item is read.
+    /// The file-based keychain, which holds the items of programs that do not set `kSecUseDataProtectionKeychain`. It needs
+    /// no entitlement. The system may ask the user before another program's item is read.
     public static let file = MacKeychains(rawValue: 2)
 
-    /// Both. An item that is in both is refused.
+    /// Both. An item that exists in both is refused.
     public static let all: MacKeychains = [.dataProtection, .file]
 }

@@ -2,17 +2,17 @@ public import LockboxCore
 public import LockboxKeychain
 public import LockboxMigration
 
-/// Items that other libraries have stored in Apple's Keychain, read and removed through the same four calls.
+/// Items that other libraries stored in Apple's Keychain.
 ///
 /// The class, the label, the comment and the date of creation stay. An old item is removed only if its date of
-/// modification is still the one that was read. If one is locked, `migrate` throws before it writes anything. Items
-/// that need a fingerprint or a passcode to be read count as locked.
+/// modification is still the one that was read. If any of these items is locked, `migrate` throws before it writes
+/// anything. Items that need a fingerprint or a passcode to be read count as locked.
 ///
 /// On macOS the Keychain does not compare that date. There, a value that another program changes in the moment between
-/// the last look at the old item and its removal is lost, unless the program replaced the item.
+/// the last read of the old item and its removal is lost, unless the program replaced the item.
 ///
 /// macOS has two keychains, see ``MacKeychains``. Programs that do not set `kSecUseDataProtectionKeychain` have their
-/// items in the old one.
+/// items in the file-based one.
 ///
 /// > Important: These sources are tested on a simulation of the Keychain's documented rules, as ``KeychainBackend`` is.
 extension MigrationSource {

@@ -10,14 +10,16 @@
         let context: OpaquePointer
 
         /// One at a time: a TPM without resource manager has room for three objects.
-        private static let turn = Lock()
+        private static let lock = Lock()
 
         /// tpm2-tss prints every wrong PIN on standard error otherwise. It reads the variable at its first message.
         private static let silence: Void = { setenv("TSS2_LOG", "all+NONE", 0) }()
 
         /// Opens a TPM, and closes it after `body`.
-        static func with<Result>(_ tcti: String, _ body: (TPMConnection) throws -> Result) throws -> Result {
-            try turn.withLock {
+        static func with<Result>(_ tcti: String, _ body: (TPMConnection) throws(LockboxError) -> Result)
+            throws(LockboxError) -> Result
+        {
+            try lock.withLock { () throws(LockboxError) in
                 _ = silence
                 var transport: OpaquePointer?
                 let code = Tss2_TctiLdr_Initialize(tcti, &transport)
@@ -34,7 +36,7 @@
             }
         }
 
-        func check(_ code: TSS2_RC, _ operation: String) throws {
+        func check(_ code: TSS2_RC, _ operation: String) throws(LockboxError) {
             if TPMError.Code(code) == .lockout { throw lockedOut() }
             try TPMError.check(code, operation, endpoint)
         }
@@ -44,7 +46,7 @@
         func flush(_ handle: ESYS_TR) { _ = Esys_FlushContext(context, handle) }
 
         /// Returns nil if there is nothing. Close it after use.
-        func object(at handle: TPM2_HANDLE) throws -> ESYS_TR? {
+        func object(at handle: TPM2_HANDLE) throws(LockboxError) -> ESYS_TR? {
             var object = none
             let code = Esys_TR_FromTPMPublic(context, handle, none, none, none, &object)
             if TPMError.Code(code) == .handle { return nil }
@@ -59,7 +61,7 @@
         // MARK: Wrong PINs
 
         /// What the TPM says of itself, by the numbers of its specification.
-        private func property(_ property: UInt32) throws -> UInt32? {
+        private func property(_ property: UInt32) throws(LockboxError) -> UInt32? {
             var data: UnsafeMutablePointer<TPMS_CAPABILITY_DATA>?
             let kind = TPM2_CAP(TPM2_CAP_TPM_PROPERTIES)
             let code = Esys_GetCapability(context, none, none, none, kind, property, 1, nil, &data)
@@ -72,7 +74,7 @@
         }
 
         /// The wrong attempts that the TPM has counted, how many it takes, and the seconds after which it forgets one.
-        func attempts() throws -> (failed: UInt32, most: UInt32, seconds: UInt32)? {
+        func attempts() throws(LockboxError) -> (failed: UInt32, most: UInt32, seconds: UInt32)? {
             guard let failed = try property(0x20e), let most = try property(0x20f),
                 let seconds = try property(0x210)
             else { return nil }
@@ -88,7 +90,7 @@
             return .accessDenied(endpoint: endpoint, reason: reason)
         }
 
-        func resetLockout() throws {
+        func resetLockout() throws(LockboxError) {
             // A wrong lockout authorization would lock the lockout authorization itself.
             let permanent = try property(0x200) ?? 0
             guard permanent & 4 == 0 else {

@@ -20,14 +20,16 @@
 
         static let otherTPM = "the TPM was cleared, or this is another TPM; use the recovery code"
 
-        static func check(_ code: TSS2_RC, _ operation: String, _ endpoint: String) throws {
+        static func check(_ code: TSS2_RC, _ operation: String, _ endpoint: String) throws(LockboxError) {
             guard code != 0 else { return }
             switch Code(code) {
             case .wrongAuthorization: throw LockboxError.wrongPasscode
             case .badAuthorization:
                 throw LockboxError.accessDenied(
                     endpoint: endpoint,
-                    reason: "the TPM's owner has a password (\(text(code, operation)))"
+                    reason:
+                        "the TPM's owner hierarchy has a password (\(text(code, operation))). Remove it, or let "
+                        + "the owner create the key or the counter"
                 )
             case .integrity: throw LockboxError.notReachable(endpoint: endpoint, reason: otherTPM)
             case .noRoomForObjects, .noRoomForSessions:

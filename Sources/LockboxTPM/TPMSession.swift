@@ -14,7 +14,7 @@
         /// Seals a secret under the storage root key.
         ///
         /// - Parameter authorization: What the TPM is to check, and to count if it is wrong. It checks nothing if it is empty.
-        func seal(_ secret: [UInt8], _ authorization: [UInt8]) throws -> TPMSlot.Sealed {
+        func seal(_ secret: [UInt8], _ authorization: [UInt8]) throws(LockboxError) -> TPMSlot.Sealed {
             var publicArea: UnsafeMutablePointer<TPM2B_PUBLIC>?
             var privateArea: UnsafeMutablePointer<TPM2B_PRIVATE>?
             let code = withWiped(TPM2B_SENSITIVE_CREATE()) { parameter in
@@ -34,7 +34,7 @@
             return (publicArea!.pointee, privateArea!.pointee)
         }
 
-        func unseal(_ sealed: TPMSlot.Sealed, _ authorization: [UInt8]) throws -> [UInt8] {
+        func unseal(_ sealed: TPMSlot.Sealed, _ authorization: [UInt8]) throws(LockboxError) -> [UInt8] {
             let (context, none) = (tpm.context, tpm.none)
             var (sealed, object) = (sealed, none)
             let loaded =
@@ -101,10 +101,13 @@
         /// Calls `body` with a session, and ends it.
         ///
         /// - Parameter name: The name of the storage root key in a slot; nil for a new slot.
-        func withSession<Result>(named name: [UInt8]? = nil, _ body: (TPMSession) throws -> Result) throws
+        func withSession<Result>(
+            named name: [UInt8]? = nil,
+            _ body: (TPMSession) throws(LockboxError) -> Result
+        ) throws(LockboxError)
             -> Result
         {
-            try withStorageRootKey(named: name) { key in
+            try withStorageRootKey(named: name) { key throws(LockboxError) in
                 var session = none
                 try check(tpm_start_session(context, key, &session), "Esys_StartAuthSession")
                 defer { flush(session) }
@@ -119,8 +122,11 @@
 
         /// The key is the one that the TPM keeps, or otherwise the one that it derives. Both are looked at, as a system may
         /// begin to keep one later.
-        func withStorageRootKey<Result>(named name: [UInt8]? = nil, _ body: (ESYS_TR) throws -> Result)
-            throws
+        func withStorageRootKey<Result>(
+            named name: [UInt8]? = nil,
+            _ body: (ESYS_TR) throws(LockboxError) -> Result
+        )
+            throws(LockboxError)
             -> Result
         {
             if var kept = try object(at: TPMConnection.storageRootKey) {
@@ -131,7 +137,7 @@
             var made = none
             try check(tpm_make_storage_root_key(context, &made), "Esys_CreatePrimary")
             defer { flush(made) }
-            guard try name == nil || verifiedName(of: made) == name else { throw failure(TPMError.otherTPM) }
+            if let name, try verifiedName(of: made) != name { throw failure(TPMError.otherTPM) }
             return try body(made)
         }
 
@@ -140,7 +146,7 @@
         /// tpm2-tss takes the name of a kept key from the TPM's answer, and does not check that it is the hash of the public
         /// area in the same answer. Somebody on the bus could send the right name with a key of his own, and decrypt the
         /// session.
-        func verifiedName(of key: ESYS_TR) throws -> [UInt8] {
+        func verifiedName(of key: ESYS_TR) throws(LockboxError) -> [UInt8] {
             var (bytes, count) = (UnsafeMutablePointer<UInt8>?.none, 0)
             try check(Esys_TR_Serialize(context, key, &bytes, &count), "Esys_TR_Serialize")
             defer { Esys_Free(bytes) }

@@ -36,7 +36,7 @@
         }
 
         /// Reads the parameters, and checks all that can be checked without the TPM.
-        init(_ bytes: [UInt8]) throws {
+        init(_ bytes: [UInt8]) throws(LockboxError) {
             guard bytes.count > 2, bytes.count > 2 + Int(bytes[1]) else {
                 throw Self.corrupt("it is cut short")
             }
@@ -57,7 +57,7 @@
             guard try self.bytes() == bytes else { throw Self.corrupt("it has bytes that nothing uses") }
         }
 
-        func bytes() throws -> [UInt8] {
+        func bytes() throws(LockboxError) -> [UInt8] {
             let start = [Self.version, UInt8(pin.count)] + pin
             var bytes =
                 start + [UInt8](repeating: 0, count: SlotEnrollment.maximumParametersLength - start.count)

@@ -1,16 +1,16 @@
 #if TPM
-    import LockboxCore
+    public import LockboxCore
     public import LockboxSealed
     import LockboxSodium
 
     /// Unlocks a store with a secret that a Trusted Platform Module (TPM 2.0) keeps, with or without a PIN.
     ///
-    /// The secret is 32 random bytes, sealed under the storage root key of the TPM. Only the same TPM opens it, and with a
-    /// PIN only after it has checked a key that Argon2id derives from the PIN. The TPM counts wrong PINs, for all
-    /// programs of the machine together, and refuses even the right one after too many: 32 is usual.
+    /// The secret is 32 random bytes, sealed under the storage root key of the TPM. Only the same TPM can open it. With a PIN,
+    /// the TPM first checks a key that Argon2id derives from the PIN. The TPM counts wrong PINs, for all programs of the
+    /// machine together, and refuses even the right one after too many: 32 is usual.
     ///
-    /// Without a PIN, everyone who may use the TPM of this machine opens the slot. That protects a copy of the store, and a
-    /// disk without its machine.
+    /// Without a PIN, anyone who can use this machine's TPM can open the slot. This protects a copied store, or a disk
+    /// without its machine.
     ///
     /// All that is secret is encrypted between this process and the TPM. No platform configuration registers (PCRs) are
     /// used, so an update of the firmware or the kernel does not matter. A cleared TPM has forgotten the secret: add a
@@ -19,8 +19,8 @@
     /// The process needs access to `/dev/tpmrm0`, which the group `tss` has on most systems. The product needs the package
     /// trait `TPM` and the library tpm2-tss.
     ///
-    /// Give a store one slot with a PIN for each machine: of two on one TPM, the PIN of the second counts as a wrong one for the
-    /// first.
+    /// Add at most one slot with a PIN per machine. With two on one TPM, unlocking with the second PIN counts as a wrong attempt
+    /// on the first.
     ///
     /// Calls block until the TPM has answered, which takes a chip up to some seconds. A process uses the TPM for one call at
     /// a time.
@@ -37,10 +37,10 @@
         /// Creates a method. Does not use the TPM.
         ///
         /// - Parameters:
-        ///   - pin: The PIN, 1 to 1,024 bytes. It is read at every call. If it is `nil`, ``enroll(salt:)`` makes a slot
+        ///   - pin: The PIN, 1 to 1,024 bytes. It is read at every call. If it is `nil`, ``enroll(salt:)`` creates a slot
         ///     without a PIN, and a slot with one cannot be opened. A slot without a PIN ignores it.
         ///   - strength: The cost of Argon2id for a new slot.
-        ///   - tcti: How to reach the TPM, as tpm2-tss writes it: `device:/dev/tpmrm0`, `tabrmd:`,
+        ///   - tcti: The TPM, as a TCTI of tpm2-tss: `device:/dev/tpmrm0`, `tabrmd:`,
         ///     `swtpm:host=127.0.0.1,port=2321`. It can name a library to load, so never take it from others.
         public init(
             pin: PasscodeSource?,
@@ -54,21 +54,21 @@
         /// Always ``SlotKind/tpm``.
         public var kind: SlotKind { .tpm }
 
-        /// Makes a secret and seals it.
+        /// Creates a secret and seals it.
         ///
         /// - Parameter salt: 32 random bytes of the new slot. Argon2id uses the first 16.
         /// - Returns: The secret, 32 bytes, and the parameters, some 250 bytes.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if there is no TPM, or it fails;
-        ///   ``LockboxError/accessDenied(endpoint:reason:)`` if this user may not use it, or its owner has a password and no
-        ///   key at 0x81000001; ``LockboxError/invalidPasscode(reason:)`` and any error of the PIN's source;
+        ///   ``LockboxError/accessDenied(endpoint:reason:)`` if this user may not use it, or the owner hierarchy has a password and no
+        ///   storage root key is kept at 0x81000001; ``LockboxError/invalidPasscode(reason:)`` and any error of the PIN's source;
         ///   ``LockboxError/notEnoughMemory(bytes:)``.
         public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
             var stretched = try pin?.enroll(salt: salt) ?? SlotEnrollment(parameters: [], secret: [])
             defer { Sodium.wipe(&stretched.secret) }
-            return try TPMConnection.with(tcti) { tpm in
-                try tpm.withSession { session in
+            return try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.withSession { session throws(LockboxError) in
                     var secret = Sodium.randomBytes(SecretKey.length)
-                    do {
+                    do throws(LockboxError) {
                         let name = try tpm.verifiedName(of: session.key)
                         let sealed = try session.seal(secret, stretched.secret)
                         let slot = TPMSlot(pin: stretched.parameters, primary: name, sealed: sealed)
@@ -97,8 +97,10 @@
             let slot = try TPMSlot(parameters)
             var authorization = try authorization(slot, salt)
             defer { Sodium.wipe(&authorization) }
-            return try TPMConnection.with(tcti) { tpm in
-                try tpm.withSession(named: slot.primary) { try $0.unseal(slot.sealed, authorization) }
+            return try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.withSession(named: slot.primary) { session throws(LockboxError) in
+                    try session.unseal(slot.sealed, authorization)
+                }
             }
         }
 
@@ -116,13 +118,12 @@
         /// Makes the TPM forget the wrong PINs that it has counted. Call it after a recovery: until then, the TPM refuses
         /// the right PIN too.
         ///
-        /// It can only be done if the TPM's lockout authorization is empty, as it is on most machines. So a thief of the
-        /// machine can do it too.
+        /// Works only if the lockout authorization is empty, as on most machines. A thief of the machine can then do it too.
         ///
-        /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the lockout authorization is set, which is not
-        ///   tried then; the errors of ``enroll(salt:)`` about the TPM.
-        public func resetLockout() throws {
-            try TPMConnection.with(tcti) { try $0.resetLockout() }
+        /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the lockout authorization is set (no attempt is
+        ///   made); the errors of ``enroll(salt:)`` about the TPM.
+        public func resetLockout() throws(LockboxError) {
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in try tpm.resetLockout() }
         }
     }
 

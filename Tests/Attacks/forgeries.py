@@ -145,7 +145,7 @@ add("an item of the class `always` in the place of a `whenUnlocked` one", plain(
 add("a keybag without slots", plain(Forger.no_slots),
     (NOT_MET, "authenticationFailed; requirementNotMet", "passcodeNotSet; forged; known", "authenticationFailed; known"), is_quick=True)
 add("another store, with a passcode of the forger's", plain(Forger.another_store),
-    (NOT_MET, "storageFailure; storageFailure", "wrongPasscode; nothing; interactionNotAllowed", "storageFailure; storageFailure"))
+    (NOT_MET, "storeReplaced; storeReplaced", "wrongPasscode; nothing; interactionNotAllowed", "storeReplaced; storeReplaced"))
 add("a slot more", plain(Forger.add_slot), NOTICED)
 add("an unlock key of the forger's, sealed to the owner's public keys", plain(Forger.own_unlock_key),
     (LOCKED, "authenticationFailed; authenticationFailed") * 2, is_quick=True)
@@ -173,7 +173,7 @@ add("retired keys under a higher generation, by somebody who knew the passcode b
 add("the same, after a restart of the machine", after_restart(Forger.retired_keys),
     ("wrongPasscode; rolledBack; interactionNotAllowed", "the owner's; rolledBack") * 2, prepare=before_change_for_later)
 add("keybag and items are gone", plain(Forger.remove_all),
-    (NOT_MET, "missing; storageFailure", "passcodeNotSet; nothing; safe", "missing; storageFailure"))
+    (NOT_MET, "missing; storeReplaced", "passcodeNotSet; nothing; safe", "missing; storeReplaced"))
 add("the keybag is gone", plain(Forger.remove_keybag), ("missing; missing; missing", "the owner's; missing") * 2)
 add("an unlock key of the forger's for the recovery code, by somebody who knew the passcode before it was changed",
     Forger.as_former_owner, ("done; forged; known", "authenticationFailed; known") * 2, prepare=before_change, elsewhere=True, secret="code")

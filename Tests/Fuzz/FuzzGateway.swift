@@ -31,7 +31,7 @@ private func read<M: Message>(_ type: M.Type, _ body: Data) {
 /// An answer of each kind.
 func writeGatewaySeeds(to folder: String) {
     let header = #"{"cluster_id": "7", "member_id": "8", "revision": "12", "raft_term": "3"}"#
-    let entry = #"{"key": "YS9i", "create_revision": "2", "mod_revision": "9", "version": "4", "value": "AAEC"}"#
+    let entry = #"{"key": "YS9i", "mod_revision": "9", "version": "4", "value": "AAEC"}"#
     let range = #"{"header": \#(header), "kvs": [\#(entry)], "more": true, "count": "2"}"#
     let seeds: [(UInt8, String)] = [
         (0, range),
@@ -39,9 +39,9 @@ func writeGatewaySeeds(to folder: String) {
         (2, #"{"header": \#(header), "ID": "7587862094675121166", "TTL": "10"}"#),
         (3, #"{"header": \#(header), "token": "é😀\/\"\\"}"#),
         (4, #"{"error": "etcdserver: no leader", "code": 14, "message": "etcdserver: no leader"}"#),
-        (5, #"{"header": \#(header), "version": "3.4.23", "dbSize": "20480", "leader": "8", "raftIndex": "1"}"#),
+        (5, #"{"header": \#(header), "version": "3.4.23", "dbSize": "20480", "leader": "8"}"#),
         (6, #"{"header": \#(header)}"#),
-        (7, #"{"result": {"header": \#(header), "created": true, "events": [{"type": "DELETE", "kv": \#(entry)}]}}"#),
+        (7, #"{"result": {"header": \#(header), "events": [{"type": "DELETE", "kv": \#(entry)}]}}"#),
     ]
     for (kind, text) in seeds {
         try! Data([kind] + text.utf8).write(to: URL(fileURLWithPath: "\(folder)/seed-\(kind)"))

@@ -76,7 +76,7 @@
             let bound = limit * 2
             let (storage, patient) = (try cluster.storage(root, timeLimit: limit), try cluster.storage(root))
             let record = RecordName(name: "record")
-            #expect(try patient.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try patient.commit([.put(record, [1])], expecting: [:]).isCommitted)
             try cluster.backend(root).lockbox().archiveObject("v", forKey: "k")
             let backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
             let lockbox = try backend.lockbox()
@@ -86,14 +86,12 @@
             followers.forEach { $0.pause() }
             for round in 0..<3 {
                 var start = ContinuousClock.now
-                #expect { try storage.read([record], maximum: 10) } throws: {
-                    ($0 as? LockboxError)?.code == .notReachable
-                }
+                expectError(.notReachable) { try storage.read([record], maximum: 10) }
                 #expect(ContinuousClock.now - start < bound, "a read in round \(round)")
                 start = .now
                 do {
-                    let outcome = try storage.commit([.put(record, [2])], expecting: [:], turn: nil)
-                    guard case .unknown(let error as LockboxError) = outcome else {
+                    let outcome = try storage.commit([.put(record, [2])], expecting: [:])
+                    guard case .unknown(let error) = outcome else {
                         Issue.record("\(outcome)")
                         return
                     }
@@ -103,14 +101,12 @@
             }
             for call in removals {
                 let start = ContinuousClock.now
-                #expect { try call() } throws: {
-                    [.notReachable, .outcomeUnknown].contains(($0 as? LockboxError)?.code)
-                }
+                #expect([.notReachable, .outcomeUnknown].contains(lockboxError(call)?.code))
                 #expect(ContinuousClock.now - start < bound, "a removal")
             }
             followers.forEach { $0.resume() }
             _ = try eventually { try storage.read([record], maximum: 10)[record]?.bytes }
-            #expect(try patient.commit([.put(record, [3])], expecting: [:], turn: nil).isCommitted)
+            #expect(try patient.commit([.put(record, [3])], expecting: [:]).isCommitted)
             #expect(try eventually { try storage.read([record], maximum: 10)[record]?.bytes } == [3])
         }
 
@@ -118,18 +114,16 @@
             let storage = try cluster.storage(root, timeLimit: .seconds(1))
             let record = RecordName(name: "record")
             cluster.members.forEach { $0.end() }
-            #expect { try storage.commit([.put(record, [1])], expecting: [:], turn: nil) } throws: {
-                ($0 as? LockboxError)?.code == .notReachable
-            }
+            expectError(.notReachable) { try storage.commit([.put(record, [1])], expecting: [:]) }
         }
 
         @Test func serviceGoesOnAfterTheLeaderIsKilled() throws {
             let storage = try cluster.storage(root)
             let record = RecordName(name: "record")
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             try cluster.leader().end()
             let start = ContinuousClock.now
-            #expect(try storage.commit([.put(record, [2])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [2])], expecting: [:]).isCommitted)
             print("written \(ContinuousClock.now - start) after the leader was killed")
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [2])
         }
@@ -197,7 +191,7 @@
         ) throws {
             let record = change.record
             do {
-                switch try storage.commit([change], expecting: expecting, turn: nil) {
+                switch try storage.commit([change], expecting: expecting) {
                 case .committed:
                     counts.writes += 1
                     possible[record] = [value]

@@ -43,8 +43,20 @@
             let header = Self.header(revision)
             let member = try FakeMember { _, _ in FakeMember.Answer(lines: ["{\(header)}"]) }
             defer { member.end() }
-            #expect { try storage(member).nextRevision() } throws: {
-                ($0 as? LockboxError)?.code == .notReachable
+            expectError(.notReachable) { try storage(member).nextRevision() }
+        }
+
+        /// Its limit is not known. Lockbox's own would be wrong.
+        @Test func aMemberForWhichARequestIsTooLarge() throws {
+            let refusal = #"{"code":3,"message":"etcdserver: request is too large"}"#
+            let member = try FakeMember { _, _ in
+                FakeMember.Answer(status: "400 Bad Request", lines: [refusal])
+            }
+            defer { member.end() }
+            let record = RecordName(name: "record")
+            let expected = LockboxError.storageFailure(operation: "txn", path: member.endpoint, errno: E2BIG)
+            #expect(throws: expected) {
+                try storage(member).commit([.put(record, [1])], expecting: [:])
             }
         }
 

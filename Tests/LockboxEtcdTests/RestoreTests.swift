@@ -19,15 +19,13 @@
         }
 
         private func put(_ storage: EtcdStorage, _ bytes: [UInt8]) throws {
-            #expect(try storage.commit([.put(record, bytes)], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, bytes)], expecting: [:]).isCommitted)
         }
 
         private func expect(_ code: LockboxError.Code, _ storage: EtcdStorage) {
-            #expect { try storage.read([record], maximum: 10) } throws: {
-                ($0 as? LockboxError)?.code == code
-            }
+            expectError(code) { try storage.read([record], maximum: 10) }
             do {
-                let outcome = try storage.commit([.put(record, [9])], expecting: [:], turn: nil)
+                let outcome = try storage.commit([.put(record, [9])], expecting: [:])
                 #expect(!outcome.isCommitted, "it was written to a cluster that is not the one from before")
             } catch { #expect((error as? LockboxError)?.code == code) }
         }
@@ -75,13 +73,13 @@
             // Beyond what the first one has seen.
             let item = RecordName(namespace: "n", name: "item")
             for _ in 0..<9 {
-                #expect(try other.commit([.put(item, [1])], expecting: [:], turn: nil).isCommitted)
+                #expect(try other.commit([.put(item, [1])], expecting: [:]).isCommitted)
             }
             // Whoever expects the first one need not be who reads the second.
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [2])
-            let outcome = try storage.commit([.put(item, [9])], expecting: [record: before], turn: nil)
+            let outcome = try storage.commit([.put(item, [9])], expecting: [record: before])
             guard case .conflict = outcome else { return #expect(Bool(false), "\(outcome)") as Void }
-            #expect(try other.commit([.put(item, [9])], expecting: [record: now], turn: nil).isCommitted)
+            #expect(try other.commit([.put(item, [9])], expecting: [record: now]).isCommitted)
         }
 
         @Test func anotherClusterIsNoticed() throws {
@@ -91,7 +89,7 @@
             try cluster.restart(member, token: "second") {
                 try FileManager.default.removeItem(atPath: member.folder)
             }
-            expect(.storageFailure, storage)
+            expect(.storeReplaced, storage)
             // The same bytes at the same revision of another cluster are another revision.
             let other = try cluster.storage()
             #expect(try other.read([record], maximum: 10).isEmpty)
@@ -101,8 +99,7 @@
             for storage in [other, try cluster.storage()] {
                 let outcome = try storage.commit(
                     [.put(record, [2])],
-                    expecting: [record: #require(before)],
-                    turn: nil
+                    expecting: [record: #require(before)]
                 )
                 guard case .conflict = outcome else { return #expect(Bool(false), "\(outcome)") as Void }
             }

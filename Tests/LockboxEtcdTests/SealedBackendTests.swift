@@ -81,9 +81,7 @@
             let storage = try cluster.storage(root)
             let backend = SealedBackend(storage: storage)
             let lockbox = try backend.lockbox("p")
-            #expect { try lockbox.archiveObject("value", forKey: "key") } throws: {
-                ($0 as? LockboxError)?.code == .invalidDeviceKey
-            }
+            expectError(.invalidDeviceKey) { try lockbox.archiveObject("value", forKey: "key") }
             #expect(
                 try storage.read([RecordName(name: "keybag"), RecordName(name: "device-key")], maximum: 9999)
                     .isEmpty
@@ -91,9 +89,7 @@
             // Nor by a rotation.
             let other = try cluster.backend(root)
             try other.lockbox("p").archiveObject("value", forKey: "key")
-            #expect { try other.rotateKeys(newDeviceKey: .stored) } throws: {
-                ($0 as? LockboxError)?.code == .invalidDeviceKey
-            }
+            expectError(.invalidDeviceKey) { try other.rotateKeys(newDeviceKey: .stored) }
             #expect(try storage.read([RecordName(name: "device-key")], maximum: 9999).isEmpty)
             #expect(
                 try cluster.backend(root).lockbox("p").unarchiveObject(forKey: "key")

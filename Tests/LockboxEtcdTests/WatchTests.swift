@@ -13,7 +13,7 @@
 
         private func put(_ storage: EtcdStorage, _ name: String) throws {
             let record = RecordName(namespace: "n", name: name)
-            #expect(try storage.commit([.put(record, [1])], expecting: [:], turn: nil).isCommitted)
+            #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
         }
 
         @Test func nothingIsMissedWhileAMemberIsKilled() throws {
@@ -78,7 +78,7 @@
             let ended = DispatchSemaphore(value: 0)
             try detachThread {
                 while !isOver.withLock({ $0 }) {
-                    _ = try? storage.commit([.put(records[0], [1])], expecting: [:], turn: nil)
+                    _ = try? storage.commit([.put(records[0], [1])], expecting: [:])
                     try? compact(storage)
                     usleep(max(100_000, pause.withLock { $0 }))
                 }

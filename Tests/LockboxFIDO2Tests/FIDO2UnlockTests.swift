@@ -18,19 +18,6 @@
             )
         }
 
-        private func expect(
-            _ code: LockboxError.Code,
-            _ text: String,
-            _ location: SourceLocation = #_sourceLocation,
-            _ body: () throws -> Any
-        ) {
-            #expect(sourceLocation: location) {
-                _ = try body()
-            } throws: {
-                ($0 as? LockboxError)?.code == code && "\($0)".contains(text)
-            }
-        }
-
         // MARK: The secret
 
         @Test func aSlotGivesItsSecretBack() throws {
@@ -66,14 +53,14 @@
             key.pin = "1234"
             let enrollment = try method("1234", verified: true).enroll(salt: salt)
             #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
-            expect(.invalidPasscode, "needs the PIN") {
+            expectError(.invalidPasscode, saying: "needs the PIN") {
                 try method().secret(enrollment.parameters, salt: salt)
             }
         }
 
         @Test func aSlotWithoutVerificationOfAKeyWithPIN() throws {
             key.pin = "1234"
-            expect(.invalidPasscode, "needs its PIN") { try method().enroll(salt: salt) }
+            expectError(.invalidPasscode, saying: "needs its PIN") { try method().enroll(salt: salt) }
             let enrollment = try method("1234").enroll(salt: salt)
             // The PIN is not even read.
             let other = FIDO2Unlock(
@@ -99,7 +86,7 @@
             #expect(enrollment.parameters[1] == 1)
             #expect(try method().secret(enrollment.parameters, salt: salt) == enrollment.secret)
             key.hasUserVerification = false
-            expect(.invalidPasscode, "needs the PIN") {
+            expectError(.invalidPasscode, saying: "needs the PIN") {
                 try method().secret(enrollment.parameters, salt: salt)
             }
         }
@@ -117,7 +104,7 @@
             #expect(key.retries == 6)
             // The third, and then also the right one.
             for pin in ["1235", "1234"] {
-                expect(.accessDenied, "plug it in") {
+                expectError(.accessDenied, saying: "plug it in") {
                     try method(pin).secret(enrollment.parameters, salt: salt)
                 }
             }
@@ -126,24 +113,26 @@
                 _ = try? method("1235").secret(enrollment.parameters, salt: salt)
             }
             #expect(key.retries == 0)
-            expect(.accessDenied, "blocked until") {
+            expectError(.accessDenied, saying: "blocked until") {
                 try method("1234").secret(enrollment.parameters, salt: salt)
             }
         }
 
         @Test func noPINIsSet() {
-            expect(.invalidPasscode, "has no PIN") { try method("1234", verified: true).enroll(salt: salt) }
+            expectError(.invalidPasscode, saying: "has no PIN") {
+                try method("1234", verified: true).enroll(salt: salt)
+            }
         }
 
         @Test func noHMACSecret() {
             key.extensions = ["credProtect"]
-            expect(.notSupported, "hmac-secret") { try method().enroll(salt: salt) }
+            expectError(.notSupported, saying: "hmac-secret") { try method().enroll(salt: salt) }
         }
 
         @Test func anotherKey() throws {
             let enrollment = try method().enroll(salt: salt)
             key.reset()
-            expect(.notReachable, "another security key") {
+            expectError(.notReachable, saying: "another security key") {
                 try method().secret(enrollment.parameters, salt: salt)
             }
         }
@@ -151,8 +140,10 @@
         @Test(arguments: [0x2f, 0x3a] as [UInt8]) func nobodyTouchesIt(code: UInt8) throws {
             let enrollment = try method().enroll(salt: salt)
             key.touch = code
-            expect(.notReachable, "in time") { try method().secret(enrollment.parameters, salt: salt) }
-            expect(.notReachable, "in time") { try method().enroll(salt: salt) }
+            expectError(.notReachable, saying: "in time") {
+                try method().secret(enrollment.parameters, salt: salt)
+            }
+            expectError(.notReachable, saying: "in time") { try method().enroll(salt: salt) }
         }
 
         @Test func theUserDeclines() {
@@ -162,11 +153,11 @@
 
         @Test func aKeyThatDoesNotAnswer() {
             key.isSilent = true
-            expect(.notReachable, "unplugged") { try method().enroll(salt: salt) }
+            expectError(.notReachable, saying: "unplugged") { try method().enroll(salt: salt) }
         }
 
         @Test func noDevice() {
-            expect(.notReachable, "no such device") {
+            expectError(.notReachable, saying: "no such device") {
                 try FIDO2Unlock(device: "/dev/no-such-key").enroll(salt: salt)
             }
         }
@@ -189,8 +180,10 @@
                 }
             }
             #expect(throws: LockboxError.self) { try method().secret(parameters + [0], salt: salt) }
-            expect(.corrupt, "salt") { try method().secret(parameters, salt: [1]) }
-            expect(.unsupportedVersion, "2") { try method().secret([2] + parameters.dropFirst(), salt: salt) }
+            expectError(.corrupt, saying: "salt") { try method().secret(parameters, salt: [1]) }
+            expectError(.unsupportedVersion, saying: "2") {
+                try method().secret([2] + parameters.dropFirst(), salt: salt)
+            }
         }
     }
 #endif

@@ -38,10 +38,8 @@
                 let next = EncryptedFileBackend(directory: directory, deviceKey: key, counter: counter)
                 #expect(try next.slots.isEmpty)
                 try keybag.write(to: URL(filePath: "\(directory)/keybag"))
-                #expect {
+                expectError(.rolledBack) {
                     try EncryptedFileBackend(directory: directory, deviceKey: key, counter: counter).slots
-                } throws: {
-                    ($0 as? LockboxError)?.code == .rolledBack
                 }
             }
 
@@ -49,11 +47,7 @@
 
             @Test func anAbsentCounterIsNoFirstUse() throws {
                 #expect(try counter.read() == nil)
-                #expect {
-                    try counter.increment()
-                } throws: {
-                    ($0 as? LockboxError)?.code == .missing
-                }
+                expectError(.missing) { try counter.increment() }
                 try counter.undefine()
             }
 
@@ -66,11 +60,7 @@
 
             @Test func aCounterIsDefinedOnce() throws {
                 let first = try counter.define()
-                #expect {
-                    try counter.define()
-                } throws: {
-                    ($0 as? LockboxError)?.code == .conflict
-                }
+                expectError(.invalidKey) { try counter.define() }
                 #expect(try counter.read() == first)
             }
 
@@ -107,11 +97,7 @@
                 do { try tpm.defineIndex(type: type, size: size) } catch  where type == 1 {
                     return  // no TPM lets a counter be longer
                 }
-                #expect {
-                    try counter.read()
-                } throws: {
-                    ($0 as? LockboxError)?.code == .corrupt
-                }
+                expectError(.invalidKey) { try counter.read() }
             }
 
             @Test func anOwnerWithPassword() throws {
@@ -122,20 +108,29 @@
                     { try counter.undefine() },
                     { _ = try TPMCounter(index: 0x0180_0001, tcti: tpm.tcti).define() },
                 ] {
-                    #expect {
-                        try call()
-                    } throws: {
-                        ($0 as? LockboxError)?.code == .accessDenied
-                    }
+                    expectError(.accessDenied) { try call() }
                 }
             }
 
+            @Test func asyncForms() async throws {
+                let first = try await counter.define()
+                #expect(try await counter.read() == first)
+                #expect(try await counter.increment() == first + 1)
+                try await counter.undefine()
+                #expect(try await counter.read() == nil)
+                try await TPMUnlock(pin: nil, tcti: tpm.tcti).resetLockout()
+            }
+
+            /// Compiled only if the calls throw nothing but our errors.
+            @Test func errorsAreTyped() throws {
+                do { _ = try counter.increment() } catch { #expect(error.code == .missing) }
+                do {
+                    try TPMUnlock(pin: nil, tcti: "device:/dev/no-such-tpm").resetLockout()
+                } catch { #expect(error.code == .notReachable) }
+            }
+
             @Test func noDevice() {
-                #expect {
-                    try TPMCounter(tcti: "device:/dev/no-such-tpm").read()
-                } throws: {
-                    ($0 as? LockboxError)?.code == .notReachable
-                }
+                expectError(.notReachable) { try TPMCounter(tcti: "device:/dev/no-such-tpm").read() }
             }
         }
     }

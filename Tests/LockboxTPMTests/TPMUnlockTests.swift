@@ -126,22 +126,15 @@
             @Test func aSetLockoutAuthorizationIsNotTried() throws {
                 try tpm.setPassword(of: .lockout)
                 for _ in 0..<2 {
-                    #expect {
+                    expectError(.accessDenied, saying: "tpm2_dictionarylockout") {
                         try method(nil).resetLockout()
-                    } throws: {
-                        ($0 as? LockboxError)?.code == .accessDenied
-                            && "\($0)".contains("tpm2_dictionarylockout")
                     }
                 }
             }
 
             @Test func aSlotWithPINNeedsOne() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
-                #expect {
-                    try method(nil).secret(enrollment.parameters, salt: salt)
-                } throws: {
-                    ($0 as? LockboxError)?.code == .invalidPasscode
-                }
+                expectError(.invalidPasscode) { try method(nil).secret(enrollment.parameters, salt: salt) }
                 #expect(try tpm.failedAttempts() == 0)
             }
 
@@ -150,11 +143,7 @@
                 #expect(throws: LockboxError.wrongPasscode) {
                     try method("1234").secret(enrollment.parameters, salt: salt.reversed())
                 }
-                #expect {
-                    try method("1234").secret(enrollment.parameters, salt: [1])
-                } throws: {
-                    ($0 as? LockboxError)?.code == .corrupt
-                }
+                expectError(.corrupt) { try method("1234").secret(enrollment.parameters, salt: [1]) }
             }
 
             // MARK: No TPM, another, or a changed one
@@ -178,30 +167,20 @@
                 #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
                 let other = try SoftwareTPM()
                 try other.setPassword(of: .owner)
-                #expect {
+                expectError(.accessDenied, saying: "owner hierarchy") {
                     try method("1234", other.tcti).enroll(salt: salt)
-                } throws: {
-                    ($0 as? LockboxError)?.code == .accessDenied && "\($0)".contains("owner has a password")
                 }
             }
 
             @Test func noDevice() throws {
                 tpm.kill()
                 for tcti in ["device:/dev/no-such-tpm", tpm.tcti, "no-such-library", ""] {
-                    #expect {
-                        try method(nil, tcti).enroll(salt: salt)
-                    } throws: {
-                        ($0 as? LockboxError)?.code == .notReachable
-                    }
+                    expectError(.notReachable) { try method(nil, tcti).enroll(salt: salt) }
                 }
                 let notATPM = FileManager.default.temporaryDirectory.appending(path: "lockbox-tpm.\(UUID())")
                 try Data().write(to: notATPM)
                 defer { try? FileManager.default.removeItem(at: notATPM) }
-                #expect {
-                    try method(nil, "device:\(notATPM.path)").enroll(salt: salt)
-                } throws: {
-                    ($0 as? LockboxError)?.code == .notReachable
-                }
+                expectError(.notReachable) { try method(nil, "device:\(notATPM.path)").enroll(salt: salt) }
             }
 
             @Test func aTPMThatEndsInBetween() throws {
@@ -210,10 +189,8 @@
                     code(of: command) == unseal ? nil : answer
                 }
                 defer { relay.close() }
-                #expect {
+                expectError(.notReachable) {
                     try method(nil, relay.tcti).secret(enrollment.parameters, salt: salt)
-                } throws: {
-                    ($0 as? LockboxError)?.code == .notReachable
                 }
             }
 

@@ -49,7 +49,7 @@ struct Vectors: Codable {
     /// Bytes that stand in the place of the first item's record.
     struct Refused: Codable {
         var description: String
-        var error: String
+        var error: LockboxError.Code
         var record: Data
     }
 }
@@ -183,7 +183,7 @@ private func describe(_ item: StoredItem, _ backend: EncryptedFileBackend, _ dir
 }
 
 private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
-    func changed(_ description: String, _ error: String, at offset: Int, to bytes: UInt8...)
+    func changed(_ description: String, _ error: LockboxError.Code, at offset: Int, to bytes: UInt8...)
         -> Vectors.Refused
     {
         var record = record
@@ -191,30 +191,30 @@ private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
         return Vectors.Refused(description: description, error: error, record: record)
     }
     func flipped(_ description: String, at offset: Int) -> Vectors.Refused {
-        changed(description, "authenticationFailed", at: offset, to: record[offset] ^ 1)
+        changed(description, .authenticationFailed, at: offset, to: record[offset] ^ 1)
     }
     return [
-        .init(description: "no bytes", error: "corrupt", record: Data()),
-        .init(description: "cut in the header", error: "corrupt", record: record.prefix(31)),
-        .init(description: "cut in the metadata", error: "corrupt", record: record.prefix(300)),
-        .init(description: "cut at the metadata's end", error: "corrupt", record: record.prefix(360)),
-        .init(description: "the last byte missing", error: "authenticationFailed", record: record.dropLast()),
-        .init(description: "a byte more", error: "authenticationFailed", record: record + [0]),
-        .init(description: "another item's record", error: "authenticationFailed", record: another),
-        changed("another magic", "corrupt", at: 0, to: 0x6C),
-        changed("version 0", "unsupportedVersion", at: 4, to: 0),
-        changed("version 2", "unsupportedVersion", at: 4, to: 2),
-        changed("suite 0", "unsupportedVersion", at: 5, to: 0),
-        changed("suite 2", "unsupportedVersion", at: 5, to: 2),
-        changed("class 0", "corrupt", at: 6, to: 0),
-        changed("class 8", "corrupt", at: 6, to: 8),
-        changed("another class", "authenticationFailed", at: 6, to: 2),
-        changed("the reserved byte not zero", "corrupt", at: 7, to: 1),
-        changed("an epoch that comes after the keybag's", "rolledBack", at: 8, to: 2),
-        changed("an epoch that the keybag does not hold", "corrupt", at: 8, to: 0),
-        changed("a metadata length past the end", "corrupt", at: 12, to: 0xFF, 0xFF, 0xFF, 0xFF),
-        changed("a metadata length of zero", "corrupt", at: 12, to: 0, 0, 0, 0),
-        changed("a metadata length that is longer", "authenticationFailed", at: 12, to: 0x49, 1, 0, 0),
+        .init(description: "no bytes", error: .corrupt, record: Data()),
+        .init(description: "cut in the header", error: .corrupt, record: record.prefix(31)),
+        .init(description: "cut in the metadata", error: .corrupt, record: record.prefix(300)),
+        .init(description: "cut at the metadata's end", error: .corrupt, record: record.prefix(360)),
+        .init(description: "the last byte missing", error: .authenticationFailed, record: record.dropLast()),
+        .init(description: "a byte more", error: .authenticationFailed, record: record + [0]),
+        .init(description: "another item's record", error: .authenticationFailed, record: another),
+        changed("another magic", .corrupt, at: 0, to: 0x6C),
+        changed("version 0", .unsupportedVersion, at: 4, to: 0),
+        changed("version 2", .unsupportedVersion, at: 4, to: 2),
+        changed("suite 0", .unsupportedVersion, at: 5, to: 0),
+        changed("suite 2", .unsupportedVersion, at: 5, to: 2),
+        changed("class 0", .corrupt, at: 6, to: 0),
+        changed("class 8", .corrupt, at: 6, to: 8),
+        changed("another class", .authenticationFailed, at: 6, to: 2),
+        changed("the reserved byte not zero", .corrupt, at: 7, to: 1),
+        changed("an epoch that comes after the keybag's", .rolledBack, at: 8, to: 2),
+        changed("an epoch that the keybag does not hold", .corrupt, at: 8, to: 0),
+        changed("a metadata length past the end", .corrupt, at: 12, to: 0xFF, 0xFF, 0xFF, 0xFF),
+        changed("a metadata length of zero", .corrupt, at: 12, to: 0, 0, 0, 0),
+        changed("a metadata length that is longer", .authenticationFailed, at: 12, to: 0x49, 1, 0, 0),
         flipped("a bit of the store id", at: 16),
         flipped("a bit of the metadata's nonce", at: 32),
         flipped("a bit of the metadata's commitment", at: 56),

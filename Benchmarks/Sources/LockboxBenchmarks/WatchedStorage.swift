@@ -16,12 +16,11 @@
 
         func commit(
             _ changes: [RecordChange],
-            expecting: [RecordName: RecordRevision],
-            turn: (any CommitTurn)?
+            expecting: [RecordName: RecordRevision]
         ) throws -> CommitOutcome {
             // One operation, and one comparison, are the fence's.
             lock.withLock { sizes.append(max(changes.count, expecting.count) + 1) }
-            return try storage.commit(changes, expecting: expecting, turn: turn)
+            return try storage.commit(changes, expecting: expecting)
         }
 
         var limits: StorageLimits { storage.limits }

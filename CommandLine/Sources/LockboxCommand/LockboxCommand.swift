@@ -4,7 +4,7 @@ import ArgumentParser
 @main struct LockboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lockbox",
-        abstract: "Stores secrets in encrypted files, or sealed in a cluster.",
+        abstract: "Store secrets in encrypted files or in an etcd cluster.",
         discussion: """
             A value is read from standard input, or typed without echo. It is never an argument.
 

@@ -2,6 +2,8 @@ import Foundation
 import Lockbox
 import Testing
 
+@testable import LockboxCommand
+
 /// Exit statuses, and what is said with them.
 @Suite struct ErrorTests {
     let sandbox: Sandbox
@@ -78,7 +80,7 @@ import Testing
         (["get", "prefix", "--prefx", "web"], "Did you mean '--prefix'? See `lockbox get --help`"),
         (["set", "class", "--class", "foo"], "The value is invalid for '--class <class>'"),
         (["passcode", "set", "--new-passcode", "x"], "See `lockbox passcode set --help`"),
-        (["set", "token", "--expire", "7d"], "an option before it is misspelled"),
+        (["set", "token", "--expire", "7d"], "check the spelling of the options before it"),
         (["GET", "k"], "There is no such command. See `lockbox --help`"),
         (["get", "-hash"], "with a dash after --"), (["set", "-phone"], "with a dash after --"),
     ])
@@ -88,6 +90,37 @@ import Testing
             outcome.status == 64 && isOneLine(outcome) && outcome.error.contains(text),
             "\(outcome.error)"
         )
+    }
+
+    /// The library's would be about Swift calls, or about what only a library cannot know.
+    @Test(arguments: [
+        (
+            LockboxError.rolledBack(record: "https://a:2379", reason: "r"),
+            "Check the cluster for a restored snapshot."
+        ),
+        (.rolledBack(record: "etcd:/s/k/keybag", reason: "r"), "run `lockbox accept-restored`"),
+        (.rolledBack(record: "/s/items/a/b", reason: "r"), "or remove the item"),
+        (
+            .decodingFailed(key: "k", type: "String", underlying: CancellationError()),
+            "Use --json to print it"
+        ),
+        (.wrongPasscode, "The passcode is wrong. Nothing was changed."),
+        (.invalidPasscode(reason: "it is empty"), "The passcode cannot be used: it is empty."),
+        (.invalidDeviceKey(source: "/k", reason: "r"), "The device key (/k) cannot be used: r."),
+        (.requirementNotMet(record: "/s/keybag", reason: "r"), "leave out the option"),
+    ])
+    func messagesAreAboutTheCommand(_ error: LockboxError, _ text: String) {
+        let message = Failure(error).message
+        #expect(message.contains(text) && message.hasSuffix("."), "\(message)")
+    }
+
+    @Test func aFileThatCannotBeReadSaysWhy() throws {
+        let outcome = try sandbox.lockbox("migrate", "\(sandbox.home)/none.json")
+        #expect(outcome.status == 74 && isOneLine(outcome), "\(outcome.error)")
+        #expect(outcome.error.contains("none.json cannot be read: No such file or directory."))
+        #expect { try Input.line(of: sandbox.home) } throws: {
+            ($0 as? Failure)?.message.hasSuffix("cannot be read: Is a directory.") == true
+        }
     }
 
     @Test func aKeyMayBeginWithADash() throws {

@@ -117,6 +117,18 @@ import Testing
         #expect(try sandbox.execution(["list"] + there).run().output == "other\n")
     }
 
+    /// They may be readable, and the other store be what fails.
+    @Test func whatCouldNotBeCopiedIsCounted() throws {
+        let other = "\(sandbox.home)/other"
+        try sandbox.lockbox("set", "good", text: "v")
+        try FileManager.default.copyItem(atPath: sandbox.store, toPath: other)
+        try sandbox.lockbox("set", "bad", "--directory", other, text: "mine")
+        try sandbox.damage(.ofTheValue) { try sandbox.lockbox("set", "bad", text: "theirs") }
+        let outcome = try sandbox.execution(["copy", "--to-store", sandbox.store, "--directory", other]).run()
+        #expect(outcome.status == 3 && outcome.output.contains("items copied: 1"))
+        #expect(outcome.error.contains("Items that could not be copied: 1."), "\(outcome.error)")
+    }
+
     @Test(arguments: ["move", "copy"]) func betweenPrefixes(_ command: String) throws {
         try sandbox.lockbox("set", "k", "--prefix", "a", text: "v")
         #expect(try sandbox.lockbox(command, "k", "k", "--prefix", "a", "--to-prefix", "b").status == 0)

@@ -160,7 +160,7 @@ import Testing
         #expect(try sandbox.lockbox("get", "k", "--passcode-file", new).output == "hunter2")
         let removed = try sandbox.lockbox("passcode", "remove", "--passcode-file", new)
         #expect(removed.status == 0 && removed.output == "items resealed: 1\nThe passcode is removed.\n")
-        #expect(removed.error.contains("it is always open"))
+        #expect(removed.error.contains("It is always open"))
         #expect(try sandbox.lockbox("get", "k").output == "hunter2")
         #expect(try sandbox.lockbox("passcode", "remove").status == 2)
         #expect(try sandbox.lockbox("lock").status == 2)

@@ -26,7 +26,7 @@ import Testing
             let outcome = try sandbox.execution(arguments).run()
             #expect(outcome.status == 2 && outcome.output == "", "\(arguments)")
             #expect(
-                outcome.error.contains("present passcode is needed")
+                outcome.error.contains("current passcode is needed")
                     && outcome.error.contains("--passcode-file")
                     && outcome.error.contains("--recovery-code-file"),
                 "\(outcome.error)"
@@ -180,7 +180,7 @@ import Testing
         let other = String(identity.reversed())
         for arguments in [["get", "k"], ["passcode", "set", "--new-passcode-file", "/dev/null"], ["lock"]] {
             let refused = try sandbox.execution(arguments + ["--identity", other]).run()
-            #expect(refused.status == 3 && refused.error.contains("it is another store"), "\(arguments)")
+            #expect(refused.status == 3 && refused.error.contains("its identity is"), "\(arguments)")
         }
         #expect(try sandbox.lockbox("get", "k", "--identity", "8f14e45f").status == 64)
         let shown = try sandbox.lockbox(

@@ -63,7 +63,7 @@ import Testing
         let keeper = try keeper(backend)
         let broken = LockboxError.storageFailure(operation: "read", path: "/", errno: EIO)
         backend.fail(with: broken)
-        #expect(throws: LockboxError.self) { try keeper.start() }
-        #expect(throws: LockboxError.self) { try keeper.signIn(alice) }
+        #expect(throws: broken) { try keeper.start() }
+        #expect(throws: broken) { try keeper.signIn(alice) }
     }
 }

@@ -72,9 +72,9 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     }
 
     /// See ``LockboxBackend/apply(_:)``. Performs all of the operations or none.
-    public func apply(_ operations: [ItemOperation]) throws {
+    public func apply(_ operations: [ItemOperation]) throws(LockboxError) {
         try ItemOperation.checkKeys(operations)
-        try state.withLock { state in
+        try state.withLock { state throws(LockboxError) in
             var new = state
             for operation in operations {
                 switch operation {
@@ -92,8 +92,9 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     }
 
     /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step.
-    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        try state.withLock { state in
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws(LockboxError)
+    {
+        try state.withLock { state throws(LockboxError) in
             guard let item = Self.live(state.entries[key], at: now) else {
                 throw LockboxError.itemNotFound(key: key.key)
             }
@@ -125,7 +126,7 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
         entry.flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item }
     }
 
-    private static func check(_ item: StoredItem) throws {
+    private static func check(_ item: StoredItem) throws(LockboxError) {
         if item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
             throw LockboxError.passcodeNotSet
         }

@@ -1,7 +1,7 @@
-/// A backend that can tell which accessibility classes are open.
+/// A backend that reports which accessibility classes are open.
 ///
-/// A migration checks this before it writes anything. With any other backend, a locked class is noticed only
-/// when an item is written.
+/// A migration checks this before it writes anything. With any other backend, it finds out that a class is locked
+/// only when it writes an item.
 public protocol LockableBackend: LockboxBackend {
     /// The classes that are open now.
     ///

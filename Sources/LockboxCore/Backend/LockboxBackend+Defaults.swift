@@ -70,7 +70,13 @@ extension LockboxBackend {
         for key in try attributes(prefix: prefix, now: nil).keys { try remove(key) }
     }
 
-    /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay.
+    /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay, because their
+    /// expiry is not known.
+    ///
+    /// - Parameters:
+    ///   - prefix: The key prefix.
+    ///   - now: The current time.
+    /// - Throws: ``LockboxError`` if some items could not be removed.
     @discardableResult
     public func removeExpired(prefix: String, now: Date) throws -> Int {
         try removeExpired(prefix: prefix, now: now, unreadable: { _ in })

@@ -10,7 +10,7 @@ extension LockboxBackend {
     ///   - now: The current time. An item that has expired by then counts as absent.
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked.
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item, or one under the new key, is locked.
     public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         _ = try put(key, newKey, policy, now)
     }

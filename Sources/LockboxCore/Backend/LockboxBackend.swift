@@ -20,8 +20,8 @@ public import LockboxPlatform
 ///    policy of a write, the current time is the new item's ``ItemAttributes/modified``. An expired item's data
 ///    stays until the item is overwritten, removed, or deleted by ``removeExpired(prefix:now:)``.
 /// 5. **Keys are compared as ``ItemKey`` values**, and prefixes are independent of each other.
-/// 6. **What a write does not name stays as it is**, and so does the ``ItemAttributes/created`` date: see
-///    ``ItemChanges``. Nothing can stay of an item that is absent, expired or damaged.
+/// 6. **A write changes only what it sets.** Everything else keeps its value, and so does the
+///    ``ItemAttributes/created`` date: see ``ItemChanges``. An absent, expired or damaged item has no values to keep.
 /// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed.
 /// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other.
 /// 9. **Errors are ``LockboxError`` values** where a case fits.
@@ -93,13 +93,13 @@ public protocol LockboxBackend: Sendable {
 
     // MARK: With a default implementation
 
-    /// Atomically creates an item, or changes what is named of an existing one.
+    /// Atomically creates an item, or changes the parts of an existing one that the changes set.
     ///
     /// The default implementation calls ``update(_:now:_:)``, and so cannot replace an item that cannot be
     /// read.
     ///
     /// - Parameters:
-    ///   - changes: What changes. ``ItemChanges/modified`` is the date of the write.
+    ///   - changes: The changes. ``ItemChanges/modified`` is the date of the write.
     ///   - key: The item's key.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on

@@ -1,4 +1,9 @@
 /// A change of a lockbox's items, as `changes()` reports it.
+///
+/// Minor versions may add cases. Treat one that you do not know as ``everything``.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum LockboxChange: Sendable, Hashable {
     /// The item with this key was written or removed.
     case item(String)

@@ -47,7 +47,7 @@ public struct LockboxChanges: AsyncSequence, Sendable {
         /// Waits for the next change.
         ///
         /// - Returns: The change, or `nil` if the task was canceled.
-        /// - Throws: ``LockboxError`` if changes can no longer be noticed.
+        /// - Throws: ``LockboxError`` if changes can no longer be observed.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> LockboxChange? {
             while true {
                 // In a canceled task, only this wait ends the stream, and with it the subscription.

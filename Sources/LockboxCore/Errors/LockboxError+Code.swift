@@ -98,6 +98,18 @@ extension LockboxError {
         /// ``LockboxError/storageFailure(operation:path:errno:)``.
         public static let storageFailure = Code(rawValue: "storageFailure")
 
+        /// ``LockboxError/unreadable(record:reason:)``.
+        public static let unreadable = Code(rawValue: "unreadable")
+
+        /// ``LockboxError/readOnly(location:reason:)``.
+        public static let readOnly = Code(rawValue: "readOnly")
+
+        /// ``LockboxError/lockTimeout(location:)``.
+        public static let lockTimeout = Code(rawValue: "lockTimeout")
+
+        /// ``LockboxError/storeReplaced(location:)``.
+        public static let storeReplaced = Code(rawValue: "storeReplaced")
+
         /// ``LockboxError/notReachable(endpoint:reason:)``.
         public static let notReachable = Code(rawValue: "notReachable")
 
@@ -151,6 +163,10 @@ extension LockboxError {
         case .notABackup: .notABackup
         case .unsafePermissions: .unsafePermissions
         case .storageFailure: .storageFailure
+        case .unreadable: .unreadable
+        case .readOnly: .readOnly
+        case .lockTimeout: .lockTimeout
+        case .storeReplaced: .storeReplaced
         case .notReachable: .notReachable
         case .accessDenied: .accessDenied
         case .userCanceled: .userCanceled

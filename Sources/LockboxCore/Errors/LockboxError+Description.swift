@@ -7,7 +7,8 @@ extension LockboxError {
         case .corrupt(let location, _), .authenticationFailed(let location), .missing(let location),
             .unsupportedVersion(let location, _), .unsafePermissions(let location, _),
             .storageFailure(_, let location, _), .rolledBack(let location, _),
-            .requirementNotMet(let location, _):
+            .requirementNotMet(let location, _), .unreadable(let location, _), .readOnly(let location, _),
+            .lockTimeout(let location), .storeReplaced(let location):
             location
         default: nil
         }
@@ -16,7 +17,9 @@ extension LockboxError {
 
 extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Says what went wrong and what to do about it. Never contains a value.
-    public var description: String {
+    public var description: String { text.sentence }
+
+    private var text: String {
         switch self {
         case .itemNotFound(let key):
             "There is no item for the key \(quoted(key))."
@@ -25,10 +28,10 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .interactionNotAllowed(let accessibility):
             "Items of the class \(accessibility) are locked. Unlock the store and try again."
         case .missingKeyPrefix:
-            "This program has no bundle identifier. Call Lockbox.configure(keyPrefix:) once at the start, "
+            "This program has no key prefix. Call Lockbox.configure(keyPrefix:) once at the start, "
                 + "or set LOCKBOX_KEY_PREFIX."
         case .invalidKey(let reason):
-            "Invalid key: \(reason)."
+            "\(reason.prefix(1).uppercased())\(reason.dropFirst()). Nothing was changed."
         case .invalidAttribute(let name, let reason):
             "Invalid \(name): \(reason)."
         case .valueTooLarge(let size, let limit):
@@ -39,55 +42,67 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .decodingFailed(let key, let type, _):
             "The value for the key \(quoted(key)) could not be decoded as \(type). "
                 + "Ask for the type that was archived."
+        case .typeMismatch(let key, .lockbox2, let type):
+            "The value for the key \(quoted(key)) was stored by Lockbox 2 and cannot be read as \(type). "
+                + "Migrate it with migrate(_:), or read it with the methods of Lockbox 2."
         case .typeMismatch(let key, let stored, let type):
             "The value for the key \(quoted(key)) is stored as \(stored) and cannot be read as \(type). "
                 + "Ask for the type that was archived."
         case .passcodeNotSet:
-            "The store has no passcode. Set one, or use a class other than whenPasscodeSetThisDeviceOnly."
+            "The store has no passcode. Set one first. To store an item without a passcode, use a class other than "
+                + "whenPasscodeSetThisDeviceOnly."
         case .passcodeAlreadySet:
             "The store already has a passcode. Change or remove it instead."
         case .wrongPasscode:
-            "The passcode is wrong. Nothing was changed."
+            "The passcode, recovery code, key or PIN is wrong. Nothing was changed."
         case .slotNotFound(let slot):
-            "The store has no slot \(slot). List its slots to see what opens it."
+            "The store has no slot \(slot). List its slots to see what unlocks it."
         case .slotRefused(let reason):
             "The slot cannot be changed: \(reason). Nothing was changed."
         case .invalidPasscode(let reason):
-            "The passcode cannot be used: \(reason)."
+            "The passcode, recovery code or PIN cannot be used: \(reason). Nothing was changed."
         case .notEnoughMemory(let bytes):
-            "Checking the passcode needs \(bytes) bytes of memory, which are not available. Raise the memory limit, "
-                + "or change the passcode to one of a lower strength on a larger machine."
+            "Argon2id needs \(bytes) bytes of memory, which are not available. Raise the memory limit, "
+                + "or set the passcode again with a lower strength on a machine that has enough memory."
         case .invalidDeviceKey(let source, let reason):
-            "The device key (\(source)) cannot be used: \(reason)."
+            "The key (\(source)) cannot be used: \(reason). Nothing was changed."
         case .deviceKeyMismatch(let path):
-            "The device key (\(path)) does not belong to this store. Put the right one back; nothing was changed."
+            "The device key (\(path)) does not belong to this store. Put the right one back. Nothing was changed."
         case .missing(let record):
-            "\(record) is missing, and the store cannot be opened without it. Restore it from a copy of the store; "
-                + "nothing was changed."
+            "\(record) is missing. If it is the store's keybag or device key, restore it from a copy of the store. "
+                + "Nothing was changed."
         case .corrupt(let record, let reason):
             "\(record) is damaged: \(reason). \(Self.repair)"
         case .authenticationFailed(let record):
             "\(record) was tampered with, or belongs to another key, prefix or store. \(Self.repair)"
         case .unsupportedVersion(let record, let version):
-            "\(record) has the format number \(version), which this version of Lockbox does not know. "
-                + "Update the program, or use the pre-release that made it; nothing was changed."
+            "\(record) has the format or cipher suite \(version), which this version of Lockbox does not know. "
+                + "Update the program. Nothing was changed."
         case .rolledBack(let record, let reason):
             "\(record) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
-                + "If it was you, accept the restored store; nothing was changed."
+                + "If you restored it yourself, call acceptRestored. Nothing was changed."
         case .requirementNotMet(let record, let reason):
-            "\(record) is refused: \(reason). Somebody may have replaced it; nothing was changed."
+            "\(record) is refused: \(reason). Somebody may have replaced it. Check the store, or change what the program "
+                + "requires. Nothing was changed."
         case .notABackup(let path):
-            "\(path) is not a Lockbox backup. Choose another file; nothing was changed."
+            "\(path) is not a Lockbox backup. Choose another file. Nothing was changed."
         case .unsafePermissions(let path, let reason):
             "\(path) is not safe to use: \(reason)."
-        case .storageFailure("flock", let path, EWOULDBLOCK):
-            "Another process held the lock \(path) for too long. Check what it is doing, and try again."
-        case .storageFailure("stat", let path, ESTALE):
-            "\(path) was moved or replaced while it was open. Restart the program to use the store that is there now."
+        case .unreadable(let record, let reason):
+            "\(record) cannot be read: \(reason). Check its owner and permissions, and the disk. Nothing was changed."
+        case .readOnly(let location, let reason):
+            "\(location) cannot be written: \(reason). Check its owner and permissions, and whether the file system is "
+                + "mounted read-only. Nothing was changed."
+        case .lockTimeout(let location):
+            "Another process held the lock \(location) for too long. Check what it is doing, and try again."
+        case .storeReplaced(let location):
+            "\(location) was moved or replaced while it was open. Restart the program to use the store that is there now."
+        case .storageFailure("txn", let path, E2BIG):
+            "The change is too large for \(path). Store smaller values, or raise etcd's --max-request-bytes."
         case .storageFailure(let operation, let path, let code):
             "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code))."
         case .notReachable(let endpoint, let reason):
-            "\(endpoint) cannot be reached: \(reason). Check that it is running, and try again; nothing was changed."
+            "\(endpoint) cannot be reached: \(reason). Nothing was changed."
         case .accessDenied(let endpoint, let reason):
             "\(endpoint) denied access: \(reason). Nothing was changed."
         case .userCanceled:
@@ -95,16 +110,16 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .keychainFailure(let operation, let status, let reason):
             "\(operation) failed with the status \(status): \(reason). Nothing was changed."
         case .conflict(let record):
-            "Another writer changed \(record) at the same time. Its change is kept. Read it and try again."
+            "Another writer changed \(record) at the same time, and that change is kept. Read it again, then retry."
         case .outcomeUnknown(let record, let reason):
-            "Whether \(record) was changed is not known: \(reason). Check what is stored before you repeat the call."
+            "It is not known whether \(record) was changed: \(reason). Check what is stored before you repeat the call."
         case .notSupported(let operation):
-            "This backend does not support \(operation). Nothing was changed."
+            "Not supported: \(operation). Nothing was changed."
         }
     }
 
     private static let repair =
-        "Restore it from a backup. If it is an item, you can also remove or overwrite it."
+        "Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
 
     /// Same as ``description``, because the default would print the `underlying` error, which may quote a
     /// value.
@@ -114,4 +129,12 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 
     private func quoted(_ key: String) -> String { String(reflecting: key) }
+}
+
+extension String {
+    /// With a capital letter if it begins with an article, as "the item for the key" does. Paths and addresses stay as
+    /// they are.
+    fileprivate var sentence: String {
+        ["the ", "a ", "an "].contains(where: hasPrefix) ? "\(prefix(1).uppercased())\(dropFirst())" : self
+    }
 }

@@ -17,13 +17,15 @@ extension LockboxError: Equatable {
             .invalidPasscode(let text),
             .deviceKeyMismatch(let text), .missing(let text), .authenticationFailed(let text),
             .slotNotFound(let text), .slotRefused(let text), .notABackup(let text), .conflict(let text),
-            .notSupported(let text), .encodingFailed(let text, _):
+            .notSupported(let text), .lockTimeout(let text), .storeReplaced(let text),
+            .encodingFailed(let text, _):
             [text]
         case .invalidAttribute(let first, let second), .invalidDeviceKey(let first, let second),
             .corrupt(let first, let second), .rolledBack(let first, let second),
             .requirementNotMet(let first, let second),
             .unsafePermissions(let first, let second), .notReachable(let first, let second),
             .accessDenied(let first, let second), .outcomeUnknown(let first, let second),
+            .unreadable(let first, let second), .readOnly(let first, let second),
             .decodingFailed(let first, let second, _):
             [first, second]
         case .interactionNotAllowed(let accessibility): [accessibility]

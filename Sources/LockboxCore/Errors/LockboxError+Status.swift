@@ -32,7 +32,8 @@ extension LockboxError: LocalizedError {
         case .notABackup: -25257  // errSecUnknownFormat
         case .unsafePermissions: -61  // errSecWrPerm
         case .storageFailure(_, _, ENOSPC): -34  // errSecDiskFull
-        case .storageFailure: -36  // errSecIO
+        case .storageFailure, .unreadable, .lockTimeout, .storeReplaced: -36  // errSecIO
+        case .readOnly: -25292  // errSecReadOnly
         case .notReachable: -25291  // errSecNotAvailable
         case .userCanceled: -128  // errSecUserCanceled
         case .keychainFailure(_, let status, _): status

@@ -22,8 +22,8 @@
 public enum LockboxError: Error {
     // MARK: Items
 
-    /// There is no item to update with ``WritePolicy/updateOnly``, to copy or to move, or whose attributes or
-    /// accessibility class to change.
+    /// There is no such item. Thrown by a write with ``WritePolicy/updateOnly``, by a copy or move, and by a change of
+    /// attributes or accessibility class.
     case itemNotFound(key: String)
 
     /// An item already exists, and the policy is ``WritePolicy/addOnly`` or ``ImportPolicy/fail``.
@@ -32,10 +32,13 @@ public enum LockboxError: Error {
     /// The item exists, but its class is locked. Unlock the store and try again.
     case interactionNotAllowed(Accessibility)
 
-    /// There is no bundle identifier, and no key prefix was configured.
+    /// No key prefix was given, and there is no default one: no bundle identifier, and no `LOCKBOX_KEY_PREFIX`.
     case missingKeyPrefix
 
-    /// The key or the prefix is empty, too long or reserved. Also thrown for a move or a migration that cannot work.
+    /// The key or the prefix is empty, too long or reserved.
+    ///
+    /// Also thrown for a batch with two operations for one key, a move of a store into itself, and a migration whose items
+    /// contradict each other.
     case invalidKey(reason: String)
 
     /// A date or a text cannot be stored as an attribute, or a certificate, a key or an identity cannot be used.
@@ -68,16 +71,18 @@ public enum LockboxError: Error {
     /// The store has no such slot.
     case slotNotFound(slot: String)
 
-    /// The slot cannot be added or removed: the owner could be locked out, or there are too many.
+    /// The slot cannot be added or removed: the owner could be locked out, or there are too many slots.
     case slotRefused(reason: String)
 
-    /// The passcode's source failed or returned an invalid passcode.
+    /// The passcode, the recovery code or the PIN is not available, or has a form that none can have, such as no bytes or
+    /// more than 1,024. What an app's own closure throws is not replaced by this error, but rethrown as it is.
     case invalidPasscode(reason: String)
 
     /// Not enough memory for the passcode's Argon2id cost, which is never lowered.
     case notEnoughMemory(bytes: Int)
 
-    /// The device key's source failed or returned an invalid key.
+    /// The device key is not available, too short or too long, or in a place where the store does not take it from. What an
+    /// app's own closure throws is not replaced by this error, but rethrown as it is.
     case invalidDeviceKey(source: String, reason: String)
 
     /// The device key is not the one that the store was created with.
@@ -85,8 +90,8 @@ public enum LockboxError: Error {
 
     // MARK: Records
 
-    /// The keybag or the device key is missing from a store that has items, which cannot be read without it.
-    /// Also thrown by a quarantine of an item that does not exist.
+    /// The keybag or the device key is missing, and the store's items cannot be read without it. Also thrown if the record
+    /// to quarantine, or a counter, does not exist.
     case missing(record: String)
 
     /// A record is malformed: cut short, too long, or not a record at all.
@@ -99,7 +104,7 @@ public enum LockboxError: Error {
     /// format or the suite. This version of Lockbox never rewrites the record.
     case unsupportedVersion(record: String, version: Int)
 
-    /// A record is older than one seen before, or newer than the store's keys. An attacker or a restored backup has
+    /// A record is older than one seen before, or newer than the store's keys. An attacker or a restored copy has
     /// brought back an old state of the store.
     case rolledBack(record: String, reason: String)
 
@@ -117,9 +122,22 @@ public enum LockboxError: Error {
 
     /// A system call failed with the error code `errno`.
     ///
-    /// If the operation is `fsync` on a folder, the change was made but may not survive a power cut. If it is
-    /// `unlink`, some of several items may have been removed. Otherwise nothing has changed.
+    /// If the operation is `unlink` or `rename`, the first of several changes may have been made. Otherwise nothing has changed.
     case storageFailure(operation: String, path: String, errno: Int32)
+
+    /// The storage cannot read this record, for example because this process has no permission, or because the disk fails.
+    /// Others may be readable. Nothing changed.
+    case unreadable(record: String, reason: String)
+
+    /// This process may read the storage, but not write to it, for example on a file system that is mounted read-only.
+    /// Nothing changed.
+    case readOnly(location: String, reason: String)
+
+    /// Another writer held this lock for too long and made no progress. Nothing changed.
+    case lockTimeout(location: String)
+
+    /// The store was moved, or replaced by another one, while it was open. Nothing changed.
+    case storeReplaced(location: String)
 
     /// The backend's server or service cannot be reached. Nothing changed.
     case notReachable(endpoint: String, reason: String)
@@ -133,13 +151,14 @@ public enum LockboxError: Error {
     /// A call of Apple's Keychain failed with the result code `status`, for which no other case fits. Nothing changed.
     case keychainFailure(operation: String, status: Int32, reason: String)
 
-    /// Another writer changed the record at the same time. Its change is kept; read the item and try again.
+    /// Another writer changed the record at the same time. Its change is kept: read the item and try again.
     ///
-    /// The store is unchanged, unless a move, a copy or a migration throws or reports this. After a move to another key or
-    /// backend, the item is in both places, unless the other writer has removed it.
+    /// Nothing else has changed, with two exceptions. After a move, the item is at the old and the new place, unless the
+    /// other writer removed it. A copy, move or migration of several items may have transferred the others.
     case conflict(record: String)
 
-    /// The connection failed during the change. The change may or may not take effect, perhaps later.
+    /// The connection failed during the change, which may or may not take effect, perhaps later. Or it was made, and a power cut
+    /// may undo it, because the disk could not be synchronized.
     case outcomeUnknown(record: String, reason: String)
 
     /// The backend does not support the operation. Nothing changed.

@@ -2,10 +2,9 @@ public import LockboxPlatform
 
 /// Encodes values with Foundation's JSON coders, without loss.
 ///
-/// Dates keep every bit, NaN and infinities are allowed, and so are single values at the top level.
+/// Dates are stored with all their bits. NaN, infinities and a single value at the top level are allowed.
 ///
-/// JSON determines which types can be read as which others: an `Int` can be read as a `Double`, and a `URL` as
-/// a `String`.
+/// A value can be read as another type if both have the same JSON: an `Int` as a `Double`, a `URL` as a `String`.
 public struct JSONValueCoder: ValueCoder {
     /// ``ValueFormat/json``.
     public let format = ValueFormat.json

@@ -1,6 +1,9 @@
 // Values are encoded and decoded on the caller's thread, so they need not be Sendable.
 extension Lockbox {
     /// Stores a value, replacing the key's previous one. `nil` removes the item.
+    ///
+    /// The value is encoded on the calling thread; the rest runs on another one. Canceling the task does not stop it.
+    /// Parameters and errors are those of the synchronous form.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -28,6 +31,9 @@ extension Lockbox {
     }
 
     /// Returns the value for a key, or `nil` if there is no such item.
+    ///
+    /// The value is decoded on the calling thread; the rest runs on another one. Canceling the task does not stop it.
+    /// Parameters and errors are those of the synchronous form.
     public func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -37,6 +43,9 @@ extension Lockbox {
     }
 
     /// Returns the values for several keys. Absent and expired items are left out.
+    ///
+    /// The values are decoded on the calling thread; the rest runs on another one. Canceling the task does not stop it.
+    /// Parameters and errors are those of the synchronous form.
     public func unarchiveObjects<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKeys keys: some Sequence<String>
@@ -50,6 +59,9 @@ extension Lockbox {
 
     /// Returns the value and the attributes for a key, both from the same write, or `nil` if there is no such
     /// item.
+    ///
+    /// The value is decoded on the calling thread; the rest runs on another one. Canceling the task does not stop it.
+    /// Parameters and errors are those of the synchronous form.
     public func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -60,7 +72,10 @@ extension Lockbox {
         }
     }
 
-    /// Reads, changes and stores a value in one step, on another thread.
+    /// Reads, changes and stores a value in one step.
+    ///
+    /// Runs on another thread, and calls `change` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func update<Value: Codable & Sendable>(
         _ key: String,
@@ -87,6 +102,8 @@ extension Lockbox {
     }
 
     /// Changes an item's attributes, and not its value.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func setAttributes(
         forKey key: String,
         accessibility: Accessibility? = nil,
@@ -108,50 +125,71 @@ extension Lockbox {
     }
 
     /// Returns the items with this prefix, and names those that cannot be read. No value is opened.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func list(matching pairs: [String: String] = [:]) async throws -> ItemList {
         try await offPool { try list(matching: pairs) }
     }
 
     /// Removes an item that cannot be read.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func remove(_ item: UnreadableItem) async throws { try await offPool { try remove(item) } }
 
     /// Sets an item aside that cannot be read. Returns where its bytes are now.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     @discardableResult
     public func quarantine(_ item: UnreadableItem) async throws -> String {
         try await offPool { try quarantine(item) }
     }
 
     /// Removes an item, even if it is locked or damaged. Does nothing if it does not exist.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func removeObject(forKey key: String) async throws {
         try await offPool { try removeObject(forKey: key) }
     }
 
     /// Returns whether an item exists. Does not open its value.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func containsObject(forKey key: String) async throws -> Bool {
         try await offPool { try containsObject(forKey: key) }
     }
 
     /// Returns an item's attributes, or `nil` if there is no such item. Does not open its value.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func attributes(forKey key: String) async throws -> ItemAttributes? {
         try await offPool { try attributes(forKey: key) }
     }
 
     /// Moves an item to another accessibility class, atomically.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func setAccessibility(_ accessibility: Accessibility, forKey key: String) async throws {
         try await offPool { try setAccessibility(accessibility, forKey: key) }
     }
 
     /// Returns the keys of all items with this prefix, in no particular order.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func allKeys() async throws -> Set<String> {
         try await offPool { try allKeys() }
     }
 
     /// Returns the attributes of all items with this prefix, by key.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func allAttributes() async throws -> [String: ItemAttributes] {
         try await offPool { try allAttributes() }
     }
 
-    /// Calls a closure, on another thread, with the key and the attributes of every item with this prefix.
+    /// Calls a closure with the key and the attributes of every item with this prefix.
+    ///
+    /// Runs on another thread, and calls `unreadable` and `body` there. Canceling the task does not stop it. Parameters and
+    /// errors are those of the synchronous form.
     public func forEachItem(
         unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error },
         _ body: @escaping @Sendable (_ key: String, _ attributes: ItemAttributes) throws -> Void
@@ -161,11 +199,16 @@ extension Lockbox {
 
     /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not
     /// affected.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func removeAllObjects() async throws {
         try await offPool { try removeAllObjects() }
     }
 
     /// Removes the expired items with this prefix, and returns their number.
+    ///
+    /// Runs on another thread, and calls `unreadable` there. Canceling the task does not stop it. Parameters and errors are
+    /// those of the synchronous form.
     @discardableResult
     public func removeExpired(
         unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { _ in }
@@ -174,6 +217,9 @@ extension Lockbox {
     }
 
     /// Writes and removes many items, much faster than one by one. The changes are durable when it returns.
+    ///
+    /// `body` runs on the calling thread; the rest runs on another one. Canceling the task does not stop it. Parameters and
+    /// errors are those of the synchronous form.
     public func batch(_ body: (inout LockboxBatch) throws -> Void) async throws {
         var batch = LockboxBatch(self)
         try body(&batch)
@@ -182,6 +228,8 @@ extension Lockbox {
     }
 
     /// Copies an item to another key, with its attributes and dates.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func copyObject(
         forKey key: String,
         toKey newKey: String,
@@ -192,6 +240,8 @@ extension Lockbox {
     }
 
     /// Moves an item to another key, with its attributes and dates.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func moveObject(
         forKey key: String,
         toKey newKey: String,
@@ -202,6 +252,8 @@ extension Lockbox {
     }
 
     /// Checks that the store can be used: writes, reads and removes an item that no list shows.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func checkAccess(accessibility: Accessibility = .whenUnlocked) async throws {
         try await offPool { try checkAccess(accessibility: accessibility) }
     }

@@ -5,7 +5,7 @@ extension Lockbox {
     /// try lockbox.update("count", as: Int.self) { count in count = (count ?? 0) + 1 }
     /// ```
     ///
-    /// What you do not name stays as it is, the expiry included.
+    /// Attributes that you do not pass keep their values, and so does the expiry.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
@@ -18,7 +18,7 @@ extension Lockbox {
     ///   - attributes: Texts by name that the item can be found by. Not for secrets.
     ///   - change: Changes the value, which is `nil` if there is no such item or it has expired. Set it to `nil`
     ///     to remove the item. **It may run more than once**, if another writer comes first; only the last
-    ///     result is stored. If it throws, the item does not change. It may not use the same key prefix.
+    ///     result is stored. If it throws, the item does not change. It must not use items with the same prefix.
     /// - Returns: The value that is stored now, or `nil` if the item was removed.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)` or of
     ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`, and what `change`
@@ -70,13 +70,17 @@ extension Lockbox {
             return try changes.item(after: old, key, old == nil ? .addOnly : .updateOnly)
         }
         // A backend that breaks its contract.
-        guard let result else { throw LockboxError.notSupported(operation: "update") }
+        guard let result else {
+            throw LockboxError.notSupported(
+                operation: "update: the backend returned without calling its closure"
+            )
+        }
         return result
     }
 
-    /// Changes an item's attributes, and not its value.
+    /// Changes an item's attributes, but not its value.
     ///
-    /// What you do not name stays as it is. The item's class must be unlocked.
+    /// Attributes that you do not pass keep their values, and so does the expiry. The item's class must be unlocked.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
@@ -181,10 +185,10 @@ extension Lockbox {
 
     /// Checks that the store can be used: writes, reads and removes an item that no list shows.
     ///
-    /// Call it before you rely on the store, for example before the first start's migration.
+    /// Call it before you rely on the store, for example before a migration at the first start.
     ///
-    /// - Parameter accessibility: The class of the item. With ``Accessibility/whenUnlocked``, the check fails
-    ///   also if the store is locked.
+    /// - Parameter accessibility: The class of the item. With ``Accessibility/whenUnlocked``, the check also fails if
+    ///   the store is locked.
     /// - Throws: The reason why the store cannot be used, for example
     ///   ``LockboxError/storageFailure(operation:path:errno:)``,
     ///   ``LockboxError/unsafePermissions(path:reason:)`` or ``LockboxError/interactionNotAllowed(_:)``.

@@ -21,9 +21,12 @@ public import LockboxPlatform
 /// - ``LockboxError/missing(record:)`` if the keybag or the device key is missing;
 /// - ``LockboxError/deviceKeyMismatch(path:)`` or ``LockboxError/invalidDeviceKey(source:reason:)`` if the
 ///   device key cannot be used;
+/// - ``LockboxError/rolledBack(record:reason:)`` if the keybag is older than one seen before, or an item is newer than
+///   the keybag;
+/// - ``LockboxError/requirementNotMet(record:reason:)`` if the store or the item is not what the program requires;
 /// - ``LockboxError/unsafePermissions(path:reason:)`` if others could read or change the store.
 public struct Lockbox: Sendable {
-    /// The namespace of this program's keys. By default, its bundle identifier.
+    /// The namespace of the keys. By default the bundle identifier on Apple's systems, otherwise `LOCKBOX_KEY_PREFIX`.
     public let keyPrefix: String
 
     /// Stores the items.
@@ -63,8 +66,9 @@ public struct Lockbox: Sendable {
 
     /// Stores a value, replacing the key's previous one.
     ///
-    /// What you do not name stays as it is: class, label, comment and searchable attributes. The expiry belongs
-    /// to the value: `.replace` sets it anew, and `.updateOnly` keeps it.
+    /// Attributes that you do not pass keep their values: class, label, comment and searchable attributes. The expiry
+    /// belongs to the value: with `.replace`, the new value never expires unless `expires` says so. With `.updateOnly`,
+    /// the old expiry is kept.
     ///
     /// If the call throws one of the errors listed below, the previous item is unchanged.
     ///
@@ -168,7 +172,7 @@ public struct Lockbox: Sendable {
     ///
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Returns: `true` if the item exists, even if it is locked; `false` if it does not exist or has expired.
-    /// - Throws: ``LockboxError``, also if the item is damaged.
+    /// - Throws: ``LockboxError``, for example if the item is damaged.
     public func containsObject(forKey key: String) throws -> Bool {
         try attributes(forKey: key) != nil
     }
@@ -178,7 +182,7 @@ public struct Lockbox: Sendable {
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Returns: The attributes, even if the item is locked, or `nil` if there is no such item or it has
     ///   expired.
-    /// - Throws: ``LockboxError``, also if the item is damaged.
+    /// - Throws: ``LockboxError``, for example if the item is damaged.
     public func attributes(forKey key: String) throws -> ItemAttributes? {
         try backend.attributes(for: itemKey(key), now: now())
     }
@@ -197,7 +201,7 @@ public struct Lockbox: Sendable {
 
     // MARK: All items with this prefix
 
-    /// Returns the items with this prefix, and names those that cannot be read. No value is opened.
+    /// Returns the attributes of the items with this prefix, and separately the items that cannot be read. Opens no value.
     ///
     /// - Parameter pairs: Only items whose searchable attributes include all of these texts are listed. If
     ///   there are none, every item is.
@@ -214,8 +218,7 @@ public struct Lockbox: Sendable {
     /// Returns the keys of all items with this prefix, in no particular order.
     ///
     /// - Returns: The keys of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, also if an item is damaged: `list(matching:)` gives the
-    ///   others.
+    /// - Throws: ``LockboxError``, for example if an item is damaged. Use `list(matching:)` to get the others.
     public func allKeys() throws -> Set<String> {
         var keys: Set<String> = []
         try forEachItem { key, _ in keys.insert(key) }
@@ -225,8 +228,7 @@ public struct Lockbox: Sendable {
     /// Returns the attributes of all items with this prefix, by key.
     ///
     /// - Returns: The attributes of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, also if an item is damaged: `list(matching:)` gives the
-    ///   others.
+    /// - Throws: ``LockboxError``, for example if an item is damaged. Use `list(matching:)` to get the others.
     public func allAttributes() throws -> [String: ItemAttributes] {
         var all: [String: ItemAttributes] = [:]
         try forEachItem { all[$0] = $1 }
@@ -272,20 +274,20 @@ public struct Lockbox: Sendable {
         try backend.removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
     }
 
-    /// Removes an item that cannot be read, as `list(matching:)` named it. Does nothing if it can be read by now: somebody
-    /// has replaced it since.
+    /// Removes an item that cannot be read. Does nothing if it is readable by now: another writer may have replaced it
+    /// since it was listed.
     ///
-    /// - Parameter item: The item.
+    /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
     ///   error of ``RepairableBackend/remove(record:)``.
     public func remove(_ item: UnreadableItem) throws {
         try repairableBackend().remove(record: item.record)
     }
 
-    /// Sets aside an item that cannot be read, as returned by `list(matching:)`. It no longer counts as an item,
-    /// but its bytes are kept. If it can be read by now, it stays, and the call throws ``LockboxError/conflict(record:)``.
+    /// Sets aside an item that cannot be read, and keeps its bytes. It no longer counts as an item. If it is readable by
+    /// now, it stays, and the call throws ``LockboxError/conflict(record:)``.
     ///
-    /// - Parameter item: The item.
+    /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Returns: Where its bytes are now, for example a path.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
     ///   error of ``RepairableBackend/quarantine(record:)``.
@@ -296,7 +298,7 @@ public struct Lockbox: Sendable {
 
     private func repairableBackend() throws -> any RepairableBackend {
         guard let repairable = backend as? any RepairableBackend else {
-            throw LockboxError.notSupported(operation: "repair")
+            throw LockboxError.notSupported(operation: "removing or quarantining unreadable items")
         }
         return repairable
     }
@@ -309,7 +311,9 @@ extension Lockbox {
         try ItemKey(prefix: keyPrefix, key: key)
     }
 
-    package func archive<Value: Encodable>(_ value: Value, _ key: String) throws -> ArchivedValue {
+    package func archive<Value: Encodable>(_ value: Value, _ key: String) throws(LockboxError)
+        -> ArchivedValue
+    {
         if Value.self == Data.self, let data = value as? Data {
             return try ArchivedValue(data: data, format: .data)
         }
@@ -320,9 +324,11 @@ extension Lockbox {
         return try ArchivedValue(data: data, format: coder.format)
     }
 
-    package func unarchive<Value: Decodable>(_ type: Value.Type, _ value: ArchivedValue, _ key: String) throws
-        -> Value
-    {
+    package func unarchive<Value: Decodable>(
+        _ type: Value.Type,
+        _ value: ArchivedValue,
+        _ key: String
+    ) throws(LockboxError) -> Value {
         let format = Value.self == Data.self ? .data : coder.format
         guard value.format == format else {
             throw LockboxError.typeMismatch(key: key, stored: value.format, type: "\(type)")

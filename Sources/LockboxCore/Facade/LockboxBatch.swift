@@ -2,7 +2,7 @@ import LockboxPlatform
 
 /// Writes and removals that a ``Lockbox`` performs together: see `batch(_:)`.
 public struct LockboxBatch {
-    /// What the batch does, in this order.
+    /// The operations, in the order in which they were added.
     public internal(set) var operations: [ItemOperation] = []
 
     let lockbox: Lockbox
@@ -11,8 +11,9 @@ public struct LockboxBatch {
 
     /// Adds a write to the batch.
     ///
-    /// What you do not name stays as it is: class, label, comment and searchable attributes. The expiry belongs
-    /// to the value: `.replace` sets it anew (never, if not named), and `.updateOnly` keeps it.
+    /// Attributes that you do not pass keep their values: class, label, comment and searchable attributes. The expiry
+    /// belongs to the value: with `.replace`, the new value never expires unless `expires` says so. With `.updateOnly`,
+    /// the old expiry is kept.
     ///
     /// - Parameters:
     ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy.
@@ -35,7 +36,7 @@ public struct LockboxBatch {
         comment: AttributeChange<String> = .unchanged,
         attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
-    ) throws {
+    ) throws(LockboxError) {
         guard let value else { return try removeObject(forKey: key) }
         let changes = ItemChanges(
             value: try lockbox.archive(value, key),

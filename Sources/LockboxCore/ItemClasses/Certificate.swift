@@ -18,14 +18,15 @@ public struct Certificate: Sendable, Hashable, Codable {
 
     /// Creates a certificate. The bytes are not checked.
     ///
-    /// - Parameter der: The certificate in DER, at most 11 MiB, as the value's limit counts Base64.
+    /// - Parameter der: The certificate in DER, at most about 11 MiB: it is stored as Base64 in JSON, and
+    ///   ``ArchivedValue/maximumSize`` applies to that.
     public init(der: Data) { self.der = der }
 }
 
 extension Certificate {
-    /// What a certificate is found by: searchable attributes, under the names of Apple's Keychain.
+    /// The searchable attributes of a certificate, under the names of Apple's Keychain.
     ///
-    /// A part that is `nil` has no attribute. So the same value describes a certificate and asks for one:
+    /// A property that is `nil` adds no attribute, so the same value can describe a certificate or search for one:
     /// `lockbox.list(matching: Certificate.Attributes(subject: "CN=example.com").searchable)`.
     ///
     /// The texts are not secret: see ``ItemAttributes/searchable``, also for the limits of their length.
@@ -33,18 +34,16 @@ extension Certificate {
         /// A name for people. `labl`, `kSecAttrLabel`. Also the item's ``ItemAttributes/label``.
         public let label: String?
 
-        /// Whom the certificate is for, as RFC 4514 writes names: `CN=example.com,O=Example`. `subj`,
-        /// `kSecAttrSubject`.
+        /// The subject's distinguished name, as an RFC 4514 string: `CN=example.com,O=Example`. `subj`, `kSecAttrSubject`.
         public let subject: String?
 
-        /// Who has signed it, as RFC 4514 writes names. `issr`, `kSecAttrIssuer`.
+        /// The issuer's distinguished name, as an RFC 4514 string. `issr`, `kSecAttrIssuer`.
         public let issuer: String?
 
-        /// The number that the issuer has given it, without leading zero bytes. `slnr`, `kSecAttrSerialNumber`, in
-        /// hexadecimal.
+        /// The serial number, without leading zero bytes. `slnr`, `kSecAttrSerialNumber`, in hexadecimal.
         public let serialNumber: Data?
 
-        /// The identifier that the certificate states for its key. `skid`, `kSecAttrSubjectKeyID`, in hexadecimal.
+        /// The subject key identifier, an extension of the certificate. `skid`, `kSecAttrSubjectKeyID`, in hexadecimal.
         public let subjectKeyID: Data?
 
         /// SHA-1 of the public key's bits, the first method of RFC 5280, section 4.2.1.2. `pkhh`,
@@ -54,22 +53,22 @@ extension Certificate {
         /// The version of X.509, usually 3. `ctyp`, `kSecAttrCertificateType`.
         public let version: Int?
 
-        /// When the certificate ends, in whole seconds, from the year 1600 to 9999. `notAfter`, such as
-        /// `2027-01-31T12:00:00Z`. It is there to warn by: the item does not expire with it. A list gives it without
-        /// opening a value.
+        /// The end of the validity period, in whole seconds, clamped to the years 1600 to 9999. Stored as `notAfter`,
+        /// such as `2027-01-31T12:00:00Z`, so that a program can warn from a list, without opening a value. The item itself
+        /// does not expire.
         public let notAfter: Date?
 
         /// Creates the attributes of a certificate, or what to look for.
         ///
         /// - Parameters:
         ///   - label: A name for people.
-        ///   - subject: Whom the certificate is for, as RFC 4514 writes names.
-        ///   - issuer: Who has signed it, as RFC 4514 writes names.
-        ///   - serialNumber: The number that the issuer has given it. Leading zero bytes are dropped.
-        ///   - subjectKeyID: The identifier that the certificate states for its key.
+        ///   - subject: The subject's distinguished name, as an RFC 4514 string.
+        ///   - issuer: The issuer's distinguished name, as an RFC 4514 string.
+        ///   - serialNumber: The serial number. Leading zero bytes are dropped.
+        ///   - subjectKeyID: The subject key identifier.
         ///   - publicKeyHash: SHA-1 of the public key's bits.
         ///   - version: The version of X.509.
-        ///   - notAfter: When the certificate ends. A date that is not finite is none.
+        ///   - notAfter: The end of the validity period. A date that is not finite counts as `nil`.
         public init(
             label: String? = nil,
             subject: String? = nil,
@@ -97,7 +96,7 @@ extension Certificate {
             }
         }
 
-        /// Creates the attributes from an item's, or `nil` if the item is not a ``Certificate``.
+        /// Creates the attributes from those of an item. Returns `nil` if the item is not a ``Certificate``.
         ///
         /// - Parameter attributes: The item's attributes.
         public init?(_ attributes: ItemAttributes) {
@@ -118,7 +117,8 @@ extension Certificate {
             )
         }
 
-        /// The searchable attributes: `class` and `cenc` (3, DER) of every certificate, and the parts that are not `nil`.
+        /// The searchable attributes: `class` and `cenc` (3, DER) of every certificate, and the properties that are not
+        /// `nil`.
         public var searchable: [String: String] { texts.merging(["class": "cert"]) { $1 } }
 
         var texts: [String: String] {
@@ -156,7 +156,7 @@ extension Certificate {
 }
 
 extension Certificate: CustomStringConvertible, CustomReflectable {
-    /// How many bytes it has.
+    /// The number of bytes.
     public var description: String { "Certificate(\(der.count) bytes)" }
 
     /// The number of bytes.

@@ -1,6 +1,6 @@
 public import LockboxPlatform
 
-/// A private key with the chain of its certificates, in one item: what a server or a client proves itself with.
+/// A private key with its certificate chain, in one item: the credentials of a TLS server or client.
 ///
 /// ```swift
 /// let lockbox = try Lockbox(keyPrefix: "com.example.server")
@@ -9,14 +9,14 @@ public import LockboxPlatform
 /// try lockbox.archiveObject(identity, forKey: attributes.key("tls"), policy: .replace)
 /// ```
 ///
-/// Key and chain are replaced together, so a reader never has a key with another key's certificate.
+/// Key and chain are replaced together, so a reader never gets a key with another key's certificate.
 ///
 /// Lockbox does not look into the bytes. With the package trait `Identities`, the product `LockboxIdentities` does: it
 /// reads PEM, refuses a key that does not belong to the certificate, and fills ``Attributes``.
 ///
 /// However an identity is printed, the key's bytes are not shown.
 public struct Identity: Sendable, Hashable {
-    /// The certificates in DER. The first one is that of the key, and each further one has signed the one before it.
+    /// The certificates in DER: first that of the key, then each the issuer of the one before it.
     public let chain: [Data]
 
     /// The key in DER, as PKCS#8 has it (RFC 5958), without encryption.
@@ -25,8 +25,8 @@ public struct Identity: Sendable, Hashable {
     /// Creates an identity. The bytes are not checked.
     ///
     /// - Parameters:
-    ///   - chain: The certificates: first that of the key, then those that have signed the one before them. Together
-    ///     with the key at most 11 MiB, as the value's limit counts Base64.
+    ///   - chain: The certificates: first that of the key, then each the issuer of the one before it. Together with the
+    ///     key at most about 11 MiB: they are stored as Base64 in JSON, and ``ArchivedValue/maximumSize`` applies to that.
     ///   - privateKey: The key.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
     public init(chain: [Certificate], privateKey: PrivateKey) throws(LockboxError) {
@@ -67,9 +67,9 @@ extension Identity: Codable {
 }
 
 extension Identity {
-    /// What an identity is found by: the attributes of its certificate and of its key.
+    /// The searchable attributes of an identity: those of its certificate and of its key.
     ///
-    /// A part that is `nil` has no attribute. So the same value describes an identity and asks for one:
+    /// A property that is `nil` adds no attribute, so the same value can describe an identity or search for one:
     /// `lockbox.list(matching: Identity.Attributes(certificate: .init(subject: "CN=example.com")).searchable)`.
     public struct Attributes: Sendable, Hashable {
         /// The attributes of the first certificate of the chain. Its label is the identity's.
@@ -92,7 +92,7 @@ extension Identity {
             self.privateKey = PrivateKey.Attributes(texts: texts)
         }
 
-        /// Creates the attributes from an item's, or `nil` if the item is not an ``Identity``.
+        /// Creates the attributes from those of an item. Returns `nil` if the item is not an ``Identity``.
         ///
         /// - Parameter attributes: The item's attributes.
         public init?(_ attributes: ItemAttributes) {
@@ -110,7 +110,7 @@ extension Identity {
         /// Returns a key for an identity with these attributes. A write with it replaces all searchable attributes.
         ///
         /// - Parameters:
-        ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8. A renewed identity has the same.
+        ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8. Use the same one when you renew the identity.
         ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
         public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<Identity?> {
             LockboxKey(
@@ -124,7 +124,7 @@ extension Identity {
 }
 
 extension Identity: CustomStringConvertible, CustomReflectable {
-    /// How many certificates it has. Does not show the key.
+    /// The number of certificates. Does not show the key.
     public var description: String { "Identity(\(chain.count) certificates)" }
 
     /// The number of certificates. Keeps `dump(_:)` from showing the key.

@@ -11,8 +11,8 @@ public import LockboxPlatform
 /// let accounts = list.items.values.compactMap(InternetPassword.init).map(\.account)
 /// ```
 ///
-/// The parts are the primary key of `kSecClassInternetPassword`. An item has them as searchable attributes, under
-/// the names of the properties below. A part that is `nil` has no attribute.
+/// The properties are the primary key of `kSecClassInternetPassword`. An item has them as searchable attributes, under
+/// the names of the properties. A property that is `nil` adds no attribute.
 ///
 /// `lockbox git-credential` and `lockbox docker-credential` use the same items.
 public struct InternetPassword: Sendable, Hashable {
@@ -37,7 +37,7 @@ public struct InternetPassword: Sendable, Hashable {
     /// The realm that the server names. `kSecAttrSecurityDomain`.
     public let securityDomain: String?
 
-    /// What kind of secret the server expects, if there are several. `kSecAttrAuthenticationType`.
+    /// The kind of secret, if an account has several, such as `oauth_refresh_token`. `kSecAttrAuthenticationType`.
     public let authenticationType: String?
 
     /// Creates the identity of a password.
@@ -46,10 +46,10 @@ public struct InternetPassword: Sendable, Hashable {
     ///   - server: The server's name or address, without the port.
     ///   - account: The account's name. May be empty.
     ///   - protocol: The scheme of the server's URLs, such as `https`.
-    ///   - port: The port, if it is not the protocol's.
-    ///   - path: The path on the server. An empty path is none.
+    ///   - port: The port, if it is not the protocol's default.
+    ///   - path: The path on the server. An empty path counts as `nil`.
     ///   - securityDomain: The realm that the server names.
-    ///   - authenticationType: What kind of secret the server expects, if there are several.
+    ///   - authenticationType: The kind of secret, if an account has several, such as `oauth_refresh_token`.
     public init(
         server: String,
         account: String,

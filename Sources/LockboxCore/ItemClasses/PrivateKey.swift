@@ -21,13 +21,13 @@ public struct PrivateKey: Sendable, Hashable, Codable {
 
     /// Creates a private key. The bytes are not checked.
     ///
-    /// - Parameter pkcs8: The key in DER, as PKCS#8 has it, without encryption; at most 11 MiB, as the value's limit
-    ///   counts Base64.
+    /// - Parameter pkcs8: The key in DER, as PKCS#8 has it, without encryption; at most about 11 MiB: it is stored as
+    ///   Base64 in JSON, and ``ArchivedValue/maximumSize`` applies to that.
     public init(pkcs8: Data) { self.pkcs8 = pkcs8 }
 }
 
 extension PrivateKey {
-    /// What a key is used with. The values are those of `kSecAttrKeyType`.
+    /// The algorithm of a key. The raw values are those of Apple's `kSecAttrKeyType`.
     public struct Algorithm: RawRepresentable, Sendable, Hashable {
         /// Apple's number for the algorithm, in decimal.
         public let rawValue: String
@@ -37,22 +37,24 @@ extension PrivateKey {
         /// - Parameter rawValue: Apple's number, in decimal.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// RSA. 42.
+        /// RSA: `42`, `kSecAttrKeyTypeRSA`.
         public static let rsa = Algorithm(rawValue: "42")
 
-        /// ECDSA and ECDH on a curve of NIST: P-256, P-384 or P-521. 73.
+        /// ECDSA and ECDH on a NIST curve (P-256, P-384 or P-521): `73`, `kSecAttrKeyTypeECSECPrimeRandom`.
         public static let ellipticCurve = Algorithm(rawValue: "73")
 
-        /// Ed25519: signatures with Curve25519. 105.
+        /// Ed25519, signatures with Curve25519: `105`, `kSecAttrKeyTypeEd25519` in `SecItemConstants.c` of Apple's
+        /// Security 61901.
         public static let ed25519 = Algorithm(rawValue: "105")
 
-        /// X25519: key agreement with Curve25519. 106.
+        /// X25519, key agreement with Curve25519: `106`, `kSecAttrKeyTypeX25519` in `SecItemConstants.c` of Apple's
+        /// Security 61901.
         public static let x25519 = Algorithm(rawValue: "106")
     }
 
-    /// What a private key is found by: searchable attributes, under the names of Apple's Keychain.
+    /// The searchable attributes of a private key, under the names of Apple's Keychain.
     ///
-    /// A part that is `nil` has no attribute. So the same value describes a key and asks for one.
+    /// A property that is `nil` adds no attribute, so the same value can describe a key or search for one.
     ///
     /// The texts are not secret: see ``ItemAttributes/searchable``, also for the limits of their length.
     public struct Attributes: Sendable, Hashable {
@@ -66,10 +68,10 @@ extension PrivateKey {
         /// key have it as ``Certificate/Attributes/publicKeyHash``.
         public let publicKeyHash: Data?
 
-        /// What the key is used with. `type`, `kSecAttrKeyType`.
+        /// The algorithm of the key. `type`, `kSecAttrKeyType`.
         public let algorithm: Algorithm?
 
-        /// The length of the key: of the modulus for RSA, of the curve's field otherwise. `bsiz`,
+        /// The length of the key in bits: of the modulus for RSA, of the curve's field otherwise. `bsiz`,
         /// `kSecAttrKeySizeInBits`.
         public let bitCount: Int?
 
@@ -79,8 +81,8 @@ extension PrivateKey {
         ///   - label: A name for people.
         ///   - tag: The app's own name for the key.
         ///   - publicKeyHash: SHA-1 of the public key's bits.
-        ///   - algorithm: What the key is used with.
-        ///   - bitCount: The length of the key.
+        ///   - algorithm: The algorithm of the key.
+        ///   - bitCount: The length of the key in bits.
         public init(
             label: String? = nil,
             tag: String? = nil,
@@ -95,7 +97,7 @@ extension PrivateKey {
             self.bitCount = bitCount
         }
 
-        /// Creates the attributes from an item's, or `nil` if the item is not a ``PrivateKey``.
+        /// Creates the attributes from those of an item. Returns `nil` if the item is not a ``PrivateKey``.
         ///
         /// - Parameter attributes: The item's attributes.
         public init?(_ attributes: ItemAttributes) {
@@ -113,8 +115,8 @@ extension PrivateKey {
             )
         }
 
-        /// The searchable attributes: `class` and `kcls` (1, private) of every private key, and the parts that are not
-        /// `nil`.
+        /// The searchable attributes: `class` and `kcls` (1, private) of every private key, and the properties that are
+        /// not `nil`.
         public var searchable: [String: String] { texts.merging(["class": "keys"]) { $1 } }
 
         var texts: [String: String] {

@@ -19,7 +19,7 @@ public struct ItemKey: Sendable, Hashable {
     ///   - prefix: The namespace.
     ///   - key: The item's name within the prefix.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than ``maximumLength``,
-    ///   or if the prefix begins with a NUL. Such prefixes are reserved for Lockbox's own records.
+    ///   or if the prefix begins with a NUL character. Such prefixes are reserved for Lockbox's own records.
     public init(prefix: String, key: String) throws(LockboxError) {
         try Self.checkPrefix(prefix)
         try Self.check(key, "key")
@@ -47,7 +47,7 @@ public struct ItemKey: Sendable, Hashable {
     static func checkPrefix(_ prefix: String) throws(LockboxError) {
         try check(prefix, "key prefix")
         if isReserved(prefix: prefix) {
-            throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL")
+            throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL character")
         }
     }
 

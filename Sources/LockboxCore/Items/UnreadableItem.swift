@@ -1,5 +1,7 @@
-/// An item that was skipped, for example by a list or an export, because it cannot be read. It can also stand for all items
-/// of a prefix whose folder cannot be used. Its record can then be neither removed nor set aside.
+/// An item that was skipped, for example by a list or an export, because it cannot be read.
+///
+/// It can also stand for all items of a prefix whose folder cannot be used. Its record can then be neither removed nor set
+/// aside.
 public struct UnreadableItem: Sendable, Equatable {
     /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
     public let key: ItemKey?

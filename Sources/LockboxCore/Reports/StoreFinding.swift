@@ -1,19 +1,26 @@
 /// A problem found in a store.
 public struct StoreFinding: Sendable, Hashable, Codable {
     /// The kind of a problem.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
-        /// An item, the keybag or the device key cannot be read.
+        /// An item, the keybag or the device key cannot be read: damaged, missing, of an unknown version, or because a
+        /// system call failed.
         case damaged
-        /// A file or folder does not belong to the store, or belongs to another store.
+        /// A file, folder or device key that does not belong to this store.
         case foreign
         /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
         /// when the store is next opened.
         case leftOver
-        /// The storage did not answer, refused to, or may or may not have made a change.
+        /// The storage did not answer, denied access, or did not say whether it made a change.
         case notReachable
         /// The keybag is older than one seen before, or an item is newer than the keybag.
         case rolledBack
-        /// A change of the keys was interrupted: what it was to revoke still opens what is written. A rotation ends that.
+        /// A change of the keys was interrupted. The secrets that it should revoke still open new items, until the keys are
+        /// rotated.
         case unfinished
         /// The store or an item is not what the program requires.
         case refused
@@ -51,6 +58,13 @@ extension StoreFinding {
             self.init(kind: .unsafePermissions, location: path, reason: reason)
         case .deviceKeyMismatch(let path):
             self.init(kind: .foreign, location: path, reason: error.description)
+        // The description would say the location once more.
+        case .corrupt(location, let reason):
+            self.init(kind: .damaged, location: location, reason: reason)
+        case .authenticationFailed(location):
+            let reason = "it was tampered with, or belongs to another key, prefix or store"
+            self.init(kind: .damaged, location: location, reason: reason)
+        case .missing(location): self.init(kind: .damaged, location: location, reason: "it is missing")
         case .rolledBack(_, let reason): self.init(kind: .rolledBack, location: location, reason: reason)
         case .requirementNotMet(_, let reason): self.init(kind: .refused, location: location, reason: reason)
         case .notReachable, .accessDenied, .outcomeUnknown:

@@ -1,9 +1,9 @@
 /// The result of ``VerifiableBackend/verify(progress:)``.
 public struct VerifyReport: StoreReport, Hashable, Codable {
-    /// The number of intact items.
+    /// The number of intact items, locked ones included.
     public var intact: Int
 
-    /// The number of intact items that are locked. Only their names and attributes were checked.
+    /// How many of the intact items are locked. Only their names and attributes were checked.
     public var locked: Int
 
     /// All problems found.
@@ -12,8 +12,8 @@ public struct VerifyReport: StoreReport, Hashable, Codable {
     /// Creates a report.
     ///
     /// - Parameters:
-    ///   - intact: The number of intact items.
-    ///   - locked: The number of intact items that are locked.
+    ///   - intact: The number of intact items, locked ones included.
+    ///   - locked: How many of the intact items are locked.
     ///   - findings: All problems found.
     public init(intact: Int = 0, locked: Int = 0, findings: [StoreFinding] = []) {
         self.intact = intact

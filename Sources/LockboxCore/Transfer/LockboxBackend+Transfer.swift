@@ -1,8 +1,8 @@
 extension LockboxBackend {
-    /// Copies items to another backend, with their attributes and accessibility classes.
+    /// Copies items to another backend, with their attributes and accessibility classes. Expired items are included.
     ///
-    /// The copy can be repeated: items that are already identical in the destination are not written again. They too are
-    /// durable when it returns.
+    /// The copy can be repeated: items that are already identical in the destination are not written again, but are
+    /// durable, too, when it returns.
     ///
     /// - Parameters:
     ///   - other: The destination.
@@ -27,7 +27,7 @@ extension LockboxBackend {
         )
     }
 
-    /// Moves items to another backend, with their attributes and accessibility classes.
+    /// Moves items to another backend, with their attributes and accessibility classes. Expired items are included.
     ///
     /// An item is removed from this backend only after it has been read back from the destination, and only if
     /// it has not changed meanwhile. An item is never absent from both backends. An interrupted move can be

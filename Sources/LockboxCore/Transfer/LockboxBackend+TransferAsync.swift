@@ -1,7 +1,8 @@
 extension LockboxBackend {
     /// Copies items to another backend, with their attributes and accessibility classes.
     ///
-    /// `progress` is called on another thread.
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func copyItems(
         to other: any LockboxBackend,
@@ -17,7 +18,8 @@ extension LockboxBackend {
     /// Moves items to another backend, with their attributes and accessibility classes. An item is never absent
     /// from both.
     ///
-    /// `progress` is called on another thread.
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func moveItems(
         to other: any LockboxBackend,

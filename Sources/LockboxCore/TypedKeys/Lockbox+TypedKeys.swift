@@ -1,8 +1,8 @@
 extension Lockbox {
     /// Returns the value for a key, or the key's default if there is no such item or it has expired.
     ///
-    /// The same as `unarchiveObject(forKey:)`. A setter cannot throw, so there is none: use
-    /// `archiveObject(_:forKey:expires:policy:)`.
+    /// The same as `unarchiveObject(forKey:)`. To store a value, use `archiveObject(_:forKey:expires:policy:)`: Swift's
+    /// subscripts cannot throw when they are set.
     ///
     /// - Parameter key: The key, with the type of the value and its default.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)`.
@@ -20,13 +20,14 @@ extension Lockbox {
 
     /// Stores a value, replacing the key's previous one.
     ///
-    /// What the key does not state stays as it is: class, label, comment and searchable attributes. The expiry
-    /// belongs to the value: `.replace` sets it anew (never, if not stated), and `.updateOnly` keeps it.
+    /// Attributes that the key does not declare keep their values: class, label, comment and searchable attributes. The
+    /// expiry belongs to the value: with `.replace`, the new value never expires unless the key or `expires` says so. With
+    /// `.updateOnly`, the old expiry is kept.
     ///
     /// - Parameters:
     ///   - value: The value to store. `nil` removes the item, whatever the policy.
-    ///   - key: The key, with what it states: class, expiry and texts.
-    ///   - expires: When the item expires. If `nil`, what the key states.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
+    ///   - expires: When the item expires. If `nil`, the key's own expiry.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: Any error of
     ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`.
@@ -52,14 +53,15 @@ extension Lockbox {
 
     /// Reads, changes and stores a value in one step. No other thread or process can change it in between.
     ///
-    /// What the key does not state stays as it is, the expiry included. If the key states one, it is set anew.
+    /// Attributes that the key does not declare keep their values, and so does the expiry. An expiry that the key declares
+    /// is set again.
     ///
     /// - Parameters:
-    ///   - key: The key, with what it states: class, expiry and texts.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
     ///   - change: Changes the value, which is the key's default if there is no such item or it has expired. If
     ///     it is `nil` afterwards, the item is removed. **It may run more than once**, if another writer comes
-    ///     first; only the last result is stored. If it throws, the item does not change. It may not use the
-    ///     same key prefix.
+    ///     first; only the last result is stored. If it throws, the item does not change. It must not use items
+    ///     with the same prefix.
     /// - Returns: The value after the change.
     /// - Throws: Any error of `unarchiveObject(forKey:)` or `archiveObject(_:forKey:expires:policy:)`, and what `change`
     ///   throws.
@@ -83,8 +85,8 @@ extension LockboxBatch {
     ///
     /// - Parameters:
     ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy.
-    ///   - key: The key, with what it states: class, expiry and texts.
-    ///   - expires: When the item expires. If `nil`, what the key states.
+    ///   - key: The key. Every write sets the class, expiry and texts that it declares.
+    ///   - expires: When the item expires. If `nil`, the key's own expiry.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: ``LockboxError/invalidKey(reason:)``, ``LockboxError/encodingFailed(key:underlying:)`` or
     ///   ``LockboxError/valueTooLarge(size:limit:)``.
@@ -93,7 +95,7 @@ extension LockboxBatch {
         forKey key: LockboxKey<Value>,
         expires: Expiry? = nil,
         policy: WritePolicy = .replace
-    ) throws {
+    ) throws(LockboxError) {
         guard let changes = try key.changes(value, expires, in: lockbox) else {
             return try removeObject(forKey: key.name)
         }

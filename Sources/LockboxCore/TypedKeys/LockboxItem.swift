@@ -1,4 +1,4 @@
-/// A property that reads an item each time it is used, and gives its error instead of hiding it.
+/// A property wrapper that reads an item at each use, and returns a `Result` so that no error is hidden.
 ///
 /// ```swift
 /// struct Settings {
@@ -10,7 +10,7 @@
 /// try settings.$attempts.set(attempts + 1)
 /// ```
 ///
-/// The property is a `Result`, because Swift has no property wrappers that throw. Nothing is cached.
+/// Swift has no property wrappers that throw. Nothing is cached.
 @propertyWrapper
 public struct LockboxItem<Value: Codable & Sendable>: Sendable {
     /// The key, with the type of the value and its default.
@@ -22,7 +22,7 @@ public struct LockboxItem<Value: Codable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - key: The key, with the type of the value and its default.
-    ///   - lockbox: Stores the item. If this throws, so does each use of the property.
+    ///   - lockbox: Stores the item. If this expression throws, every use of the property reports that error.
     public init(_ key: LockboxKey<Value>, in lockbox: @autoclosure @escaping @Sendable () throws -> Lockbox) {
         self.key = key
         self.lockbox = lockbox
@@ -66,20 +66,29 @@ public struct LockboxItem<Value: Codable & Sendable>: Sendable {
 
 extension LockboxItem {
     /// Returns the value, or the key's default if there is no such item or it has expired.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func value() async throws -> Value { try await lockbox().unarchiveObject(forKey: key) }
 
     /// Stores a value. `nil` removes the item.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func set(_ value: Value) async throws {
         try await lockbox().archiveObject(value, forKey: key)
     }
 
-    /// Reads, changes and stores the value in one step, on another thread.
+    /// Reads, changes and stores the value in one step.
+    ///
+    /// Runs on another thread, and calls `change` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func update(_ change: @escaping @Sendable (inout Value) throws -> Void) async throws -> Value {
         try await lockbox().update(key, change)
     }
 
     /// Removes the item, which then reads as the key's default.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func remove() async throws { try await lockbox().removeObject(forKey: key) }
 }
 

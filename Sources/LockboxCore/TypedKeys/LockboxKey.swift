@@ -13,12 +13,12 @@
 /// try lockbox.update(.attempts) { $0 += 1 }
 /// ```
 ///
-/// The default stands for an absent or expired item, and for nothing else: a locked or damaged item throws. It is
-/// never stored by a read.
+/// The default stands for an absent or expired item, and for nothing else: a locked or damaged item throws. A read never
+/// stores it.
 ///
-/// What the declaration does not state stays as it is when the item is written: class, label, comment and searchable
-/// attributes. The expiry belongs to the value: ``WritePolicy/replace`` sets it anew (never, if not stated),
-/// ``WritePolicy/updateOnly`` and `update(_:_:)` keep it.
+/// Attributes that the key does not declare keep their values when the item is written: class, label, comment and
+/// searchable attributes. The expiry belongs to the value: with ``WritePolicy/replace``, the new value never expires unless
+/// the key declares an expiry. With ``WritePolicy/updateOnly`` and `update(_:_:)`, the old expiry is kept.
 public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// The item's key: not empty, at most 4,096 bytes of UTF-8.
     public let name: String
@@ -29,7 +29,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// When the value can be read. If `nil`, a write keeps the class of an existing item.
     public let accessibility: Accessibility?
 
-    /// When the item expires.
+    /// The expiry that each write sets.
     public let expires: Expiry
 
     /// The short text for people. Not for secrets.
@@ -41,8 +41,8 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// The searchable attributes: see ``ItemAttributes/searchable``. Not for secrets.
     public let attributes: AttributeChange<[String: String]>
 
-    private let encode: @Sendable (Value, Lockbox) throws -> ArchivedValue?
-    private let decode: @Sendable (ArchivedValue, Lockbox) throws -> Value
+    private let encode: @Sendable (Value, Lockbox) throws(LockboxError) -> ArchivedValue?
+    private let decode: @Sendable (ArchivedValue, Lockbox) throws(LockboxError) -> Value
 
     /// Creates a key for a value that always exists.
     ///
@@ -50,7 +50,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - defaultValue: The value that stands for an absent or expired item.
     ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-    ///   - expires: When the item expires, from each write.
+    ///   - expires: The expiry that each write sets.
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
     ///   - attributes: Texts by name that the item can be found by. Not for secrets.
@@ -71,8 +71,8 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
         self.label = label
         self.comment = comment
         self.attributes = attributes
-        encode = { try $1.archive($0, name) }
-        decode = { try $1.unarchive(Value.self, $0, name) }
+        encode = { (value, lockbox) throws(LockboxError) in try lockbox.archive(value, name) }
+        decode = { (value, lockbox) throws(LockboxError) in try lockbox.unarchive(Value.self, value, name) }
     }
 
     /// Creates a key for an optional value. Archiving `nil` removes the item.
@@ -81,7 +81,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - defaultValue: The value that stands for an absent or expired item.
     ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-    ///   - expires: When the item expires, from each write.
+    ///   - expires: The expiry that each write sets.
     ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
     ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
     ///   - attributes: Texts by name that the item can be found by. Not for secrets.
@@ -101,12 +101,18 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
         self.label = label
         self.comment = comment
         self.attributes = attributes
-        encode = { value, lockbox in try value.map { try lockbox.archive($0, name) } }
-        decode = { try $1.unarchive(Wrapped.self, $0, name) }
+        encode = { (value, lockbox) throws(LockboxError) in
+            guard let value else { return nil }
+            return try lockbox.archive(value, name)
+        }
+        decode = { (value, lockbox) throws(LockboxError) in
+            try lockbox.unarchive(Wrapped.self, value, name)
+        }
     }
 
     /// Returns a write that states what the declaration states, with a value, or nil if the value is to be removed.
-    func changes(_ value: Value, _ expires: Expiry?, in lockbox: Lockbox) throws -> ItemChanges? {
+    func changes(_ value: Value, _ expires: Expiry?, in lockbox: Lockbox) throws(LockboxError) -> ItemChanges?
+    {
         try encode(value, lockbox).map { archived in
             var changes = changes(expires, in: lockbox)
             changes.value = archived
@@ -126,11 +132,14 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
         )
     }
 
-    func read(_ value: ArchivedValue?, in lockbox: Lockbox) throws -> Value {
-        try value.map { try decode($0, lockbox) } ?? defaultValue
+    func read(_ value: ArchivedValue?, in lockbox: Lockbox) throws(LockboxError) -> Value {
+        guard let value else { return defaultValue }
+        return try decode(value, lockbox)
     }
 
-    func archive(_ value: Value, in lockbox: Lockbox) throws -> ArchivedValue? { try encode(value, lockbox) }
+    func archive(_ value: Value, in lockbox: Lockbox) throws(LockboxError) -> ArchivedValue? {
+        try encode(value, lockbox)
+    }
 }
 
 extension LockboxKey: CustomStringConvertible, CustomReflectable {

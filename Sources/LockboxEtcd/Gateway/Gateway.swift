@@ -58,7 +58,7 @@
         typealias Reply<A> = (answer: A, isRepeated: Bool)
 
         /// - Parameter request: May be sent more than once.
-        /// - Throws: ``Fault``.
+        /// - Throws: ``GatewayError``.
         func call<A: Answer>(
             _ path: String,
             _ request: some Request,
@@ -68,8 +68,8 @@
         {
             let body = request.body
             var isInDoubt = false
-            var last = Fault.notReachable(list, "it did not answer in time", isInDoubt: false)
-            var older: Fault?
+            var last = GatewayError.notReachable(list, "it did not answer in time", isInDoubt: false)
+            var older: GatewayError?
             var hasAuthenticated = false
             var round = 0
             while deadline - .now > .milliseconds(5) {
@@ -78,11 +78,11 @@
                     do {
                         let attempt: Reply<A> = try attempt(path, body, to: used, until: deadline)
                         return (attempt.answer, attempt.isRepeated || isInDoubt)
-                    } catch let fault as Fault {
-                        isInDoubt = isInDoubt || fault.isInDoubt
-                        last = fault.inDoubt(isInDoubt)
-                        if case .rolledBack = fault.error { older = fault }
-                        switch fault.remedy {
+                    } catch let failure as GatewayError {
+                        isInDoubt = isInDoubt || failure.isInDoubt
+                        last = failure.inDoubt(isInDoubt)
+                        if case .rolledBack = failure.error { older = failure }
+                        switch failure.remedy {
                         case .giveUp: throw last
                         case .authenticate:
                             guard user != nil, !hasAuthenticated else { throw last }
@@ -124,12 +124,16 @@
             let response: Connection.Response
             do {
                 (response, isRepeated) = try send(path, body, to: endpoint, token, until: deadline)
-            } catch let fault as Fault where fault.remedy == .authenticate {
+            } catch let failure as GatewayError where failure.remedy == .authenticate {
                 withState { if $0.token == token { $0.token = nil } }
-                throw fault
+                throw failure
             }
             guard let answer = try? JSONReader.read(A.self, response.body) else {
-                throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: true)
+                throw GatewayError.notReachable(
+                    endpoint,
+                    "its answer is not that of etcd's gRPC gateway",
+                    isInDoubt: true
+                )
             }
             try check(answer.header, endpoint, floor)
             return (answer, isRepeated)
@@ -163,11 +167,11 @@
                     connecting: min(rest, timeLimit / 5)
                 )
             } catch {
-                throw Fault.notReachable(endpoint, error.reason, isInDoubt: error.isSent)
+                throw GatewayError.notReachable(endpoint, error.reason, isInDoubt: error.isSent)
             }
             if response.status == 200 { return (response, connection.mayHaveResent) }
             // If it was sent twice, this is the answer to the second.
-            throw Fault(response, from: endpoint, body.count).inDoubt(connection.mayHaveResent)
+            throw GatewayError(response, from: endpoint).inDoubt(connection.mayHaveResent)
         }
 
         private func takeConnection() -> Connection {
@@ -194,10 +198,14 @@
 
         // MARK: What answers have to be
 
-        /// - Throws: ``Fault`` if another cluster answers, or this one as it was in the past.
+        /// - Throws: ``GatewayError`` if another cluster answers, or this one as it was in the past.
         private func check(_ header: Header?, _ endpoint: String, _ floor: UInt64) throws {
             guard let header, let cluster = header.cluster else {
-                throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: true)
+                throw GatewayError.notReachable(
+                    endpoint,
+                    "its answer is not that of etcd's gRPC gateway",
+                    isInDoubt: true
+                )
             }
             let revision = header.revision ?? 0
             let isSame = withState { state in
@@ -207,13 +215,17 @@
                 return true
             }
             if !isSame {
-                let error = LockboxError.storageFailure(operation: "stat", path: endpoint, errno: ESTALE)
-                throw Fault(error, .giveUp, isInDoubt: true)
+                let error = LockboxError.storeReplaced(location: endpoint)
+                throw GatewayError(error, .giveUp, isInDoubt: true)
             }
             if revision < floor {
                 let reason = "the cluster's revision is \(revision), and \(floor) was seen before"
                 // Elsewhere: older versions can give an old state after a pause of a member.
-                throw Fault(.rolledBack(record: endpoint, reason: reason), .tryElsewhere, isInDoubt: true)
+                throw GatewayError(
+                    .rolledBack(record: endpoint, reason: reason),
+                    .tryElsewhere,
+                    isInDoubt: true
+                )
             }
         }
 
@@ -250,17 +262,21 @@
             let response: Connection.Response
             do {
                 (response, _) = try send("/v3/auth/authenticate", body, to: endpoint, nil, until: deadline)
-            } catch let fault as Fault {
+            } catch let failure as GatewayError {
                 // The request that needs the token has not been sent.
-                throw Fault(
-                    fault.error,
-                    fault.remedy == .tryElsewhere ? .tryElsewhere : .giveUp,
+                throw GatewayError(
+                    failure.error,
+                    failure.remedy == .tryElsewhere ? .tryElsewhere : .giveUp,
                     isInDoubt: false
                 )
             }
             let answer = try? JSONReader.read(AuthenticationAnswer.self, response.body)
             guard let token = answer?.token, !token.contains(where: \.isNewline) else {
-                throw Fault.notReachable(endpoint, "it does not answer as etcd does", isInDoubt: false)
+                throw GatewayError.notReachable(
+                    endpoint,
+                    "its answer is not that of etcd's gRPC gateway",
+                    isInDoubt: false
+                )
             }
             withState { $0.token = token }
             return token

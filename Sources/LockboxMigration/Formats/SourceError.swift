@@ -22,6 +22,8 @@ package enum SourceError: Error, Equatable {
     case nothing
     /// The data is well-formed, but cannot be read without guessing or loss.
     case unsupported(String)
+    /// Several items fit, and the wrong one could be taken.
+    case severalItems(String)
     case notUTF8
     /// The data cannot be decoded as this type.
     case notDecodable(type: String)
@@ -43,14 +45,14 @@ package enum SourceError: Error, Equatable {
 extension SourceError: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .malformed(let reason): "it is damaged: \(reason)"
+        case .malformed(let reason), .severalItems(let reason): reason
         case .tooDeep: "its values are nested too deeply"
         case .tooLarge: "it is too large"
         case .unknownClass(let name): "it contains an instance of \(name), which is not supported"
         case .notAnArchive: "it is not a keyed archive"
         case .noSuchKey: "it has no such entry"
         case .noSuchTopKey(let key, let there):
-            "it has no value for the key \(String(reflecting: key)), but for: "
+            "it has no value for the key \(String(reflecting: key)); its keys are "
                 + (there.isEmpty ? "none" : there.map { String(reflecting: $0) }.joined(separator: ", "))
         case .nothing: "nothing is archived in it"
         case .unsupported(let reason): "it cannot be read without loss: \(reason)"

@@ -7,12 +7,12 @@ extension Lockbox {
     /// removed. An item that cannot be read, or cannot be converted exactly, is left unchanged and listed in the report. An
     /// existing item in the new format is never overwritten.
     ///
-    /// If the migration has a name, the store remembers which of its items are done. Later runs only look whether the
-    /// source has one of these again, for example because an older version of the app has run in between. If so, it is
-    /// treated like any other; if the source cannot tell, it is refused. If old items are kept, they do not look. They try
-    /// the others again, whether they were refused or absent. An interrupted migration is completed by the
-    /// next run. If several processes run it at the same time, one does the work and the others wait. If that
-    /// process is killed, or makes no progress for five seconds, another one takes over.
+    /// If the migration has a name, the store remembers which items are done. A later run migrates a done item again only
+    /// if it has reappeared in the source, for example because an older version of the app has run. If the source cannot be
+    /// searched, the item is refused. If old items are kept, done items are skipped. Items that were refused or absent are
+    /// tried again. The next run completes an interrupted migration. If several processes run it at the same time, one does
+    /// the work and the others wait. If that process is killed, or makes no progress for five seconds, another one takes
+    /// over.
     ///
     /// - Parameters:
     ///   - migration: The items to migrate, and their source.

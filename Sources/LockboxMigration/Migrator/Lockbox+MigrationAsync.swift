@@ -3,7 +3,8 @@ public import LockboxCore
 extension Lockbox {
     /// Migrates items from an older version of the app, or from another library, into this lockbox.
     ///
-    /// `progress` is called on another thread.
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func migrate(
         _ migration: Migration,

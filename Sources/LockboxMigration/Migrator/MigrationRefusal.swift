@@ -1,6 +1,11 @@
 import LockboxCore
 
 /// The reason why an item was not migrated. The migration leaves the old item unchanged.
+///
+/// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum MigrationRefusal: Error, Sendable, Hashable {
     /// The bytes are not a valid encoding of the item's type.
     case malformed(reason: String)
@@ -12,8 +17,7 @@ public enum MigrationRefusal: Error, Sendable, Hashable {
     case wrongType(expected: String)
     /// The new key already holds another value.
     case destinationTaken
-    /// Another program changed the old item during the migration, and the new item has the earlier value. Or it changed the
-    /// new item before the migration had read it back.
+    /// Another program changed the old item, or the new one, during the migration. The next run tries again.
     case changed
     /// The value cannot be stored in the new format.
     case notStorable(reason: String)
@@ -36,7 +40,7 @@ extension MigrationRefusal {
     init(_ fault: SourceError) {
         switch fault {
         case .unknownClass(let name): self = .unknownClass(name)
-        case .unsupported: self = .ambiguous(reason: fault.description)
+        case .unsupported, .severalItems: self = .ambiguous(reason: fault.description)
         case .notDecodable(let type): self = .wrongType(expected: type)
         default: self = .malformed(reason: fault.description)
         }

@@ -3,19 +3,24 @@ public import LockboxCore
 /// The result of ``Lockbox``'s `migrate`.
 public struct MigrationReport: StoreReport {
     /// The outcome for an item.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Outcome: Sendable, Hashable {
         /// The item was stored in the new format, or moved as it is if it had one already. It was removed from
         /// the source unless the old items are kept.
         case migrated
-        /// The item already exists in the new format, and there is no old one elsewhere. The next run looks again if the
-        /// source is not the store itself: an old one may still come, for example on a disk that is mounted later.
+        /// The item already exists in the new format, and there is no old one elsewhere. If the source is not the store
+        /// itself, the next run checks again: an old one may appear later, for example on a disk that is mounted then.
         case alreadyNew
         /// The old item does not exist, or is an archive of nil.
         case absent
         /// The item could not be migrated.
         case refused(MigrationRefusal)
-        /// An earlier run migrated the item, and the source does not have it again. This run did not look if the
-        /// migration or the source keeps old items.
+        /// An earlier run migrated the item, and it has not reappeared in the source. Not checked if the migration or the
+        /// source keeps old items.
         case doneBefore
     }
 
@@ -43,7 +48,8 @@ public struct MigrationReport: StoreReport {
         return refused
     }
 
-    /// The items that could not be migrated. If there are none, the migration is complete.
+    /// The items that could not be migrated. If there are none, the migration is complete. The kind of each finding is
+    /// ``StoreFinding/Kind/damaged``, whatever the reason.
     public var findings: [StoreFinding] {
         refused.sorted { $0.key < $1.key }.map { key, refusal in
             StoreFinding(kind: .damaged, location: ItemKey.location(ofKey: key), reason: refusal.description)

@@ -17,9 +17,9 @@ extension SealedBackend where Storage == FileStorage {
     ///   - directory: An absolute path, or a path relative to the current directory.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
-    ///   - requirements: What the program expects of the store.
-    ///   - counter: A counter that nobody can put back, to notice an older copy of the store. Every program that uses the
-    ///     store must give it: it does not follow the changes of others.
+    ///   - requirements: What the program requires of the store.
+    ///   - counter: A monotonic counter, such as one in a TPM, that detects a store restored from an older copy. Every
+    ///     program that uses the store must pass it, because the changes of a program without it are not counted.
     public convenience init(
         directory: String,
         deviceKey: DeviceKeySource = .stored,

@@ -4,18 +4,17 @@ public import LockboxCore
 extension SealedBackend {
     // MARK: Passcode
 
-    /// Returns which accessibility classes are open now.
-    public func lockState() async throws -> LockState {
-        try await offPool { try self.lockState }
-    }
-
     /// Returns whom the store is unlocked for, or `nil` if it is locked or has no passcode.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func unlockScope() async throws -> UnlockScope? {
         try await offPool { try self.unlockScope }
     }
 
     /// Unlocks the store: for this backend only, or for every process of the user. Returns whom it is unlocked
     /// for.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     @discardableResult
     public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
         async throws -> UnlockScope
@@ -25,11 +24,15 @@ extension SealedBackend {
 
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
     /// from this process's and the kernel's memory, and optionally those of the `afterFirstUnlock` classes.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func lock(includingAfterFirstUnlock: Bool = false) async throws {
         try await offPool { try self.lock(includingAfterFirstUnlock: includingAfterFirstUnlock) }
     }
 
     /// Unlocks the store with a recovery code, a key, or hardware. Returns whom it is unlocked for.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     @discardableResult
     public func unlock(with method: any UnlockMethod, scope: UnlockScope = .process, timeout: Duration? = nil)
         async throws -> UnlockScope
@@ -38,6 +41,9 @@ extension SealedBackend {
     }
 
     /// Sets the passcode of a store that has none, and reseals every item. The store is then unlocked.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func setPasscode(
         _ passcode: PasscodeSource,
@@ -51,6 +57,9 @@ extension SealedBackend {
     }
 
     /// Changes the passcode of an unlocked store, and reseals every item.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func changePasscode(
         from old: PasscodeSource? = nil,
@@ -71,6 +80,9 @@ extension SealedBackend {
     }
 
     /// Removes the passcode of an unlocked store, and all items of `whenPasscodeSetThisDeviceOnly`. Reseals the others.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func removePasscode(
         _ old: PasscodeSource? = nil,
@@ -83,15 +95,24 @@ extension SealedBackend {
     // MARK: Slots
 
     /// Returns the slots of the store's keybag.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func slots() async throws -> [UnlockSlot] { try await offPool { try self.slots } }
 
     /// Returns the random ID of the store, or `nil` if there is no store yet.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func identity() async throws -> String? { try await offPool { try self.identity } }
 
     /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func status() async throws -> StoreStatus? { try await offPool { try self.status() } }
 
     /// Adds a recovery code, and reseals every item.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func addRecoveryCode(
         _ code: RecoveryCode,
@@ -112,6 +133,9 @@ extension SealedBackend {
     }
 
     /// Adds a slot, and reseals every item.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func addSlot(
         _ method: any UnlockMethod,
@@ -132,6 +156,9 @@ extension SealedBackend {
     }
 
     /// Removes a slot, and reseals every item.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func removeSlot(
         _ id: UnlockSlot.ID,
@@ -142,6 +169,9 @@ extension SealedBackend {
     }
 
     /// Accepts a store that was restored from an older copy, and reseals every item.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func acceptRestored(
         _ method: (any UnlockMethod)? = nil,
@@ -153,6 +183,9 @@ extension SealedBackend {
     // MARK: The whole store
 
     /// Writes all items that may leave this device to a backup file, encrypted with a passphrase.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func exportBackup(
         to path: String,
@@ -173,6 +206,9 @@ extension SealedBackend {
     }
 
     /// Imports a backup into this store.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func importBackup(
         from path: String,
@@ -193,27 +229,14 @@ extension SealedBackend {
     }
 
     /// Creates a new device key and new keys for every class, reseals every item with them, and removes the old keys.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
     @discardableResult
     public func rotateKeys(
         newDeviceKey: DeviceKeySource? = nil,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> RotationReport {
         try await offPool { try self.rotateKeys(newDeviceKey: newDeviceKey, progress: progress) }
-    }
-
-    /// Checks everything in the store. Changes nothing.
-    public func verify(
-        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
-    ) async throws -> VerifyReport {
-        try await offPool { try self.verify(progress: progress) }
-    }
-
-    /// Removes an item that cannot be read.
-    public func remove(record: String) async throws { try await offPool { try self.remove(record: record) } }
-
-    /// Sets an item aside that cannot be read. Returns where its bytes are now.
-    @discardableResult
-    public func quarantine(record: String) async throws -> String {
-        try await offPool { try self.quarantine(record: record) }
     }
 }

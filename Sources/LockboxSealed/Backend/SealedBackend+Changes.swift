@@ -8,7 +8,7 @@ extension SealedBackend: NotifyingBackend {
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
     ) throws -> @Sendable () -> Void {
         guard let storage = storage as? any NotifyingStorage else {
-            throw LockboxError.notSupported(operation: "changes")
+            throw LockboxError.notSupported(operation: "observing changes")
         }
         let namespace = namespace(of: prefix, try keys.currentKeyring(creating: true))
         let names = KnownNames(self, namespace)

@@ -1,5 +1,4 @@
 public import LockboxCore
-import LockboxFiles
 public import LockboxPlatform
 
 /// Seals items and stores them in a ``RecordStorage``.
@@ -22,7 +21,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     ///   - storage: Stores the records.
     ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
     ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
-    ///   - requirements: What the program expects of the store.
+    ///   - requirements: What the program requires of the store.
     public convenience init(
         storage: Storage,
         deviceKey: DeviceKeySource = .stored,
@@ -192,7 +191,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         if requirements.allows(accessibility) || ItemKey.isReserved(prefix: key.prefix) { return }
         throw LockboxError.requirementNotMet(
             record: storage.location(of: record.name),
-            reason: "its class is \(accessibility), and this program requires \(requirements.minimumClass!)"
+            reason:
+                "its class is \(accessibility); this program requires at least \(requirements.minimumClass!)"
         )
     }
 
@@ -308,12 +308,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         try keys.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
     }
 
-    /// See ``LockboxBackend/maximumValueSize``. As much as the storage's records can hold beside the longest attributes.
+    /// See ``LockboxBackend/maximumValueSize``. The largest value that fits into one record together with the
+    /// longest attributes.
     public var maximumValueSize: Int {
         ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumLength)
     }
 
-    /// See ``LockboxBackend/isOnThisDevice``. As the storage says.
+    /// See ``LockboxBackend/isOnThisDevice``. Same as the storage's ``RecordStorage/isOnThisDevice``.
     public var isOnThisDevice: Bool { storage.isOnThisDevice }
 
     // MARK: One namespace

@@ -99,19 +99,23 @@ final class Directory: Sendable {
     ) throws -> Bool {
         let result = calls.open(name, at: descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return false }
-        let file = CInt(try checkOpened(result, name))
-        defer { calls.close(file) }
-        let size = Int(try checkedStatus(of: file, name).st_size)
-        guard size <= maximum else {
-            throw LockboxError.corrupt(record: filePath(name), reason: "it is too large")
-        }
-        let count = min(size, max(limit, RecordRevision.prefixLength))
-        try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
-            if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
-                throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
+        do {
+            let file = CInt(try checkOpened(result, name))
+            defer { calls.close(file) }
+            let size = Int(try checkedStatus(of: file, name).st_size)
+            guard size <= maximum else {
+                throw LockboxError.corrupt(record: filePath(name), reason: "it is too large")
             }
-            let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            try body(RecordContents(bytes: bytes, length: size))
+            let count = min(size, max(limit, RecordRevision.prefixLength))
+            try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+                if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
+                    throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
+                }
+                let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+                try body(RecordContents(bytes: bytes, length: size))
+            }
+        } catch let error as LockboxError {
+            throw error.ofReading(filePath(name))
         }
         return true
     }
@@ -166,7 +170,7 @@ final class Directory: Sendable {
             // Whatever the umask. To change the mode takes longer than to look at it.
             var status = stat()
             try check(calls.fstat(file, &status), "fstat", filePath(name))
-            if status.st_mode & 0o777 != 0o600 {
+            if status.st_mode & 0o7777 != 0o600 {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))
             }
             try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
@@ -198,6 +202,16 @@ final class Directory: Sendable {
     /// Makes creations, renames and removals in this folder survive a power cut.
     func synchronize() throws {
         try check(calls.fsync(descriptor), "fsync", path)
+    }
+
+    /// The same after a commit, which others can see already.
+    ///
+    /// - Throws: `outcomeUnknown`.
+    func synchronizeChanges() throws {
+        let result = calls.fsync(descriptor)
+        if result >= 0 { return }
+        let reason = "\(LockboxError.reason("fsync", CInt(-result))), so a power cut may undo the change"
+        throw LockboxError.outcomeUnknown(record: path, reason: reason)
     }
 
     /// Returns the names of all entries. Empty if the folder has been removed.

@@ -3,26 +3,27 @@ import LockboxFiles
 import LockboxPlatform
 
 extension FileStorage {
-    /// See ``RecordStorage/commit(_:expecting:turn:)``.
+    /// See ``LockingStorage/commit(_:expecting:lock:)``.
     public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        lock: inout (any StorageLock)?
     ) throws -> CommitOutcome {
         if expecting.isEmpty, let outcome = try confirmRemoval(changes) { return outcome }
-        let given = try (turn as? FileTurn).flatMap { try isValid($0, for: changes) ? $0 : nil }
-        // Before the turn, so that writers wait only for each other's renames, and not for each other's disk.
+        let given = try (lock as? FolderLocks).flatMap { try isValid($0, for: changes) ? $0 : nil }
+        // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
         let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
         var temporary = try isEarly && changes.contains(where: \.isPut) ? write(changes) : nil
         defer { temporary?.remove() }
-        let turn = try given ?? takeTurn(changes)
+        let locks = try given ?? FolderLocks(places(of: changes).map(acquireLock))
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
         for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
-        where try revision(of: record, turn) != expected {
-            return .conflict(turn)
+        where try revision(of: record, locks) != expected {
+            lock = locks
+            return .conflict
         }
-        defer { if given == nil { turn.release() } }
-        return try apply(changes, &temporary, turn, isOwn: given == nil)
+        defer { if given == nil { locks.release() } }
+        return try apply(changes, &temporary, locks, isOwn: given == nil)
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
@@ -30,7 +31,13 @@ extension FileStorage {
         for change in changes {
             guard case .remove(let record) = change, try !exists(record) else { return nil }
         }
-        for namespace in Set(changes.map(\.record.namespace)) { try synchronize(.init(namespace: namespace)) }
+        do {
+            for namespace in Set(changes.map(\.record.namespace)) {
+                try synchronize(.init(namespace: namespace))
+            }
+        } catch let error as LockboxError where error.code == .outcomeUnknown {
+            return .unknown(error)
+        }
         return .committed
     }
 
@@ -39,55 +46,59 @@ extension FileStorage {
     public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
 
     private func synchronize(_ place: StoreFolders.Place) throws {
-        try folders.sparingDescriptors { try folders.folder(place, creating: false)?.synchronize() }
+        try folders.sparingDescriptors { try folders.folder(place, creating: false)?.synchronizeChanges() }
     }
 
-    // MARK: The turn
+    // MARK: The locks
 
-    /// See ``RecordStorage/takeTurn(in:)``. A turn is the exclusive lock of the namespace's folder.
-    public func takeTurn(in namespace: String?) throws -> (any CommitTurn)? {
-        try FileTurn([acquireLock(.init(namespace: namespace))])
+    /// See ``LockingStorage/lock(_:)``. The lock is that of the namespace's folder.
+    public func lock(_ namespace: String?) throws -> any StorageLock {
+        FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
-    /// Whether nobody else commits to the namespaces of `changes` during the turn. Not if the store was moved meanwhile, or a lock file removed.
-    func isValid(_ turn: FileTurn, for changes: [RecordChange]) throws -> Bool {
-        try changes.allSatisfy { turn.covers(.init(namespace: $0.record.namespace)) }
-            && turn.locks.allSatisfy { try folders.isInPlace($0.folder, $0.place) && $0.lock.isInPlace }
+    /// Whether nobody else commits to the namespaces of `changes` under these locks. Not if the store was moved meanwhile, or
+    /// a lock file removed.
+    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws -> Bool {
+        try changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
+            && locks.held.allSatisfy { try folders.isInPlace($0.folder, $0.place) && $0.lock.isInPlace }
     }
 
-    private func takeTurn(_ changes: [RecordChange]) throws -> FileTurn {
-        if changes.count == 1 {
-            return try FileTurn([acquireLock(.init(namespace: changes[0].record.namespace))])
-        }
-        // Always in the same order, to avoid deadlocks.
+    /// The folders that are changed, always in the same order, to avoid deadlocks.
+    private func places(of changes: [RecordChange]) -> [StoreFolders.Place] {
+        if changes.count == 1 { return [.init(namespace: changes[0].record.namespace)] }
         let namespaces = Set(changes.map(\.record.namespace)).sorted { $0 ?? "" < $1 ?? "" }
-        return FileTurn(try namespaces.map { try acquireLock(.init(namespace: $0)) })
+        return namespaces.map { .init(namespace: $0) }
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
-    func acquireLock(_ place: StoreFolders.Place) throws -> FileTurn.Held {
-        try folders.sparingDescriptors {
-            if place != .root { try folders.sweepOnce() }  // who takes the root's lock may only be waiting
-            while true {
-                let folder = try folders.existing(place)
-                let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
-                if try folders.isInPlace(folder, place) {
-                    if lock.isFirst { try folders.synchronize(above: place) }
-                    return (place, folder, lock)
+    func acquireLock(_ place: StoreFolders.Place) throws -> FolderLocks.Held {
+        do {
+            return try folders.sparingDescriptors {
+                // Whoever takes the root's lock may only be waiting.
+                if place != .root { try folders.sweepOnce() }
+                while true {
+                    let folder = try folders.existing(place)
+                    let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
+                    if try folders.isInPlace(folder, place) {
+                        if lock.isFirst { try folders.synchronize(above: place) }
+                        return (place, folder, lock)
+                    }
+                    lock.release()
+                    try folders.reopen()
                 }
-                lock.release()
-                try folders.reopen()
             }
+        } catch let error as LockboxError {
+            throw error.ofWriting
         }
     }
 
     /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
-    private func revision(of record: RecordName, _ turn: FileTurn) throws -> RecordRevision {
+    private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
         let place = StoreFolders.Place(namespace: record.namespace)
-        guard turn.covers(place) else { return try revision(of: record, maximum: .max) }
+        guard locks.covers(place) else { return try revision(of: record, maximum: .max) }
         var revision = RecordRevision.absent
         try folders.sparingDescriptors {
-            _ = try turn.held(place).folder.readRecord(record.name, upTo: 0, maximum: .max) {
+            _ = try locks.lock(of: place).folder.readRecord(record.name, upTo: 0, maximum: .max) {
                 revision = $0.revision
             }
         }
@@ -100,43 +111,44 @@ extension FileStorage {
     private func apply(
         _ changes: [RecordChange],
         _ temporary: inout TemporaryFiles?,
-        _ turn: FileTurn,
+        _ locks: FolderLocks,
         isOwn: Bool
     ) throws -> CommitOutcome {
-        do { for change in changes { try apply(change, changes, &temporary, turn) } } catch {
+        do { for change in changes { try apply(change, changes, &temporary, locks) } } catch {
             // Earlier changes of this commit stay in effect.
-            try? synchronize(turn)
+            try? synchronize(locks)
             throw error
         }
         // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
         // commit. A keybag is synchronized before another one can replace it.
-        if isOwn, !turn.covers(.root) { turn.release() }
-        // If this fails, it is not known whether the changes survive a power cut.
-        do { try synchronize(turn) } catch { return .unknown(error) }
+        if isOwn, !locks.covers(.root) { locks.release() }
+        do { try synchronize(locks) } catch let error as LockboxError { return .unknown(error) }
         return .committed
     }
 
-    private func synchronize(_ turn: FileTurn) throws {
-        for held in turn.locks { try held.folder.synchronize() }
+    private func synchronize(_ locks: FolderLocks) throws {
+        for held in locks.held { try held.folder.synchronizeChanges() }
     }
 
     private func apply(
         _ change: RecordChange,
         _ changes: [RecordChange],
         _ temporary: inout TemporaryFiles?,
-        _ turn: FileTurn
+        _ locks: FolderLocks
     ) throws {
         let record = change.record
-        let (_, folder, lock) = turn.held(.init(namespace: record.namespace))
+        let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
         guard change.isPut else {
-            if try !folder.removeEntry(record.name) { _ = try quarantine(record, turn) }
+            if try !folder.removeEntry(record.name) { _ = try quarantine(record, locks) }
             return
         }
         func rename(_ files: TemporaryFiles) throws -> Int {
-            try lock.renaming { files.rename(record, to: folder) }
+            try lock.beginRename()
+            defer { lock.endRename() }
+            return files.rename(record, to: folder)
         }
         // While many files are synchronized, those who wait see that it goes on.
-        let files = try temporary ?? write(changes) { for held in turn.locks { held.lock.showProgress() } }
+        let files = try temporary ?? write(changes) { for held in locks.held { held.lock.showProgress() } }
         temporary = files
         var result = try rename(files)
         if result == -Int(ENOENT) || result == -Int(EXDEV) {
@@ -149,15 +161,15 @@ extension FileStorage {
     }
 
     private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws -> TemporaryFiles {
-        try folders.sparingDescriptors {
-            do {
-                return try TemporaryFiles(changes, folders.existing(.temporary), progress)
-            } catch LockboxError.storageFailure("open", _, ENOENT) {
-                // The folder has been removed.
-                try folders.reopen()
-                return try TemporaryFiles(changes, folders.existing(.temporary), progress)
-            }
+        do {
+            return try TemporaryFiles(changes, folders.existing(.temporary), progress)
+        } catch LockboxError.storageFailure("open", _, ENOENT) {
+            // The folder has been removed.
+            try folders.reopen()
+        } catch let error as LockboxError {
+            guard folders.spareDescriptors(after: error) else { throw error.ofWriting }
         }
+        return try TemporaryFiles(changes, folders.existing(.temporary), progress)
     }
 }
 

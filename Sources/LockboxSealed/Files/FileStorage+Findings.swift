@@ -1,36 +1,39 @@
 public import LockboxCore
-import LockboxFiles
 
 extension FileStorage: InspectableStorage {
     /// See ``InspectableStorage/findings()``.
     public func findings() throws -> [StoreFinding] {
         guard let root = try folders.rootAsItIs() else { return [] }
-        var report = VerifyReport()
         let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
-        for name in try root.names() where !own.contains(name) {
-            report.add(.foreign, root.filePath(name), "it does not belong to the store")
+        var findings = try root.names().filter { !own.contains($0) }.map {
+            StoreFinding(
+                kind: .foreign,
+                location: root.filePath($0),
+                reason: "it does not belong to the store"
+            )
         }
-        do {
-            if let temporary = try root.directory("tmp", creating: false) {
-                for name in try temporary.names() {
-                    report.add(
-                        .leftOver,
-                        temporary.filePath(name),
-                        "its writer was killed or is still running"
-                    )
-                }
-            }
-        } catch let error as LockboxError {
-            report.add(error, root.filePath("tmp"))
+        do { findings += try leftovers(in: root) } catch let error as LockboxError {
+            findings.append(StoreFinding(error, root.filePath("tmp")))
         }
         let namespaces = try namespaces().compactMap {
             try? folders.folder(.namespace($0), creating: false)
         }
         for folder in [root] + namespaces {
             do { try folder.checkFile(LockFile.name) } catch let error as LockboxError {
-                report.add(error, folder.filePath(LockFile.name))
+                findings.append(StoreFinding(error, folder.filePath(LockFile.name)))
             }
         }
-        return report.findings
+        return findings
+    }
+
+    private func leftovers(in root: Directory) throws -> [StoreFinding] {
+        guard let temporary = try root.directory("tmp", creating: false) else { return [] }
+        return try temporary.names().map {
+            StoreFinding(
+                kind: .leftOver,
+                location: temporary.filePath($0),
+                reason: "its writer was killed or is still running"
+            )
+        }
     }
 }

@@ -15,11 +15,11 @@ import LockboxPlatform
 ///
 /// A record is written to `tmp`, synchronized, and renamed into its folder, which is then synchronized too. At
 /// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode,
-/// type and link count of every file and folder are checked before its contents are used. Commits to a folder
-/// take turns with `flock`, and wait at most 30 seconds for a holder that makes no progress.
+/// type and link count of every file and folder are checked before its contents are used. Writers
+/// lock a folder with `flock`, in order of arrival, and wait at most 30 seconds for a holder that makes no progress.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
-public final class FileStorage: RecordStorage {
+public final class FileStorage: LockingStorage {
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
 
@@ -130,12 +130,12 @@ public final class FileStorage: RecordStorage {
         while true {
             guard let folder = try folders.current(place) else { return NameList() }
             if let names = try undisturbedNames(folder) { return names }
-            // Waits in line with the writers, but only briefly: the one whose turn it is may have been stopped.
+            // Waits in line with the writers, but only briefly: the next one may have been stopped.
             do {
                 let lock = try folder.queue.acquire(folder, timeout: patience)
                 defer { lock.release() }
                 return try folder.names()
-            } catch let error as LockboxError where error.isRefusal || error.isHeldLock {
+            } catch let error as LockboxError where error.isRefusal || error.code == .lockTimeout {
                 if ContinuousClock.now >= deadline { throw error }
                 patience *= 2
                 usleep(100)
@@ -159,19 +159,5 @@ public final class FileStorage: RecordStorage {
     /// See ``RecordStorage/namespaces()``.
     public func namespaces() throws -> [String] {
         try folders.sparingDescriptors { try folders.current(.items).map { Array(try $0.names()) } ?? [] }
-    }
-}
-
-extension LockboxError {
-    /// Whether this process has no permission to take the lock.
-    var isRefusal: Bool {
-        guard case .storageFailure(_, _, let code) = self else { return false }
-        return [EROFS, EACCES, EPERM].contains(code)
-    }
-
-    /// Whether the same holder kept the lock for too long.
-    var isHeldLock: Bool {
-        guard case .storageFailure("flock", _, EWOULDBLOCK) = self else { return false }
-        return true
     }
 }

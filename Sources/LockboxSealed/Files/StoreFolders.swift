@@ -174,14 +174,16 @@ final class StoreFolders: Sendable {
         var status = stat()
         let result = calls.stat(path, at: parent, &status)
         if result == -Int(ENOENT) { return false }
+        // On a network, its server has another one there.
+        if result == -Int(ESTALE) { throw LockboxError.storeReplaced(location: folder.path) }
         try check(result, "stat", folder.path)
         return FileIdentity(status) == folder.identity
     }
 
     /// Closes folders that are no longer at their paths.
     ///
-    /// - Throws: `storageFailure` of `stat` with `ESTALE` if the store's path no longer leads to a store. A
-    ///   file system may have been unmounted, and no new store must be created in its place.
+    /// - Throws: `storeReplaced` if the store's path no longer leads to a store. A file system may have been unmounted, and no
+    ///   new store must be created in its place.
     func reopen() throws {
         var status = stat()
         let keybag = calls.stat("\(directory)/keybag", at: SystemCalls.currentDirectory, &status)
@@ -196,7 +198,7 @@ final class StoreFolders: Sendable {
             if keybag == 0 { state.open = [:] }
             return keybag == 0
         }
-        try check(isStore ? 0 : -Int(ESTALE), "stat", directory)
+        if !isStore { throw LockboxError.storeReplaced(location: directory) }
     }
 
     // MARK: Descriptors
@@ -206,12 +208,18 @@ final class StoreFolders: Sendable {
 
     /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
     func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch LockboxError.storageFailure(_, _, let code)
-            where code == EMFILE || code == ENFILE
-        {
-            state.withLock { Self.keepRoot(&$0.open) }
+        do { return try body() } catch let error as LockboxError where spareDescriptors(after: error) {
             return try body()
         }
+    }
+
+    /// Closes folders if the error says that the process or the system has run out of descriptors. Returns whether it did.
+    func spareDescriptors(after error: LockboxError) -> Bool {
+        guard case .storageFailure(_, _, let code) = error, code == EMFILE || code == ENFILE else {
+            return false
+        }
+        state.withLock { Self.keepRoot(&$0.open) }
+        return true
     }
 
     /// The root stays open, because opening it again would remove leftovers again.

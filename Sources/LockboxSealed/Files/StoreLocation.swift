@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxPlatform
 
 /// The location of the user's store if the app does not specify one.
 enum StoreLocation {
@@ -12,9 +11,5 @@ enum StoreLocation {
             return "\(state)/lockbox"
         }
         return "\(userData(environment))/lockbox"
-    }
-
-    static func home(_ environment: (String) -> String?) -> String {
-        environment("HOME") ?? FileManager.default.homeDirectoryForCurrentUser.path
     }
 }

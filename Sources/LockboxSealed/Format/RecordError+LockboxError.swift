@@ -10,7 +10,7 @@ extension RecordError {
         case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
         case .unknownKey: .corrupt(record: record, reason: "the keybag does not contain its key")
         case .laterEpoch:
-            .rolledBack(record: record, reason: "it is sealed with keys that come after the keybag's")
+            .rolledBack(record: record, reason: "it is sealed with keys that are newer than the keybag")
         case .locked(let accessibility): .interactionNotAllowed(accessibility)
         }
     }

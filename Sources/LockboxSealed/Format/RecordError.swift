@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 
 /// An error in a record's bytes. The backend converts it to a ``LockboxError`` with the record's name.
 enum RecordError: Error, Equatable {

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 
 /// The first six bytes of every record: four bytes of magic, then version and suite.
 enum RecordKind: UInt32 {

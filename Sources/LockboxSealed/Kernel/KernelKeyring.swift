@@ -23,29 +23,28 @@ struct KernelKeyring: Sendable {
         return result > 0 ? Serial(result) : nil
     }
 
-    /// Adds a key, replacing one of the same name. It appears complete, including its timeout, or not at all.
+    /// Adds a key, replacing one of the same name. Returns false if the kernel refuses.
+    func add(_ name: String, _ bytes: [UInt8], seconds: UInt32?) -> Bool {
+        guard let key = make(name, length: bytes.count) else { return false }
+        return publish(key, bytes, seconds: seconds)
+    }
+
+    /// Makes a key that this process alone sees, until ``publish(_:_:seconds:)``. Returns nil if the kernel refuses.
+    func make(_ name: String, length: Int) -> Serial? {
+        let result = call { kernel_key_add(name, [UInt8](repeating: 0, count: length), length) }
+        return result > 0 ? Serial(result) : nil
+    }
+
+    /// Gives a key to the user's processes, in the place of one of the same name. It appears complete, including its timeout, or
+    /// not at all.
     ///
-    /// - Parameter payload: Receives the key's serial number and a buffer of `length` zeros.
-    /// - Returns: false if the kernel refuses.
-    func add(
-        _ name: String,
-        length: Int,
-        seconds: UInt32?,
-        _ payload: (Serial, UnsafeMutableRawBufferPointer) -> Void
-    ) -> Bool {
-        withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { buffer in
-            Sodium.wipe(buffer)
-            defer { Sodium.wipe(buffer) }
-            let result = call { kernel_key_add(name, buffer.baseAddress, buffer.count) }
-            guard result > 0 else { return false }
-            let key = Serial(result)
-            defer { _ = call { kernel_key_withdraw(key) } }
-            payload(key, buffer)
-            if call({ kernel_key_update(key, buffer.baseAddress, buffer.count) }) < 0 { return false }
-            if call({ kernel_key_set_permissions(key, Self.permissions) }) < 0 { return false }
-            if let seconds, call({ kernel_key_set_timeout(key, seconds) }) < 0 { return false }
-            return call { kernel_key_publish(key) } == 0
-        }
+    /// - Returns: false if the kernel refuses. The key is then gone.
+    func publish(_ key: Serial, _ bytes: [UInt8], seconds: UInt32?) -> Bool {
+        defer { _ = call { kernel_key_withdraw(key) } }
+        if call({ kernel_key_update(key, bytes, bytes.count) }) < 0 { return false }
+        if call({ kernel_key_set_permissions(key, Self.permissions) }) < 0 { return false }
+        if let seconds, call({ kernel_key_set_timeout(key, seconds) }) < 0 { return false }
+        return call { kernel_key_publish(key) } == 0
     }
 
     /// Reads a key into memory that is wiped afterwards. Returns nil if the key is gone or longer than
@@ -80,7 +79,7 @@ struct KernelKeyring: Sendable {
 
     /// Lets the user's programs read a key and write it anew one after the other. Gives up after `patience`, as any user
     /// of the machine can take this lock, and runs `body` without it.
-    func inTurn<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
+    func withLock<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
         -> Result
     {
         let end = ContinuousClock.now + patience

@@ -1,15 +1,14 @@
-/// A counter that only goes up, and that nobody can put back, such as one in a TPM. With it, a store notices that an older
-/// copy of itself was put back, or that it was removed, also after a restart of the machine.
+/// A monotonic counter, such as one in a TPM. With it, a store detects that an older copy of itself was restored, or that it
+/// was removed, even after a restart of the machine.
 ///
-/// Each store needs a counter of its own. It follows the number of the keybag, which rises by two with every change of a
-/// passcode or slot and with every rotation, not with writes of items. It is read whenever the keybag is. A process that is killed between such a change and the
-/// counter leaves it behind: until the next change, a copy from just before is not noticed.
+/// Each store needs a counter of its own. Lockbox increments it up to the keybag's generation, which a change of a slot or a
+/// rotation raises by up to three. Writes of items do not. It is read each time the keybag is read. If a process is killed
+/// after the change and before the increment, a copy from just before the change is not detected until the next one.
 ///
-/// If a store is to use a counter that already stands higher than the store's own number, call `acceptRestored` of
-/// ``SealedBackend`` once, with the counter: it moves the number beyond the counter.
+/// To use a counter that is already higher than the store's generation, create a backend with it and call `acceptRestored`
+/// once, which raises the generation above the counter.
 public protocol GenerationCounter: Sendable {
-    /// The value, or nil if there is no counter. Lockbox never takes that for the first use, but throws
-    /// ``LockboxError/missing(record:)``.
+    /// Returns the value, or `nil` if there is no counter, for which Lockbox throws ``LockboxError/missing(record:)``.
     ///
     /// - Throws: ``LockboxError``, which is passed on.
     func read() throws -> UInt64?
@@ -17,7 +16,7 @@ public protocol GenerationCounter: Sendable {
     /// Increments the counter by one, durably.
     ///
     /// - Returns: The new value.
-    /// - Throws: ``LockboxError`` if it could not be incremented. The change that it was to follow is made all the same, and the
-    ///   next one makes up for it.
+    /// - Throws: ``LockboxError`` if it could not be incremented. The change to the store takes effect anyway. The next change
+    ///   catches up.
     func increment() throws -> UInt64
 }

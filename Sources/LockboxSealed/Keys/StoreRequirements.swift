@@ -1,10 +1,10 @@
 public import LockboxCore
 
-/// What a program expects of a store. A store that is not so is refused with
-/// ``LockboxError/requirementNotMet(record:reason:)``: somebody who has its device key, but none of the secrets that
-/// unlock it, may have replaced it.
+/// What a program requires of a store. A store that does not meet it is refused with
+/// ``LockboxError/requirementNotMet(record:reason:)``, because somebody who has the device key but no unlock secret may have
+/// replaced it.
 public struct StoreRequirements: Sendable, Hashable {
-    /// How the store has to be protected.
+    /// How a store must be protected.
     public enum Protection: String, Sendable, Hashable, Codable, CaseIterable {
         /// The device key alone may open it.
         case none
@@ -14,15 +14,14 @@ public struct StoreRequirements: Sendable, Hashable {
         case passcode
     }
 
-    /// How the store has to be protected. A program that requires a slot does not create a store except with the call
-    /// that sets the slot.
+    /// How the store must be protected. If a slot is required, only the call that sets it creates a store.
     public var protection: Protection
 
-    /// The least protected class of the items that are read, listed and written. Items of another class cannot be
-    /// read, listed or overwritten, but removed. The records that Lockbox itself keeps in the store are exempt.
+    /// The least protected class that items may have. Items of a less protected class can be removed, but not read, listed or
+    /// overwritten. `nil` allows every class. The records that Lockbox itself keeps in the store are exempt.
     public var minimumClass: Accessibility?
 
-    /// The store's ``SealedBackend/identity``.
+    /// The identity that the store must have: see ``SealedBackend/identity``. `nil` allows any.
     public var identity: String?
 
     /// No requirements.
@@ -31,7 +30,7 @@ public struct StoreRequirements: Sendable, Hashable {
     /// Creates requirements.
     ///
     /// - Parameters:
-    ///   - protection: How the store has to be protected.
+    ///   - protection: How the store must be protected.
     ///   - minimumClass: The least protected class of items, or `nil` for any. `ThisDeviceOnly` makes no difference.
     ///   - identity: The store's identity, or `nil` for any.
     public init(protection: Protection = .none, minimumClass: Accessibility? = nil, identity: String? = nil) {
@@ -42,7 +41,9 @@ public struct StoreRequirements: Sendable, Hashable {
 
     /// Returns what is wrong with a store, or nil.
     func violation(_ store: StoreID, _ slots: [KeybagSlot]) -> String? {
-        if let identity, identity != store.hexadecimal { return "it is another store, \(store.hexadecimal)" }
+        if let identity, identity != store.hexadecimal {
+            return "its identity is \(store.hexadecimal), and this program requires \(identity)"
+        }
         switch protection {
         case .passcode where !slots.contains { $0.kind == .passcode }:
             return "it has no passcode, and this program requires one"

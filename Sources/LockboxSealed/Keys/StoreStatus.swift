@@ -15,16 +15,16 @@ public struct StoreStatus: Sendable, Hashable, Codable {
     /// rotation.
     public let olderEpochs: [UInt32]
 
-    /// Whether a change of the keys was interrupted before the new ones were used. What it was to revoke still opens what is
-    /// written, until the keys are rotated.
+    /// Whether a change of the keys was interrupted before the new ones were used. The secrets that it should revoke still
+    /// open new items until the keys are rotated.
     public let isInterrupted: Bool
 
     /// Everything that unlocks the store. Empty if the device key alone opens it.
     public let slots: [UnlockSlot]
 
-    /// Whom the store is unlocked for, or `nil` if it is locked or has no slots.
+    /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     public let unlockScope: UnlockScope?
 
-    /// When an unlock for the user ends. `nil` if there is none, or if it has no time limit.
+    /// When an unlock for every process of the user ends. `nil` if there is none, or if it has no time limit.
     public let unlockedUntil: Date?
 }

@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// Whom a store is unlocked for.
+/// The processes for which a store is unlocked.
 public enum UnlockScope: String, Sendable, Hashable, Codable, CaseIterable {
     /// One backend in this process, until it locks or the process ends.
     case process

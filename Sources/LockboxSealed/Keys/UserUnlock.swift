@@ -111,9 +111,9 @@ struct UserUnlock: Sendable {
     }
 
     /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all others that do not open
-    /// the next keybag. Where commits take no turns, the store may have been locked or unlocked meanwhile, and stays so.
+    /// the next keybag. In a storage without locks, the store may have been locked or unlocked meanwhile, and stays so.
     func republish(_ old: [Published], for next: NextKeys) throws {
-        try kernel.inTurn {
+        try kernel.withLock {
             for level in UnlockLevel.allCases {
                 let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
                 let present = kernel.serial(of: place.name(next.store))
@@ -150,7 +150,7 @@ struct UserUnlock: Sendable {
     /// - Returns: Whether there were any.
     @discardableResult
     func remove(_ store: StoreID, _ levels: [UnlockLevel] = UnlockLevel.allCases) throws -> Bool {
-        try kernel.inTurn { try removeNow(store, levels) }
+        try kernel.withLock { try removeNow(store, levels) }
     }
 
     @discardableResult
@@ -182,8 +182,9 @@ struct UserUnlock: Sendable {
             seconds = UInt32(clamping: record.deadline - Self.now)
         }
         let name = SharedUnlock.Place(level: record.level, isOfNextKeybag: isOfNextKeybag).name(store)
-        return kernel.add(name, length: SharedUnlock.length, seconds: seconds) { serial, buffer in
-            record.write(to: buffer, serial, store, device)
-        }
+        guard let key = kernel.make(name, length: SharedUnlock.length) else { return false }
+        var bytes = record.encoded(key, store, device)
+        defer { Sodium.wipe(&bytes) }
+        return kernel.publish(key, bytes, seconds: seconds)
     }
 }

@@ -1,8 +1,8 @@
-import LockboxCore
+public import LockboxCore
 import LockboxPlatform
 
-/// A storage that keeps records in memory. A ``SealedBackend`` with it supports everything that one on disk
-/// does, including passcode and lock.
+/// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
+/// and lock, except quarantine.
 public final class InMemoryStorage: NotifyingStorage {
     private struct State {
         var records: [RecordName: Record] = [:]
@@ -36,14 +36,14 @@ public final class InMemoryStorage: NotifyingStorage {
     }
 
     /// See ``RecordStorage/read(_:maximum:)``.
-    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+    public func read(_ records: [RecordName], maximum: Int) throws(LockboxError) -> [RecordName: Record] {
         let wanted = Set(records)
         let found = state.withLock { $0.records.filter { wanted.contains($0.key) } }
         for (name, record) in found { try check(record, name, maximum) }
         return found
     }
 
-    private func check(_ record: Record, _ name: RecordName, _ maximum: Int) throws {
+    private func check(_ record: Record, _ name: RecordName, _ maximum: Int) throws(LockboxError) {
         guard record.bytes.count > maximum else { return }
         throw LockboxError.corrupt(record: location(of: name), reason: "it has more than \(maximum) bytes")
     }
@@ -61,11 +61,10 @@ public final class InMemoryStorage: NotifyingStorage {
     /// See ``RecordStorage/namespaces()``.
     public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
 
-    /// See ``RecordStorage/commit(_:expecting:turn:)``. Never returns ``CommitOutcome/unknown(_:)``.
+    /// See ``RecordStorage/commit(_:expecting:)``. Never returns ``CommitOutcome/unknown(_:)``.
     public func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) -> CommitOutcome {
         let outcome = change(changes, expecting)
         if case .committed = outcome {
@@ -81,7 +80,7 @@ public final class InMemoryStorage: NotifyingStorage {
     {
         state.withLock { state in
             for (record, revision) in expecting
-            where state.records[record]?.revision ?? .absent != revision { return .conflict(nil) }
+            where state.records[record]?.revision ?? .absent != revision { return .conflict }
             for change in changes {
                 state.revision += 1
                 if let namespace = change.record.namespace { state.namespaces.insert(namespace) }

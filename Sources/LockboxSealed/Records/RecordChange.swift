@@ -1,4 +1,6 @@
-/// A change in a ``RecordStorage/commit(_:expecting:turn:)``.
+/// A change in a ``RecordStorage/commit(_:expecting:)``.
+///
+/// There will be no other cases before the next major version: a storage has to handle all of them.
 public enum RecordChange: Sendable {
     /// Stores a record, replacing an existing one of that name.
     case put(RecordName, [UInt8])

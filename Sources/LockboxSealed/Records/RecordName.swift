@@ -10,7 +10,8 @@ public struct RecordName: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - namespace: The record's namespace, or `nil` for none.
-    ///   - name: The record's name in its namespace: short ASCII.
+    ///   - name: The record's name in its namespace: ASCII, at most 61 characters. Lockbox uses lowercase letters,
+    ///     digits and hyphens. The conformance suite also uses spaces.
     public init(namespace: String? = nil, name: String) {
         self.namespace = namespace
         self.name = name

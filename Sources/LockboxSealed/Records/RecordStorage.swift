@@ -4,7 +4,8 @@ import LockboxPlatform
 /// Stores the records of a ``SealedBackend``: named byte strings, already sealed, which the storage does not
 /// interpret.
 ///
-/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are short ASCII.
+/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are ASCII, at most
+/// 61 characters: see ``RecordName``.
 /// A storage must meet these requirements:
 ///
 /// 1. **A record is changed as a whole, and durably.** Once a commit has returned, the change survives a power
@@ -17,20 +18,32 @@ import LockboxPlatform
 /// 4. **Absent means absent.** A storage that cannot be read throws. Only a commit creates anything.
 /// 5. **Looking up records never blocks on other processes.** Listing names may wait for a running commit, but
 ///    not for one whose process was stopped.
-/// 6. **Errors are ``LockboxError`` values**, and never contain stored data.
+/// 6. **Errors are ``LockboxError`` values**, and never contain stored data. An error about one record has the record's
+///    ``location(of:)``.
 ///
-/// Locking is up to the storage. `StorageConformance` in `LockboxTesting` tests a storage against all of these
-/// requirements.
+/// Locking is up to the storage: see ``LockingStorage``. `StorageConformance` in `LockboxTesting` tests a storage against all of
+/// these requirements.
+///
+/// Some errors have a meaning of their own, whatever the storage is made of:
+///
+/// - ``LockboxError/unreadable(record:reason:)`` and ``LockboxError/unsafePermissions(path:reason:)``: one record cannot be
+///   read or must not be used. That says nothing about what is in it.
+/// - ``LockboxError/corrupt(record:reason:)``: one record is longer than it may be.
+/// - ``LockboxError/readOnly(location:reason:)``: this process may read, but not commit.
+/// - ``LockboxError/lockTimeout(location:)``: another writer holds its lock for too long.
+/// - ``LockboxError/storeReplaced(location:)``: the records are those of another store than before.
+/// - ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``: nothing can be read or
+///   written for now. Calls on many records end at once.
+/// - ``LockboxError/outcomeUnknown(record:reason:)``: a change may or may not take effect, or a power cut may undo it.
 public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
 
     /// Whether the records stay on this device.
     ///
-    /// The default implementation returns `true`. A storage that others operate, or that other machines share, should
-    /// return `false`. Then a store does not keep its device key there (``DeviceKeySource/stored``): beside the records, it
-    /// would let others read names and, without a passcode, values. And items of the `ThisDeviceOnly` classes are refused with
-    /// ``LockboxError/notSupported(operation:)``.
+    /// The default implementation returns `true`. Return `false` if others operate the storage, or other machines share it.
+    /// The store then refuses ``DeviceKeySource/stored``, which would let them read names and, without a passcode, values. It
+    /// also refuses items of the `ThisDeviceOnly` classes with ``LockboxError/notSupported(operation:)``.
     var isOnThisDevice: Bool { get }
 
     /// Reads a record.
@@ -41,7 +54,7 @@ public protocol RecordStorage: Sendable {
     ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
     ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
     /// - Returns: `false`, without calling `body`, if the record does not exist.
-    /// - Throws: ``LockboxError`` if the record cannot be read.
+    /// - Throws: ``LockboxError/unreadable(record:reason:)`` or another ``LockboxError`` if the record cannot be read.
     func read(
         _ record: RecordName,
         upTo limit: Int,
@@ -109,26 +122,13 @@ public protocol RecordStorage: Sendable {
     ///     record succeeds, and makes its absence durable.
     ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
     ///     not exist.
-    ///   - turn: A turn from ``takeTurn(in:)`` or from the last attempt's ``CommitOutcome/conflict(_:)``. The
-    ///     caller keeps it.
-    /// - Returns: Whether the changes were made.
-    /// - Throws: ``LockboxError`` if nothing was changed. If there are several changes, the first ones may have
-    ///   been made.
+    /// - Returns: Whether the changes were made. If they cannot be made durable, that is ``CommitOutcome/unknown(_:)``.
+    /// - Throws: ``LockboxError/readOnly(location:reason:)`` if this process may not commit, or another ``LockboxError``.
+    ///   Nothing was changed, except that without transactions the first of several changes may have been made.
     func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome
-
-    /// Waits for the caller's turn to commit to a namespace. Nobody else can commit until the turn is released
-    /// or deallocated.
-    ///
-    /// The default implementation returns `nil`, for a storage whose commits do not take turns.
-    ///
-    /// - Parameter namespace: The namespace, or `nil` for the records outside any.
-    /// - Throws: ``LockboxError`` if the same holder keeps its turn for too long, or if this process has no
-    ///   permission to commit.
-    func takeTurn(in namespace: String?) throws -> (any CommitTurn)?
 
     /// Makes the changes committed to a namespace durable, in case a process was killed before it could do so.
     ///
@@ -136,7 +136,7 @@ public protocol RecordStorage: Sendable {
     /// visible.
     ///
     /// - Parameter namespace: The namespace. It need not exist.
-    /// - Throws: ``LockboxError`` if it fails.
+    /// - Throws: ``LockboxError/outcomeUnknown(record:reason:)`` if it fails.
     func synchronize(_ namespace: String) throws
 
     /// Returns how to refer to a record in an error, for example by its path.
@@ -172,9 +172,6 @@ extension RecordStorage {
 
     /// Returns `true`.
     public var isOnThisDevice: Bool { true }
-
-    /// Returns `nil`: commits do not take turns.
-    public func takeTurn(in namespace: String?) -> (any CommitTurn)? { nil }
 
     /// Does nothing.
     public func synchronize(_ namespace: String) {}

@@ -1,6 +1,6 @@
 /// The limits and guarantees of a storage.
 public struct StorageLimits: Sendable, Hashable {
-    /// The maximum length of a record, in bytes.
+    /// The maximum length of a record, in bytes: at least 1 MiB.
     public let maximumLength: Int
 
     /// The maximum number of changes in a commit.
@@ -16,7 +16,7 @@ public struct StorageLimits: Sendable, Hashable {
     /// Creates limits.
     ///
     /// - Parameters:
-    ///   - maximumLength: The maximum length of a record, in bytes.
+    ///   - maximumLength: The maximum length of a record, in bytes: at least 1 MiB.
     ///   - maximumChanges: The maximum number of changes in a commit, at least two.
     ///   - maximumCommitLength: The maximum length of all records of a commit together, in bytes.
     ///   - isTransactional: Whether commits and reads of several records take effect at one instant.

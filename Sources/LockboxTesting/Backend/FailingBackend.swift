@@ -16,6 +16,11 @@ public import LockboxPlatform
 /// A failing call does not reach the wrapped backend, so nothing changes.
 public final class FailingBackend: LockboxBackend {
     /// The kinds of calls that can fail.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Operation: Sendable, Hashable, CaseIterable {
         /// Storing an item, changing its attributes or accessibility class, or performing a batch.
         case write

@@ -13,27 +13,26 @@ public import LockboxPlatform
 ///
 /// It is strict: what the Keychain's source refuses, it refuses with the same result code. The rules are those of
 /// Apple's Security 61901 (`apple-oss-distributions/Security` on GitHub, tag `Security-61901.0.87.0.1`), and each names
-/// the file or function that it is taken from. They have been read there, not
-/// compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
+/// the file or function that it is taken from. They have been read there, not compared with a device. Where the Keychain would quietly do something other than what was asked, such as store
 /// nothing and report success, the simulation refuses the call.
 ///
 /// Not simulated: references to keys and certificates as objects, matching by policy, tokens and sharing groups; items that
-/// cannot be decrypted; fingers that are enrolled or not. An identity cannot be deleted as such.
+/// cannot be decrypted; biometric enrollment. An identity cannot be deleted as such.
 ///
-/// Of macOS's old file keychain there are passwords only, without its locks, its access lists and the user who is asked.
+/// Of macOS's file keychain, only passwords are simulated, without locks, access lists and prompts.
 public final class KeychainSimulator: KeychainCalls {
     /// The system whose Keychain it behaves like.
     public enum Platform: String, Sendable, Hashable, CaseIterable {
-        /// iOS and the systems that are like it.
+        /// iOS, and the systems whose Keychain works like that of iOS.
         case iOS
         /// macOS. Without an entitlement, a query finds nothing. Without
-        /// `KeychainName.useDataProtectionKeychain`, a call is also about the file keychain.
+        /// `KeychainName.useDataProtectionKeychain`, a call also searches and changes the file keychain.
         case macOS
     }
 
-    /// What the user does when an item with an access control is to be read.
+    /// How the user answers the prompt for an item with an access control.
     public enum User: String, Sendable, Hashable, CaseIterable {
-        /// Gives a finger, a face or the passcode.
+        /// Authenticates with a fingerprint, the face or the passcode.
         case confirms
         /// Dismisses the prompt.
         case cancels
@@ -85,7 +84,7 @@ public final class KeychainSimulator: KeychainCalls {
         }
     }
 
-    /// Starts the device again: it is locked, and until it is unlocked, so are the items of the `afterFirstUnlock` classes
+    /// Restarts the device: it is locked, and until it is unlocked, so are the items of the `afterFirstUnlock` classes
     /// (documentation of `kSecAttrAccessibleAfterFirstUnlock`).
     public func restart() {
         state.withLock { state in
@@ -115,13 +114,13 @@ public final class KeychainSimulator: KeychainCalls {
         set { state.withLock { $0.accessGroups = newValue } }
     }
 
-    /// What the user does when asked for an item with an access control. Dismisses the prompt, unless it is set.
+    /// How the user answers the prompt for an item with an access control. By default, ``User/cancels``.
     public var user: User {
         get { state.withLock { $0.user } }
         set { state.withLock { $0.user = newValue } }
     }
 
-    /// How often the user has been asked: once for each call that reads such items, as many as they are.
+    /// The number of prompts. A call that reads several such items prompts once.
     public var promptCount: Int { state.withLock { $0.promptCount.withLock { $0 } } }
 
     // MARK: The four calls

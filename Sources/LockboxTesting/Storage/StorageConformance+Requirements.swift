@@ -6,7 +6,7 @@ extension StorageConformance {
     public static let all: [StorageConformance] = [
         absent, roundTrip, limits, pages, copies, replacement, removal, expectations, severalChanges,
         revisions,
-        namespaces, errors, turns, noLostUpdate, wholeRecords, listsAreComplete, transactions,
+        namespaces, errors, locks, noLostUpdate, wholeRecords, listsAreComplete, transactions,
         notices, noticesEndFromWithin,
     ]
 

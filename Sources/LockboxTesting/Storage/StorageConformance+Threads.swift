@@ -5,23 +5,26 @@ import LockboxSealed
 
 /// Requirements for concurrent access.
 extension StorageConformance {
-    static let turns = StorageConformance("no other commit overtakes a turn") { subject in
+    static let locks = StorageConformance("no other commit gets past a lock") { subject in
+        guard let storage = subject.storage as? any LockingStorage else { return }
         let record = subject.record("record")
         try subject.put(record, subject.bytes())
-        let storage = subject.storage
-        guard let turn = try storage.takeTurn(in: "namespace") else { return }
+        var lock: (any StorageLock)?
+        do { lock = try storage.lock("namespace") } catch let error as LockboxError
+            where error.code == .notSupported
+        { return }
         let isDone = DispatchSemaphore(value: 0)
         try detachThread {
             _ = try? subject.isCommitted([.put(record, [1])])
             isDone.signal()
         }
         let isOvertaken = isDone.wait(timeout: .now() + 0.1) == .success
-        let outcome = Result { try storage.commit([.put(record, [2])], expecting: [:], turn: turn) }
-        turn.release()
+        let outcome = Result { try storage.commit([.put(record, [2])], expecting: [:], lock: &lock) }
+        lock?.release()
         isDone.wait()
         try subject.expect(!isOvertaken, "another commit came in between")
         guard case .committed = try outcome.get() else {
-            return try subject.expect(false, "the commit that held the turn failed")
+            return try subject.expect(false, "the commit of who held the lock failed")
         }
         try subject.expect(subject.read(record)?.bytes == [1], "the commit that had to wait is lost")
     }
@@ -39,18 +42,23 @@ extension StorageConformance {
     }
 
     private static func increment(_ record: RecordName, _ subject: StorageSubject) throws {
-        var turn: (any CommitTurn)?
-        defer { turn?.release() }
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
         let storage = subject.storage
+        let locking = storage as? any LockingStorage
         while true {
             guard let old = try storage.read([record], maximum: 100)[record] else {
                 return try subject.expect(false, "the record is missing")
             }
             let count = Int(old.bytes[16]) + Int(old.bytes[17]) << 8 + 1
             let bytes = subject.bytes(16) + [UInt8(count & 0xFF), UInt8(count >> 8)]
-            switch try storage.commit([.put(record, bytes)], expecting: [record: old.revision], turn: turn) {
+            let (changes, expected) = ([RecordChange.put(record, bytes)], [record: old.revision])
+            let outcome =
+                try locking?.commit(changes, expecting: expected, lock: &lock)
+                ?? storage.commit(changes, expecting: expected)
+            switch outcome {
             case .committed: return
-            case .conflict(let next): turn = next ?? turn
+            case .conflict: continue
             case .unknown(let error): throw error
             }
         }

@@ -61,11 +61,9 @@ final class StorageSubject: Sendable {
     /// Returns false on a conflict.
     func isCommitted(_ changes: [RecordChange], expecting: [RecordName: RecordRevision] = [:]) throws -> Bool
     {
-        switch try storage.commit(changes, expecting: expecting, turn: nil) {
+        switch try storage.commit(changes, expecting: expecting) {
         case .committed: return true
-        case .conflict(let turn):
-            turn?.release()
-            return false
+        case .conflict: return false
         case .unknown(let error): throw error
         }
     }

@@ -1,6 +1,7 @@
 #if TPM
     import CTSS2
     import Foundation
+    import LockboxCore
     import Testing
 
     @testable import LockboxTPM
@@ -57,7 +58,7 @@
 
         private func waitUntilReady(_ process: Process) -> Bool {
             for _ in 0..<500 where process.isRunning {
-                if (try? TPMConnection.with(tcti, { try $0.attempts() })) != nil { return true }
+                if (try? TPMConnection.with(tcti, attempts)) != nil { return true }
                 usleep(10_000)
             }
             return false
@@ -84,7 +85,7 @@
         }
 
         private func handles(_ first: UInt32) throws -> [UInt32] {
-            try TPMConnection.with(tcti) { tpm in
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 var data: UnsafeMutablePointer<TPMS_CAPABILITY_DATA>?
                 let none = tpm.none
                 let kind = TPM2_CAP(TPM2_CAP_HANDLES)
@@ -99,13 +100,19 @@
             }
         }
 
-        func failedAttempts() throws -> UInt32? { try TPMConnection.with(tcti) { try $0.attempts()?.failed } }
+        private func attempts(_ tpm: TPMConnection) throws(LockboxError) -> (
+            failed: UInt32, most: UInt32, seconds: UInt32
+        )? {
+            try tpm.attempts()
+        }
+
+        func failedAttempts() throws -> UInt32? { try TPMConnection.with(tcti, attempts)?.failed }
 
         /// A new swtpm takes three.
-        func mostAttempts() throws -> UInt32? { try TPMConnection.with(tcti) { try $0.attempts()?.most } }
+        func mostAttempts() throws -> UInt32? { try TPMConnection.with(tcti, attempts)?.most }
 
         func clear() throws {
-            try TPMConnection.with(tcti) { tpm in
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 let none = tpm.none
                 let lockout = ESYS_TR(ESYS_TR_RH_LOCKOUT)
                 try tpm.check(
@@ -118,7 +125,7 @@
         enum Hierarchy { case owner, lockout }
 
         func setPassword(of hierarchy: Hierarchy) throws {
-            try TPMConnection.with(tcti) { tpm in
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 let none = tpm.none
                 var password = TPM2B_AUTH()
                 password.size = 4
@@ -138,7 +145,7 @@
 
         /// Defines something at the index of ``TPMCounter``.
         func defineIndex(type: UInt32, size: UInt16) throws {
-            try TPMConnection.with(tcti) { tpm in
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 let none = tpm.none
                 var (authorization, area, handle) = (TPM2B_AUTH(), TPM2B_NV_PUBLIC(), none)
                 area.nvPublic.nvIndex = TPMCounter.defaultIndex
@@ -161,8 +168,8 @@
 
         /// Has the TPM keep the storage root key, as the set-up of some systems does.
         func keepStorageRootKey() throws {
-            try TPMConnection.with(tcti) { tpm in
-                try tpm.withStorageRootKey { primary in
+            try TPMConnection.with(tcti) { tpm throws(LockboxError) in
+                try tpm.withStorageRootKey { primary throws(LockboxError) in
                     let none = tpm.none
                     var kept = none
                     let code = Esys_EvictControl(

@@ -71,7 +71,7 @@ extension HistoryThread {
             try items.write(item, policy: policy)
             return "ok"
         }
-        guard outcome.hasPrefix("error outcomeUnknown") else { return }
+        guard outcome.hasPrefix("error \(LockboxError.Code.outcomeUnknown) ") else { return }
         // What was not acknowledged must not come back after this.
         for _ in 0..<10 where remove(key) == "ok" { return }
     }

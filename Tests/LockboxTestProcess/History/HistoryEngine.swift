@@ -110,8 +110,9 @@ struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
         let report = try backend.exportBackup(to: path, passphrase: passphrase, strength: .interactive)
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
+        let passcode = try reader.passcode(header, maximum: PasscodeCost(.sensitive))
         var items: [StoredItem] = []
-        try reader.read(reader.key(header, passphrase, maximum: PasscodeCost(.sensitive)), header) {
+        try reader.read(passphrase.withBytes { try passcode.key($0) }, header) {
             items.append($0)
         }
         try require(items.count == report.exported, "the backup has \(items.count) items")

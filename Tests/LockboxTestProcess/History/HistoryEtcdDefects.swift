@@ -73,19 +73,18 @@
         private func serializableRange(_ record: RecordName) throws -> RangeAnswer {
             let request = SerializableRequest(key: try storage.key(record))
             do { return try member.call("/v3/kv/range", request, until: member.deadline).answer } catch let
-                fault as Fault
-            { throw fault.error }
+                failure as GatewayError
+            { throw failure.error }
         }
 
         func commit(
             _ changes: [RecordChange],
-            expecting: [RecordName: RecordRevision],
-            turn: (any CommitTurn)?
+            expecting: [RecordName: RecordRevision]
         ) throws -> CommitOutcome {
             if defect == .withoutFence { return try commitWithoutMark(changes, expecting) }
-            let outcome = try storage.commit(changes, expecting: expecting, turn: turn)
+            let outcome = try storage.commit(changes, expecting: expecting)
             guard defect == .blindRetry, case .conflict = outcome else { return outcome }
-            return try storage.commit(changes, expecting: [:], turn: turn)
+            return try storage.commit(changes, expecting: [:])
         }
 
         private func commitWithoutMark(
@@ -105,11 +104,11 @@
             do {
                 let result: Gateway.Reply<TransactionAnswer> =
                     try gateway.call("/v3/kv/txn", transaction, until: gateway.deadline)
-                return result.answer.isDone ? .committed : .conflict(nil)
-            } catch let fault as Fault {
-                guard fault.isInDoubt else { throw fault.error }
+                return result.answer.isDone ? .committed : .conflict
+            } catch let failure as GatewayError {
+                guard failure.isInDoubt else { throw failure.error }
                 let location = changes.first.map { storage.location(of: $0.record) } ?? storage.root
-                return .unknown(LockboxError.outcomeUnknown(record: location, reason: "\(fault.error)"))
+                return .unknown(LockboxError.outcomeUnknown(record: location, reason: "\(failure.error)"))
             }
         }
     }

@@ -38,19 +38,15 @@ final class HistoryLog: Sendable {
     /// What the call has read so far.
     func saw(_ state: String) { append("s", state) }
 
+    /// What a call may answer. The others are unexpected, or only allowed where something is done to the store.
+    private static let answers: Set<LockboxError.Code> = [
+        .itemNotFound, .duplicateItem, .interactionNotAllowed, .passcodeNotSet, .passcodeAlreadySet,
+        .wrongPasscode,
+    ]
+
     private static func result(_ body: () throws -> String) -> String {
-        do { return try body() } catch LockboxError.itemNotFound {
-            return "itemNotFound"
-        } catch LockboxError.duplicateItem {
-            return "duplicateItem"
-        } catch LockboxError.interactionNotAllowed {
-            return "interactionNotAllowed"
-        } catch LockboxError.passcodeNotSet {
-            return "passcodeNotSet"
-        } catch LockboxError.passcodeAlreadySet {
-            return "passcodeAlreadySet"
-        } catch LockboxError.wrongPasscode {
-            return "wrongPasscode"
+        do { return try body() } catch let error as LockboxError where answers.contains(error.code) {
+            return error.code.rawValue
         } catch {
             return "error \(kind(error)) \(String(describing: error).replacing("\n", with: " "))"
         }
@@ -59,11 +55,7 @@ final class HistoryLog: Sendable {
     /// One word.
     private static func kind(_ error: any Error) -> String {
         switch error {
-        case LockboxError.corrupt: "corrupt"
-        case LockboxError.authenticationFailed: "authenticationFailed"
-        case LockboxError.storageFailure("flock", _, EWOULDBLOCK): "lockTimeout"
-        case LockboxError.notReachable: "notReachable"
-        case LockboxError.outcomeUnknown: "outcomeUnknown"
+        case let error as LockboxError: error.code.rawValue
         case HistoryOutcome.unreadable: "unreadable"
         case is Violation: "violation"
         default: "other"

@@ -106,7 +106,7 @@ private func create(_ path: String, _ bytes: [UInt8]) throws {
 private func hold(_ directory: String, prefix: String?) throws {
     let backend = EncryptedFileBackend(directory: directory)
     let namespace = try prefix.map { try backend.keys.currentKeyring().namespace(ofPrefix: $0) }
-    try backend.storage.holdingTurn(in: namespace) {
+    try backend.storage.holdingLock(of: namespace) {
         report("held")
         waitForEndOfInput()
     }

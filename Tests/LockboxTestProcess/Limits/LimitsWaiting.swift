@@ -71,7 +71,7 @@ private func timed(_ body: () throws -> Void) -> (Double, String) {
     let clock = ContinuousClock()
     let start = clock.now
     var outcome = "done"
-    do { try body() } catch LockboxError.storageFailure("flock", _, EWOULDBLOCK) {
+    do { try body() } catch LockboxError.lockTimeout {
         outcome = "locked"
     } catch {
         outcome = "\(error)".replacing("\n", with: " ")

@@ -7,7 +7,7 @@ import Lockbox
 @testable import LockboxSealed
 @testable import LockboxTestProcess
 
-/// What another process does before whichever call of a storage that has no turns: only what a commit expects keeps the two
+/// What another process does before whichever call of a storage that has no locks: only what a commit expects keeps the two
 /// apart.
 @Suite(.timeLimit(.minutes(10))) struct EveryStorageCallTests {
     private typealias Other = SealedBackend<InMemoryStorage>
@@ -205,10 +205,9 @@ private struct NarrowStorage: WrappingStorage {
 
     func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome {
         try #require(changes.count <= limits.maximumChanges)
-        return wrapped.commit(changes, expecting: expecting, turn: turn)
+        return wrapped.commit(changes, expecting: expecting)
     }
 }

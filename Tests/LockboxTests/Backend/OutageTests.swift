@@ -47,7 +47,7 @@ import Lockbox
 
     static let errors: [LockboxError] = [
         .notReachable(endpoint: "e", reason: "r"), .accessDenied(endpoint: "e", reason: "r"),
-        .rolledBack(record: "e", reason: "r"), .storageFailure(operation: "stat", path: "e", errno: ESTALE),
+        .rolledBack(record: "e", reason: "r"), .storeReplaced(location: "e"),
     ]
 
     @Test(arguments: errors)
@@ -95,7 +95,7 @@ import Lockbox
     @Test func whatConcernsOneRecordIsAFinding() throws {
         let record = try backend.record(of: ItemKey(prefix: "p", key: "0"))
         let location = storage.location(of: record)
-        storage.fail(.reading, .storageFailure(operation: "read", path: location, errno: EIO))
+        storage.fail(.reading, .unreadable(record: location, reason: "r"))
         // As the others have other locations.
         try lockbox.removeObject(forKey: "1")
         try lockbox.removeObject(forKey: "2")

@@ -137,7 +137,7 @@ import Lockbox
                     try other.changePasscode(to: .value(quick + "5678"), strength: .interactive)
                 }
                 // An unlock for the user holds the root's lock while it publishes the keys.
-                #expect(refused == nil || scope == .user && refused?.code == .storageFailure)
+                #expect(refused == nil || scope == .user && refused?.code == .lockTimeout)
             }
             let backend = store.backend(interruption.calls)
             _ = try backend.lockState
@@ -169,7 +169,7 @@ import Lockbox
         try writer.unlock(.value("1234"))
         isUp.withLock { $0 = true }
         try writer.lockbox().archiveObject("v", forKey: "k", accessibility: .whenPasscodeSetThisDeviceOnly)
-        #expect(outcome.withLock { $0 } == .storageFailure, "it has waited for the writer, in vain")
+        #expect(outcome.withLock { $0 } == .lockTimeout, "it has waited for the writer, in vain")
         // As after a kill, the next call carries on.
         #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
         #expect(try read("k", store.backend()) == nil)
@@ -289,7 +289,7 @@ import Lockbox
         #expect(try store.snapshot() == before)
     }
 
-    /// What is there when its turn comes is another's, whatever was there when the backup was looked through.
+    /// What is there when it has the lock is another's, whatever was there when the backup was looked through.
     @Test func anImportThatMayNotReplaceReplacesNothing() throws {
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"

@@ -107,7 +107,7 @@ import Lockbox
             let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "k"))
             var bytes = try #require(try memory.read([name], maximum: .max)[name]).bytes
             bytes[100] ^= 1
-            _ = memory.commit([.put(name, bytes)], expecting: [:], turn: nil)
+            _ = memory.commit([.put(name, bytes)], expecting: [:])
             let isHealed = Protected(false)
             let interruption = Interruption(at: number) {
                 let error = lockboxError { try others.archiveObject("new", forKey: "k") }

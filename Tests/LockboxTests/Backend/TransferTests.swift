@@ -278,7 +278,7 @@ import Lockbox
             wrapped: source,
             beforeReading: { _ in
                 guard isNested.raise() else { return }
-                #expect(throws: LockboxError.self) { try source.moveItems(to: old.backend()) }
+                expectError(.invalidKey) { try source.moveItems(to: old.backend()) }
             }
         )
         expectError(.invalidKey) { try first.moveItems(to: old.backend()) }

@@ -1,170 +1,131 @@
-import Foundation
 import Testing
 
-import Lockbox
-@testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-
+/// Every call that may wait for a disk, a network or Argon2id has an async form with the same name.
 @Suite struct AsyncTests {
-    // MARK: The list
-
-    /// A public function or property, as the sources declare it.
-    private struct Call: Hashable, CustomStringConvertible {
-        let type: String
-        let isStatic: Bool
-        let name: String
-        let labels: [String]
-
-        var description: String {
-            "\(isStatic ? "static " : "")\(type).\(name)(\(labels.map { "\($0):" }.joined()))"
-        }
-    }
-
-    private static let types: Set<String> = [
-        "Lockbox", "LockboxItem", "LockboxBackend", "LockableBackend", "SealedBackend",
-    ]
-
-    /// What has no async form, and why.
+    /// What has none, and why: calls, and types for all of their calls. A requirement of a protocol stands for what implements it.
     private static let exceptions: [String: Set<String>] = [
-        "they read the environment at most": [
-            "static Lockbox.default()", "static Lockbox.configure(keyPrefix:backend:coder:now:)",
+        "they are values in memory": [
+            "ArchivedValue", "AttributeChange", "Certificate", "Certificate.Attributes",
+            "Curve25519.KeyAgreement.PrivateKey", "Curve25519.Signing.PrivateKey",
+            "DeviceKeySource", "EtcdSecurity", "EtcdUser", "Identity", "Identity.Attributes",
+            "InternetPassword", "ItemAttributes", "ItemChanges", "ItemKey", "ItemList", "ItemOperation",
+            "KeychainAccessControl", "KeychainValue", "LockboxBatch", "LockboxChanges", "LockboxError",
+            "LockboxError.Code", "LockboxKey", "MacKeychains", "Migration", "Migration.Item",
+            "MigrationReport", "P256.Signing.PrivateKey",
+            "P384.Signing.PrivateKey", "P521.Signing.PrivateKey", "PasscodeSource", "PrivateKey",
+            "PrivateKey.Algorithm", "PrivateKey.Attributes", "Record", "RecordChange", "RecordContents",
+            "RecordName", "RecordRevision", "RecoveryCode", "RotationReport", "SlotEnrollment",
+            "StorageLimits",
+            "StoreFinding", "StoreProgress", "StoreReport", "StoreRequirements", "StoredItem",
+            "UnreadableItem", "ValueFormat", "VerifyReport", "X509.Certificate", "_RSA.Signing.PrivateKey",
         ],
-        "what a backend does for Lockbox, whose calls have async forms": [
-            "LockboxBackend.forEachItem(prefix:now:unreadable:_:)", "LockboxBackend.value(for:now:)",
-            "LockboxBackend.setAccessibility(_:for:now:)", "LockboxBackend.write(_:policy:)",
-            "LockboxBackend.attributes(for:now:)", "LockboxBackend.removeAll(prefix:)",
-            "LockboxBackend.apply(_:)", "SealedBackend.apply(_:)", "LockboxBackend.checkAccess(_:now:)",
-            "LockboxBackend.copy(_:to:policy:now:)",
-            "LockboxBackend.move(_:to:policy:now:)",
-            "LockboxBackend.values(for:now:)",
-            "LockboxBackend.write(_:to:policy:)",
-            "LockboxBackend.removeExpired(prefix:now:)",
-            "LockboxBackend.removeExpired(prefix:now:unreadable:)",
-            "LockboxBackend.prefixes(unreadable:)", "SealedBackend.value(for:now:)",
-            "SealedBackend.item(for:now:)", "SealedBackend.move(_:to:policy:now:)",
-            "SealedBackend.attributes(for:now:)",
-            "SealedBackend.attributes(prefix:now:)", "SealedBackend.forEachItem(prefix:now:unreadable:_:)",
-            "SealedBackend.prefixes()", "SealedBackend.subscribe(prefix:_:)",
-            "SealedBackend.write(_:to:policy:)", "SealedBackend.update(_:now:_:)",
-            "SealedBackend.remove(_:)", "SealedBackend.removeAll(prefix:)",
-            "SealedBackend.removeExpired(prefix:now:unreadable:)", "SealedBackend.prefixes(unreadable:)",
+        "they keep what they are given, and read the environment at most": [
+            "static Lockbox.configure(keyPrefix:backend:coder:now:)", "static Lockbox.default()",
+            "Lockbox.init(keyPrefix:coder:now:)", "Lockbox.init(keyPrefix:backend:coder:now:)",
+            "LockboxItem.init(_:)", "LockboxItem.init(_:in:)", "LockboxItem.projectedValue()",
+            "FailingBackend.init(_:)", "FailingBackend.fail(_:times:with:)", "FailingBackend.succeed()",
+            "InMemoryBackend.init()", "KeychainBackend.init(_:accessGroup:isSynchronizable:accessControl:)",
+            "SystemKeychain.init()", "SealedBackend.init(directory:deviceKey:requires:counter:)",
+            "SealedBackend.init(storage:deviceKey:requires:)", "static SealedBackend.default()",
+            "SealedBackend.isLockedIntoMemory()", "FileStorage.init(directory:)", "FileStorage.directory()",
+            "InMemoryStorage.init()", "EtcdStorage.init(endpoints:root:security:user:timeLimit:)",
+            "EtcdStorage.endpoints()", "KeyUnlock.init(_:)", "PasscodeUnlock.init(_:strength:)",
+            "RecoveryCodeUnlock.init(_:)", "TPMUnlock.init(pin:strength:tcti:)",
+            "FIDO2Unlock.init(device:pin:requiresUserVerification:)", "TPMCounter.init(index:tcti:)",
+            "JSONValueCoder.init()", "static MigrationSource.backend(_:keyPrefix:)",
+            "static MigrationSource.items(_:remove:)", "static MigrationSource.propertyList(at:)",
+            "static MigrationSource.json(at:)", "static MigrationSource.environmentFile(at:)",
+            "static MigrationSource.netrc(at:)", "static MigrationSource.userDefaults(suiteName:)",
+            "static MigrationSource.lockboxKeychain(keyPrefix:accessGroup:keychains:calls:)",
+            "static MigrationSource.keychain(service:accessGroup:isSynchronizable:keychains:calls:)",
+            "static MigrationSource.keychain(server:port:protocol:authenticationType:accessGroup:isSynchronizable:keychains:calls:)",
+            "static MigrationSource.valet(identifier:accessibility:isSynchronizable:calls:)",
+            "static MigrationSource.valet(sharedGroup:prefix:identifier:accessibility:isSynchronizable:calls:)",
+        ],
+        "a backend does it for Lockbox, whose calls have async forms": [
+            "LockboxBackend.maximumValueSize()", "LockboxBackend.isOnThisDevice()",
+            "LockboxBackend.item(for:now:)", "LockboxBackend.value(for:now:)",
+            "LockboxBackend.values(for:now:)", "LockboxBackend.attributes(for:now:)",
+            "LockboxBackend.attributes(prefix:now:)", "LockboxBackend.forEachItem(prefix:now:unreadable:_:)",
+            "LockboxBackend.write(_:to:policy:)", "LockboxBackend.write(_:policy:)",
+            "LockboxBackend.apply(_:)", "LockboxBackend.update(_:now:_:)",
+            "LockboxBackend.setAccessibility(_:for:now:)", "LockboxBackend.copy(_:to:policy:now:)",
+            "LockboxBackend.move(_:to:policy:now:)", "LockboxBackend.remove(_:)",
+            "LockboxBackend.removeAll(prefix:)", "LockboxBackend.removeExpired(prefix:now:)",
+            "LockboxBackend.removeExpired(prefix:now:unreadable:)", "LockboxBackend.checkAccess(_:now:)",
+            "NotifyingBackend", "ValueCoder",
+        ],
+        "a backend calls it, on the thread of the call that needs it": [
+            "RecordStorage", "NotifyingStorage", "InspectableStorage", "QuarantiningStorage",
+            "LockingStorage", "StorageLock",
+            "GenerationCounter", "UnlockMethod", "KeychainCalls",
+        ],
+        "an async overload would break code for Lockbox 2 in async functions, which has no await": [
+            "Lockbox.setString(_:forKey:accessibility:)", "Lockbox.string(forKey:)",
+            "Lockbox.setArray(_:forKey:accessibility:)", "Lockbox.array(forKey:)",
+            "Lockbox.setSet(_:forKey:accessibility:)", "Lockbox.set(forKey:)",
+            "Lockbox.setDictionary(_:forKey:accessibility:)", "Lockbox.dictionary(forKey:)",
+            "Lockbox.setDate(_:forKey:accessibility:)", "Lockbox.date(forKey:)",
+            "static Lockbox.setString(_:forKey:accessibility:)", "static Lockbox.string(forKey:)",
+            "static Lockbox.setArray(_:forKey:accessibility:)", "static Lockbox.array(forKey:)",
+            "static Lockbox.setSet(_:forKey:accessibility:)", "static Lockbox.set(forKey:)",
+            "static Lockbox.setDictionary(_:forKey:accessibility:)", "static Lockbox.dictionary(forKey:)",
+            "static Lockbox.setDate(_:forKey:accessibility:)", "static Lockbox.date(forKey:)",
+        ],
+        "the async form has another name: unarchiveObject(forKey:)": ["Lockbox.subscript(key:)"],
+        "the async form has another name: $name.value()": ["LockboxItem.wrappedValue()"],
+        "a test calls it, and waits for its end in any case": [
+            "BackendConformance", "StorageConformance", "KeychainSimulator",
+        ],
+        "it gives what is in memory, as swift-configuration's contract asks": [
+            "LockboxConfigProvider.value(forKey:type:)", "LockboxConfigProvider.snapshot()",
         ],
     ]
 
-    @Test func everyCallThatCanThrowHasAnAsyncForm() throws {
-        let calls = try SourceText.files(under: "Sources").values.flatMap(Self.calls)
-        let asynchronous = Set(calls.filter(\.isAsync).map(\.call))
-        let synchronous = Set(calls.filter { !$0.isAsync }.map(\.call))
-        #expect(synchronous.count > 40)
-        let alone = synchronous.subtracting(asynchronous).map(\.description).sorted()
-        #expect(alone == Self.exceptions.values.joined().sorted())
-        #expect(asynchronous.subtracting(synchronous).isEmpty, "they have another name, or other labels")
+    /// What is async and nothing else.
+    private static let alwaysAsync: Set = ["LockboxConfigProvider", "LockboxChanges.Iterator"]
+
+    /// They show or compare what is in memory.
+    private static let standard: Set = ["description", "customMirror", "=="]
+
+    private let sources: PublicSources
+
+    init() throws { sources = try PublicSources() }
+
+    @Test func everyCallHasAnAsyncForm() {
+        let asynchronous = Set(sources.declarations.filter(\.isAsync).map(\.call))
+        let synchronous = Set(sources.declarations.filter { !$0.isAsync }.map(\.call))
+        #expect(synchronous.count > 400 && asynchronous.count > 80, "the control")
+        #expect(sources.unknown == [])
+        var unused = Set(Self.exceptions.values.joined())
+        let all = unused
+        var alone: [String] = []
+        for call in synchronous where !Self.standard.contains(call.name) {
+            // An async form may be an extension of the protocol, and an exception a requirement of it.
+            let inherited = sources.protocols(of: call.type).map(call.of)
+            if ([call] + inherited).contains(where: asynchronous.contains) { continue }
+            let forms = [call] + inherited.filter(synchronous.contains)
+            let reasons = Set(forms.flatMap { [$0.type, sources.name($0)] }).intersection(all)
+            unused.subtract(reasons)
+            if reasons.isEmpty { alone.append(sources.name(call)) }
+        }
+        #expect(alone.sorted() == [])
+        #expect(unused == [], "no call needs these exceptions")
     }
 
-    /// The public calls of our types that can throw.
-    private static func calls(in text: String) -> [(call: Call, isAsync: Bool)] {
-        let declaration =
-            /^(?:public )?(?:final )?(?:extension|class|struct|enum|protocol) (?<type>\w+)|^    public (?<static>static )?(?<kind>func|var) `?(?<name>\w+)`?(?:<[^(]*>)?/
-            .anchorsMatchLineEndings()
-        var type = ""
-        return text.matches(of: declaration).compactMap { match in
-            if let name = match.type { type = String(name) }
-            guard types.contains(type), let name = match.name else { return nil }
-            let rest = text[match.range.upperBound...]
-            let (labels, effects) = match.kind == "func" ? signature(rest) : ([], accessors(rest))
-            guard effects.contains(/\bthrows\b/) else { return nil }
-            let call = Call(type: type, isStatic: match.static != nil, name: String(name), labels: labels)
-            return (call, effects.contains(/\basync\b/))
+    @Test func anAsyncFormHasTheNameAndTheParametersOfTheCall() {
+        let synchronous = Set(sources.declarations.filter { !$0.isAsync }.map(\.call))
+        let alone = sources.declarations.filter {
+            $0.isAsync && !synchronous.contains($0.call) && !Self.alwaysAsync.contains($0.call.type)
         }
+        #expect(alone.map { sources.name($0.call) } == [])
     }
 
-    /// Of text that begins with a parameter list.
-    private static func signature(_ text: Substring) -> (labels: [String], effects: Substring) {
-        var depth = 0
-        var parameters = ""
-        for index in text.indices {
-            if "([{".contains(text[index]) { depth += 1 }
-            if depth == 1 { parameters.append(text[index]) }
-            guard ")]}".contains(text[index]) else { continue }
-            depth -= 1
-            if depth > 0 { continue }
-            let labels = parameters.dropFirst().dropLast().split(separator: ",").compactMap {
-                $0.firstMatch(of: /\w+/).map { String($0.0) }
-            }
-            return (labels, text[index...].prefix { $0 != "{" && $0 != "-" })
+    /// Where it leaves the thread: here, or in the form that it calls.
+    @Test func everyAsyncFormRunsElsewhere() {
+        let ways = ["await offPool", "await `default`.", "await lockbox()."]
+        for form in sources.declarations where form.isAsync && !Self.alwaysAsync.contains(form.call.type) {
+            #expect(ways.contains { form.body.contains($0) }, "\(form.call.fullSignature)")
         }
-        return ([], text.prefix(0))
-    }
-
-    /// Of text that begins with a property's type.
-    private static func accessors(_ text: Substring) -> Substring {
-        text.firstMatch(of: /^: [\w?\[\]]+ \{\s+get ([\w()\s]+)/)?.1 ?? text.prefix(0)
-    }
-
-    // MARK: Where they run
-
-    /// Threads of the cooperative pool run tasks.
-    private static func expectNoTask(_ what: Comment) { withUnsafeCurrentTask { #expect($0 == nil, what) } }
-
-    @Test func theyDoNotRunInTheCooperativePool() async throws {
-        withUnsafeCurrentTask { #expect($0 != nil, "the control") }
-        let store = try TestStore()
-        let path = Path.parent(of: store.directory) + "/backup"
-        let calls = Protected(0)
-        let backend = store.backend(
-            SystemCalls { call in
-                // Descriptors are closed with whatever held them last, also with the test's own backend.
-                if call == .close { return nil }
-                Self.expectNoTask("\(call)")
-                calls.withLock { $0 += 1 }
-                return nil
-            }
-        )
-        @Sendable func show(_ progress: StoreProgress) {
-            Self.expectNoTask("\(progress)")
-            calls.withLock { $0 += 1 }
-        }
-        /// Each call comes to one of the two above.
-        @discardableResult
-        func run<Result>(_ call: () async throws -> Result) async throws -> Result {
-            let before = calls.withLock { $0 }
-            let result = try await call()
-            #expect(calls.withLock { $0 } > before)
-            return result
-        }
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
-        try await run { try await lockbox.archiveObject("v", forKey: "k") }
-        #expect(try await run { try await backend.lockState() } == .noPasscode)
-        try await run { try await backend.setPasscode(.value("1"), strength: .interactive) }
-        try await run { try await backend.changePasscode(to: .value("2"), strength: .interactive) }
-        try await backend.lock(includingAfterFirstUnlock: true)
-        #expect(try await run { try await backend.unlockScope() } == nil)
-        #expect(try await run { try await backend.unlock(.value("2")) } == .process)
-        #expect(try await run { try await backend.unlockScope() } == .process)
-        #expect(try await run { try await backend.rotateKeys(progress: show) }.resealed == 1)
-        #expect(try await run { try await backend.verify(progress: show) }.intact == 1)
-        let exported = try await run {
-            try await backend.exportBackup(
-                to: path,
-                passphrase: .value("p"),
-                strength: .interactive,
-                progress: show
-            )
-        }
-        #expect(exported.exported == 1)
-        let imported = try await run {
-            try await backend.importBackup(from: path, passphrase: .value("p"), progress: show)
-        }
-        #expect(imported.unchanged == 1)
-        let other = InMemoryBackend()
-        #expect(try await run { try await backend.copyItems(to: other, progress: show) }.isComplete)
-        #expect(try await run { try await other.moveItems(to: backend, progress: show) }.isComplete)
-        #expect(other.prefixes() == [])
-        try await run { try await backend.removePasscode() }
-        let migration = Migration(nil, from: .items(["old": Data("v".utf8)]), .string("old"))
-        #expect(try await run { try await lockbox.migrate(migration, progress: show) }["old"] == .migrated)
-        #expect(try await migration.source.keys(for: lockbox) == ["old"])
     }
 }

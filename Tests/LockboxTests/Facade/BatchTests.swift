@@ -133,7 +133,7 @@ import Lockbox
         #expect(writes >= 20 && made.count { $0 == .fsync } == 21, "\(made)")
     }
 
-    /// Another writer changes one of the items whenever the batch takes its turn.
+    /// Another writer changes one of the items whenever the batch takes the lock.
     @Test func aBatchLosesNoOther() throws {
         let store = store
         let interruptions = Protected(0)

@@ -27,9 +27,12 @@ import Lockbox
         ),
         (
             .missingKeyPrefix, .missingKeyPrefix, -50,
-            "This program has no bundle identifier. Call Lockbox.configure(keyPrefix:) once at the start, or set LOCKBOX_KEY_PREFIX."
+            "This program has no key prefix. Call Lockbox.configure(keyPrefix:) once at the start, or set LOCKBOX_KEY_PREFIX."
         ),
-        (.invalidKey(reason: "the key is empty"), .invalidKey, -50, "Invalid key: the key is empty."),
+        (
+            .invalidKey(reason: "a store cannot be moved into itself"), .invalidKey, -50,
+            "A store cannot be moved into itself. Nothing was changed."
+        ),
         (
             .invalidAttribute(name: "label", reason: "too long"), .invalidAttribute, -50,
             "Invalid label: too long."
@@ -50,21 +53,28 @@ import Lockbox
             .typeMismatch(key: "k", stored: .data, type: "Int"), .typeMismatch, -26275,
             #"The value for the key "k" is stored as data and cannot be read as Int. Ask for the type that was archived."#
         ),
+        (
+            .typeMismatch(key: "k", stored: .lockbox2, type: "Int"), .typeMismatch, -26275,
+            #"The value for the key "k" was stored by Lockbox 2 and cannot be read as Int. Migrate it with migrate(_:), or read it with the methods of Lockbox 2."#
+        ),
     ]
 
     private static let keys: [Row] = [
         (
             .passcodeNotSet, .passcodeNotSet, -25293,
-            "The store has no passcode. Set one, or use a class other than whenPasscodeSetThisDeviceOnly."
+            "The store has no passcode. Set one first. To store an item without a passcode, use a class other than whenPasscodeSetThisDeviceOnly."
         ),
         (
             .passcodeAlreadySet, .passcodeAlreadySet, -25299,
             "The store already has a passcode. Change or remove it instead."
         ),
-        (.wrongPasscode, .wrongPasscode, -25293, "The passcode is wrong. Nothing was changed."),
+        (
+            .wrongPasscode, .wrongPasscode, -25293,
+            "The passcode, recovery code, key or PIN is wrong. Nothing was changed."
+        ),
         (
             .slotNotFound(slot: "tpm"), .slotNotFound, -25300,
-            "The store has no slot tpm. List its slots to see what opens it."
+            "The store has no slot tpm. List its slots to see what unlocks it."
         ),
         (
             .slotRefused(reason: "a store has at most 32 slots"), .slotRefused, -50,
@@ -72,50 +82,54 @@ import Lockbox
         ),
         (
             .invalidPasscode(reason: "it is empty"), .invalidPasscode, -50,
-            "The passcode cannot be used: it is empty."
+            "The passcode, recovery code or PIN cannot be used: it is empty. Nothing was changed."
         ),
         (
             .notEnoughMemory(bytes: 7), .notEnoughMemory, -108,
-            "Checking the passcode needs 7 bytes of memory, which are not available. Raise the memory limit, or change the passcode to one of a lower strength on a larger machine."
+            "Argon2id needs 7 bytes of memory, which are not available. Raise the memory limit, or set the passcode again with a lower strength on a machine that has enough memory."
         ),
         (
             .invalidDeviceKey(source: "/k", reason: "it has 5 bytes"), .invalidDeviceKey, -50,
-            "The device key (/k) cannot be used: it has 5 bytes."
+            "The key (/k) cannot be used: it has 5 bytes. Nothing was changed."
         ),
         (
             .deviceKeyMismatch(path: "/s/device-key"), .deviceKeyMismatch, -25293,
-            "The device key (/s/device-key) does not belong to this store. Put the right one back; nothing was changed."
+            "The device key (/s/device-key) does not belong to this store. Put the right one back. Nothing was changed."
         ),
     ]
 
     private static let records: [Row] = [
         (
             .missing(record: "/s/keybag"), .missing, -25294,
-            "/s/keybag is missing, and the store cannot be opened without it. Restore it from a copy of the store; nothing was changed."
+            "/s/keybag is missing. If it is the store's keybag or device key, restore it from a copy of the store. Nothing was changed."
         ),
         (
             .corrupt(record: "/s/keybag", reason: "it is cut short"), .corrupt, -67701,
-            "/s/keybag is damaged: it is cut short. Restore it from a backup. If it is an item, you can also remove or overwrite it."
+            "/s/keybag is damaged: it is cut short. Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
+        ),
+        (
+            .corrupt(record: "the item for the key \"k\"", reason: "it is cut short"), .corrupt, -67701,
+            #"The item for the key "k" is damaged: it is cut short. Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."#
         ),
         (
             .authenticationFailed(record: "/s/x"), .authenticationFailed, -25293,
-            "/s/x was tampered with, or belongs to another key, prefix or store. Restore it from a backup. If it is an item, you can also remove or overwrite it."
+            "/s/x was tampered with, or belongs to another key, prefix or store. Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
         ),
         (
             .unsupportedVersion(record: "/s/x", version: 2), .unsupportedVersion, -67704,
-            "/s/x has the format number 2, which this version of Lockbox does not know. Update the program, or use the pre-release that made it; nothing was changed."
+            "/s/x has the format or cipher suite 2, which this version of Lockbox does not know. Update the program. Nothing was changed."
         ),
         (
             .rolledBack(record: "/s/keybag", reason: "generation 3 after 5"), .rolledBack, -67808,
-            "/s/keybag does not match what was seen before: generation 3 after 5. Somebody may have put back an old copy. If it was you, accept the restored store; nothing was changed."
+            "/s/keybag does not match what was seen before: generation 3 after 5. Somebody may have put back an old copy. If you restored it yourself, call acceptRestored. Nothing was changed."
         ),
         (
             .requirementNotMet(record: "/s/keybag", reason: "it has no passcode"), .requirementNotMet, -67808,
-            "/s/keybag is refused: it has no passcode. Somebody may have replaced it; nothing was changed."
+            "/s/keybag is refused: it has no passcode. Somebody may have replaced it. Check the store, or change what the program requires. Nothing was changed."
         ),
         (
             .notABackup(path: "/tmp/x"), .notABackup, -25257,
-            "/tmp/x is not a Lockbox backup. Choose another file; nothing was changed."
+            "/tmp/x is not a Lockbox backup. Choose another file. Nothing was changed."
         ),
     ]
 
@@ -130,12 +144,24 @@ import Lockbox
             "fsync failed on /s/x: Input/output error (errno 5)."
         ),
         (
-            .storageFailure(operation: "flock", path: "/s/lock", errno: EWOULDBLOCK), .storageFailure, -36,
+            .unreadable(record: "/s/x", reason: "open failed"), .unreadable, -36,
+            "/s/x cannot be read: open failed. Check its owner and permissions, and the disk. Nothing was changed."
+        ),
+        (
+            .readOnly(location: "/s/lock", reason: "open failed"), .readOnly, -25292,
+            "/s/lock cannot be written: open failed. Check its owner and permissions, and whether the file system is mounted read-only. Nothing was changed."
+        ),
+        (
+            .lockTimeout(location: "/s/lock"), .lockTimeout, -36,
             "Another process held the lock /s/lock for too long. Check what it is doing, and try again."
         ),
         (
-            .storageFailure(operation: "stat", path: "/s", errno: ESTALE), .storageFailure, -36,
+            .storeReplaced(location: "/s"), .storeReplaced, -36,
             "/s was moved or replaced while it was open. Restart the program to use the store that is there now."
+        ),
+        (
+            .storageFailure(operation: "txn", path: "https://etcd:2379", errno: E2BIG), .storageFailure, -36,
+            "The change is too large for https://etcd:2379. Store smaller values, or raise etcd's --max-request-bytes."
         ),
         (
             .storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), .storageFailure, -34,
@@ -143,7 +169,7 @@ import Lockbox
         ),
         (
             .notReachable(endpoint: "https://etcd:2379", reason: "connection refused"), .notReachable, -25291,
-            "https://etcd:2379 cannot be reached: connection refused. Check that it is running, and try again; nothing was changed."
+            "https://etcd:2379 cannot be reached: connection refused. Nothing was changed."
         ),
         (
             .accessDenied(endpoint: "https://etcd:2379", reason: "the user may not write"), .accessDenied,
@@ -157,15 +183,15 @@ import Lockbox
         ),
         (
             .conflict(record: "keybag"), .conflict, -25304,
-            "Another writer changed keybag at the same time. Its change is kept. Read it and try again."
+            "Another writer changed keybag at the same time, and that change is kept. Read it again, then retry."
         ),
         (
             .outcomeUnknown(record: "keybag", reason: "the connection was lost"), .outcomeUnknown, -67846,
-            "Whether keybag was changed is not known: the connection was lost. Check what is stored before you repeat the call."
+            "It is not known whether keybag was changed: the connection was lost. Check what is stored before you repeat the call."
         ),
         (
             .notSupported(operation: "a time limit"), .notSupported, -4,
-            "This backend does not support a time limit. Nothing was changed."
+            "Not supported: a time limit. Nothing was changed."
         ),
     ]
 

@@ -145,9 +145,10 @@ import Lockbox
         try await lockbox.archiveObject("secret", forKey: "other")
         try await lockbox.removeAllObjects()
         #expect(try await lockbox.allKeys().isEmpty)
-        await #expect(throws: LockboxError.self) {
+        let error = await #expect(throws: LockboxError.self) {
             try await lockbox.unarchiveObject(String.self, forKey: "")
         }
+        #expect(error?.code == .invalidKey)
     }
 
     /// Of a class that is not Sendable, as a view model's values may be.

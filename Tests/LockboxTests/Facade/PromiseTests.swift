@@ -55,7 +55,7 @@ import Lockbox
                 prepared { try overwrite(path, bytes[..<4] + [9] + bytes[5...]) }
             ),
             ("open to all", .unsafePermissions, try store.lockbox(), prepared { chmod(path, 0o644) }),
-            ("on a broken disk", .storageFailure, failing, prepared {}),
+            ("on a broken disk", .unreadable, failing, prepared {}),
             (
                 "without its keybag", .missing, try store.lockbox(),
                 prepared { try FileManager.default.removeItem(atPath: store.keybag) }
@@ -195,8 +195,8 @@ import Lockbox
         defer { try? FileManager.default.removeItem(atPath: store.directory + "-moved") }
         mkdir(store.directory, 0o700)
         TestStore.waitUntilChangesAreSeen()
-        expectError(.storageFailure) { try lockbox.archiveObject("new", forKey: "key") }
-        expectError(.storageFailure) { try lockbox.unarchiveObject(String.self, forKey: "key") }
+        expectError(.storeReplaced) { try lockbox.archiveObject("new", forKey: "key") }
+        expectError(.storeReplaced) { try lockbox.unarchiveObject(String.self, forKey: "key") }
         #expect(try FileManager.default.contentsOfDirectory(atPath: store.directory).isEmpty)
     }
 

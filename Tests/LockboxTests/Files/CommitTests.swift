@@ -25,7 +25,7 @@ import Lockbox
     }
 
     private func commit(_ changes: [RecordChange], on storage: FileStorage? = nil) throws {
-        let outcome = try (storage ?? self.storage()).commit(changes, expecting: [:], turn: nil)
+        let outcome = try (storage ?? self.storage()).commit(changes, expecting: [:])
         guard case .committed = outcome else { throw CocoaError(.fileWriteUnknown) }
     }
 
@@ -54,12 +54,12 @@ import Lockbox
     @Test(arguments: [1, 2]) func whatIsNotSynchronizedIsNotSaidToBeCommitted(_ folder: Int) throws {
         for changes in [[RecordChange.put(one, [2]), .put(two, [2])], [.remove(one), .remove(two)]] {
             let storage = storage(losing(folder, Protected(0)))
-            let outcome = try storage.commit(changes, expecting: [:], turn: nil)
-            guard case .unknown(let error as LockboxError) = outcome else {
+            let outcome = try storage.commit(changes, expecting: [:])
+            guard case .unknown(let error) = outcome else {
                 Issue.record("\(outcome)")
                 continue
             }
-            #expect(error.code == .storageFailure)
+            #expect(error.code == .outcomeUnknown)
         }
     }
 
@@ -92,7 +92,7 @@ import Lockbox
                 }
             }
             isHit = hits.withLock { $0 } > 0
-            #expect((error?.code == .storageFailure) == isHit, "synchronization \(number)")
+            #expect((error?.code == .outcomeUnknown) == isHit, "synchronization \(number)")
         }
         #expect(number > (operation == .make ? 3 : 1))
     }
@@ -119,13 +119,13 @@ import Lockbox
         #expect(try bytes(one) == [3] && bytes(two) == [3])
     }
 
-    // MARK: Turns
+    // MARK: Locks
 
     /// Else two commits could each wait for the other's.
-    @Test func turnsOfSeveralNamespacesAreTakenInOneOrder() throws {
+    @Test func locksOfSeveralNamespacesAreTakenInOneOrder() throws {
         let waiting = storage(lockTimeout: .seconds(60))
         let group = DispatchGroup()
-        try storage().holdingTurn(in: "b") {
+        try storage().holdingLock(of: "b") {
             Thread.detachNewThread(in: group) { [one, two] in
                 #expect(throws: Never.self) { try commit([.put(two, [2]), .put(one, [2])], on: waiting) }
             }
@@ -133,7 +133,7 @@ import Lockbox
             let end = ContinuousClock.now + .seconds(10)
             var isTaken = false
             while !isTaken, ContinuousClock.now < end {
-                isTaken = lockboxError { try other.holdingTurn(in: "a") {} }?.isHeldLock == true
+                isTaken = lockboxError { try other.holdingLock(of: "a") {} }?.code == .lockTimeout
             }
             #expect(isTaken, "it waits for the second before it has the first")
         }
@@ -160,7 +160,7 @@ import Lockbox
             )
         }
         #expect(errors.count == 2 && errors.first == .some(nil))
-        #expect(errors.last??.isHeldLock == true)
+        #expect(errors.last??.code == .lockTimeout)
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "own 2")
         try other.archiveObject("other", forKey: "k")
     }
@@ -171,31 +171,31 @@ import Lockbox
             try store.lockbox().archiveObject("v", forKey: key, expires: .at(.distantPast))
         }
         let other = try store.lockbox()
-        let turns = Protected(0)
+        let count = Protected(0)
         let removing = try store.backend(
             SystemCalls { call in
                 guard call == .flock else { return nil }
-                let number = turns.next()
+                let number = count.next()
                 if number == 1 { #expect(throws: Never.self) { try other.archiveObject("new", forKey: "a") } }
                 return nil
             }
         ).lockbox()
         #expect(try removing.removeExpired() == 1)
-        #expect(turns.withLock { $0 } == 1)
+        #expect(count.withLock { $0 } == 1)
         #expect(try store.lockbox().unarchiveObject(forKey: "a") == "new")
     }
 
-    /// A turn that was had before the store was moved is of a folder that nobody else looks at.
-    @Test func aTurnIsOfTheStoreThatIsThereNow() throws {
+    /// A lock that was taken before the store was moved is of a folder that nobody else looks at.
+    @Test func aLockIsOfTheStoreThatIsThereNow() throws {
         let storage = storage(lockTimeout: .milliseconds(50))
-        let turn = try storage.takeTurn(in: "a")
-        defer { turn?.release() }
+        var lock: (any StorageLock)? = try storage.lock("a")
+        defer { lock?.release() }
         try store.copyInPlace()
         let revision = try storage.revision(of: one, maximum: 100)
         func change() throws -> CommitOutcome {
-            try storage.commit([.put(one, [2])], expecting: [one: revision], turn: turn)
+            try storage.commit([.put(one, [2])], expecting: [one: revision], lock: &lock)
         }
-        try self.storage().holdingTurn(in: "a") { #expect(lockboxError(change)?.isHeldLock == true) }
+        try self.storage().holdingLock(of: "a") { #expect(lockboxError(change)?.code == .lockTimeout) }
         #expect(try bytes(one) == [1])
         guard case .committed = try change() else {
             Issue.record("a conflict")
@@ -205,16 +205,16 @@ import Lockbox
     }
 
     /// It covers nothing of what is to be changed.
-    @Test func aTurnOfAnotherNamespaceIsNone() throws {
+    @Test func aLockOfAnotherNamespaceIsNone() throws {
         let storage = storage(lockTimeout: .milliseconds(50))
-        let turn = try storage.takeTurn(in: "b")
-        defer { turn?.release() }
+        var lock: (any StorageLock)? = try storage.lock("b")
+        defer { lock?.release() }
         for change in [RecordChange.put(one, [2]), .remove(one)] {
-            try self.storage().holdingTurn(in: "a") {
+            try self.storage().holdingLock(of: "a") {
                 let error = lockboxError {
-                    try storage.commit([change], expecting: [two: .absent], turn: turn)
+                    try storage.commit([change], expecting: [two: .absent], lock: &lock)
                 }
-                #expect(error?.isHeldLock == true)
+                #expect(error?.code == .lockTimeout)
             }
         }
         #expect(try bytes(one) == [1])

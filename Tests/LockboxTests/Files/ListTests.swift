@@ -212,7 +212,7 @@ import Lockbox
 
     // MARK: Removal
 
-    /// Others get their turn between.
+    /// Others get the lock in between.
     @Test func noLockIsHeldForAThousandRemovals() throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()

@@ -42,7 +42,7 @@ import Lockbox
         }
         group.wait()
         #expect(ContinuousClock.now - start < .seconds(2))
-        #expect(errors.withLock { $0.count == 8 && $0.allSatisfy { $0?.isHeldLock == true } })
+        #expect(errors.withLock { $0.count == 8 && $0.allSatisfy { $0?.code == .lockTimeout } })
         holder.kill()
         _ = holder.wait()
         // What was left waiting lets go of the lock when it gets it.
@@ -55,10 +55,10 @@ import Lockbox
         let holder = try holder()
         let backend = store.backend(lockTimeout: .milliseconds(20))
         let lockbox = try backend.lockbox()
-        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.isHeldLock == true)
+        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         let open = store.openDescriptors()
         for _ in 0..<20 {
-            #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.isHeldLock == true)
+            #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         }
         #expect(store.openDescriptors() == open)
         holder.kill()
@@ -71,7 +71,7 @@ import Lockbox
         let holder = try holder()
         let waiting = store.backend(lockTimeout: .milliseconds(20))
         let lockbox = try waiting.lockbox()
-        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.isHeldLock == true)
+        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         holder.kill()
         _ = holder.wait()
         let other = store.backend(lockTimeout: .seconds(5))
@@ -84,7 +84,7 @@ import Lockbox
         let first = try holder()
         let waiting = store.backend(lockTimeout: .milliseconds(20))
         let lockbox = try waiting.lockbox()
-        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.isHeldLock == true)
+        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         first.kill()
         _ = first.wait()
         let second = try holder()  // has waited for the thread to let go of it
@@ -96,7 +96,7 @@ import Lockbox
             outcome.withLock { $0 = error }
         }
         #expect(group.wait(timeout: .now() + 20) == .success)
-        #expect(outcome.withLock { $0?.isHeldLock == true })
+        #expect(outcome.withLock { $0?.code == .lockTimeout })
     }
 
     /// When it comes between the last look at the clock and the giving up.
@@ -171,7 +171,7 @@ import Lockbox
         let namespace = URL(fileURLWithPath: path).lastPathComponent
         var counts: Set<[UInt8]> = [try readBytes(lock)]
         for _ in 0..<3 {
-            try store.backend().storage.holdingTurn(in: namespace) {}
+            try store.backend().storage.holdingLock(of: namespace) {}
             let count = try readBytes(lock)
             #expect(counts.insert(count).inserted)
             #expect(count[0].isMultiple(of: 2), "no rename is under way")
@@ -282,7 +282,7 @@ import Lockbox
         try store.backend().setUp(items: ["k": .always], scope: .user)
         defer { store.lockForEverybody() }
         try store.makeKernelStale()
-        try store.backend().storage.holdingTurn(in: nil) {
+        try store.backend().storage.holdingLock(of: nil) {
             let reader = try store.backend(lockTimeout: .seconds(5)).lockbox()
             let start = ContinuousClock.now
             #expect(try reader.unarchiveObject(forKey: "k") == "old")

@@ -6,7 +6,7 @@ import Lockbox
 @testable import LockboxFiles
 @testable import LockboxSealed
 
-/// A writer's file is in `tmp` before its turn comes.
+/// A writer's file is in `tmp` before it has the lock.
 @Suite struct TemporaryFileTests {
     private let store: TestStore
 
@@ -45,7 +45,7 @@ import Lockbox
         get throws { try FileManager.default.contentsOfDirectory(atPath: "\(store.directory)/tmp") }
     }
 
-    /// Another process opens the store, and removes leftovers, while the file waits for its turn.
+    /// Another process opens the store, and removes leftovers, while the writer waits for the lock.
     @Test func aWaitingFileIsNoLeftover() throws {
         let hook = Hook()
         // The first lock is the file's, the second the folder's.
@@ -115,7 +115,7 @@ import Lockbox
 
     /// Items are sealed with a keybag's keys as soon as it can be read. So no other one replaces it before it is
     /// durable.
-    @Test func theKeybagIsDurableBeforeTheTurnEnds() throws {
+    @Test func theKeybagIsDurableBeforeItsLockIsReleased() throws {
         let hook = Hook()
         let refused = Protected<LockboxError.Code?>(nil)
         let calls = hook.calls(before: .fsync, 4) { [store] in
@@ -130,6 +130,6 @@ import Lockbox
         _ = try backend.lockState
         hook.arm()
         try backend.setPasscode(.value("1"), strength: .interactive)
-        #expect(refused.withLock { $0 } == .storageFailure)
+        #expect(refused.withLock { $0 } == .lockTimeout)
     }
 }

@@ -94,7 +94,7 @@ import Lockbox
             try overwrite(path, Array(refused.record))
             let error = lockboxError { try store.backend().item(for: key, now: .distantPast) }
             #expect(
-                error?.code.rawValue == refused.error,
+                error?.code == refused.error,
                 "\(refused.description): \(String(describing: error))"
             )
             #expect(try readBytes(path) == Array(refused.record), "\(refused.description)")

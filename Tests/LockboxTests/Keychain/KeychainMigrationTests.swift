@@ -203,7 +203,13 @@ import Lockbox
         keychainAccess("token", "one")
         keychainAccess("token", "two", ["agrp": .text("T.shared")])
         let all = MigrationSource.keychain(service: "com.example.app", calls: keychain)
-        #expect(try lockbox.migrate(Migration("m", from: all, .string("token"))).refused.count == 1)
+        let reason =
+            #"2 Keychain items have the key "token"; pass keychains, accessGroup or isSynchronizable"#
+        #expect(
+            try lockbox.migrate(Migration("m", from: all, .string("token"))).refused == [
+                "token": .ambiguous(reason: reason)
+            ]
+        )
         let one = MigrationSource.keychain(
             service: "com.example.app",
             accessGroup: "T.shared",
@@ -243,6 +249,21 @@ import Lockbox
         let source = MigrationSource.keychain(service: "com.example.app", calls: calls)
         let report = try lockbox.migrate(Migration("m", from: source, .string("token")))
         #expect(report.outcomes.map(\.outcome) == [.refused(.changed)] && count == 1)
+    }
+
+    @Test func anItemThatGetsADoubleMeanwhileStays() throws {
+        for key in ["a", "b"] { keychainAccess(key, "old") }
+        let double: Attributes = [
+            "class": .text("genp"), "svce": .text("com.example.app"), "acct": .text("b"),
+            "v_Data": .data(Data("other".utf8)), "agrp": .text("T.shared"), "sync": .bool(false),
+        ]
+        let calls = InterruptedKeychain(keychain: keychain) { [keychain] call in
+            if call == .delete { _ = keychain.add(double) }
+            return nil
+        }
+        let source = MigrationSource.keychain(service: "com.example.app", calls: calls)
+        let report = try lockbox.migrate(Migration("m", from: source, .string("a"), .string("b")))
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.changed)] && count == 2)
     }
 
     /// macOS does not compare dates of modification, and Valet deletes and adds there.

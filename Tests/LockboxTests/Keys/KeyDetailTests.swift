@@ -258,7 +258,7 @@ import Lockbox
         let record = try #require(kernel.read(serial, maximum: SharedUnlock.length) { [UInt8]($0) })
         #expect(try store.backend().lockState == .unlocked, "the control")
         try kernel.remove(name)
-        #expect(kernel.add(name, length: record.count, seconds: 60) { $1.copyBytes(from: record) })
+        #expect(kernel.add(name, record, seconds: 60))
         #expect(try store.backend().lockState == .locked)
     }
 
@@ -266,8 +266,7 @@ import Lockbox
     @Test func aRecordIsOverAtItsDeadline() throws {
         let (id, device) = (StoreID(repeating: 3), try SecretKey.random())
         let record = SharedUnlock(level: .unlocked, deadline: 100, key: try .random())
-        var bytes = [UInt8](repeating: 0, count: SharedUnlock.length)
-        bytes.withUnsafeMutableBytes { record.write(to: $0, 7, id, device) }
+        let bytes = record.encoded(7, id, device)
         for (now, isOpen) in [(99, true), (100, false), (101, false)] as [(UInt64, Bool)] {
             var copy = bytes
             let opened = try copy.withUnsafeMutableBytes {
@@ -304,7 +303,7 @@ import Lockbox
         )
         #expect(entry.count == 48)
         func read(_ entry: [UInt8]) -> SeenGeneration.Seen? {
-            #expect(kernel.add(name, length: entry.count, seconds: 60) { $1.copyBytes(from: entry) })
+            #expect(kernel.add(name, entry, seconds: 60))
             return seen.read(keyring, at: "/store")
         }
         #expect(read(entry) == written, "the control")
@@ -338,24 +337,24 @@ import Lockbox
         #expect(try store.backend().value(for: item.key, now: nil) == (isReserved ? nil : item.value))
     }
 
-    /// A turn that was had before the lock file was replaced is of a file that nobody else asks for.
-    @Test func aTurnIsOfTheLockFileThatIsThereNow() throws {
+    /// A lock that was taken before its file was replaced is of a file that nobody else asks for.
+    @Test func aLockIsOfTheFileThatIsThereNow() throws {
         let storage = store.backend(lockTimeout: .milliseconds(50)).storage
         let record = RecordName(namespace: "a", name: "one")
         // A store is known by its keybag.
         for name in [RecordName(name: "keybag"), record] {
-            _ = try storage.commit([.put(name, [1])], expecting: [:], turn: nil)
+            _ = try storage.commit([.put(name, [1])], expecting: [:])
         }
-        let turn = try storage.takeTurn(in: "a")
-        defer { turn?.release() }
-        let lock = Path.parent(of: storage.location(of: record)) + "/lock"
-        unlink(lock)
-        try overwrite(lock, [])
-        try store.backend().storage.holdingTurn(in: "a") {
+        var lock: (any StorageLock)? = try storage.lock("a")
+        defer { lock?.release() }
+        let path = Path.parent(of: storage.location(of: record)) + "/lock"
+        unlink(path)
+        try overwrite(path, [])
+        try store.backend().storage.holdingLock(of: "a") {
             let error = lockboxError {
-                try storage.commit([.put(record, [2])], expecting: [:], turn: turn)
+                try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
             }
-            #expect(error?.isHeldLock == true)
+            #expect(error?.code == .lockTimeout)
         }
         #expect(try storage.read([record], maximum: 100)[record]?.bytes == [1])
     }

@@ -6,7 +6,7 @@ import Lockbox
 @testable import LockboxSealed
 @testable import LockboxSodium
 
-/// What a storage without turns, as in a cluster, leaves to the keys.
+/// What a storage without locks, as in a cluster, leaves to the keys.
 @Suite struct SharedStoreTests {
     // MARK: Outages
 
@@ -81,7 +81,7 @@ import Lockbox
         let keybag = KeyStore<SharedStorage>.keybagRecord
         func record() throws -> Record { try #require(records.read([keybag], maximum: .max)[keybag]) }
         func put(_ record: Record) throws {
-            _ = records.commit([.put(keybag, record.bytes)], expecting: [:], turn: nil)
+            _ = records.commit([.put(keybag, record.bytes)], expecting: [:])
         }
         for read in [
             { try others.unarchiveObject(String.self, forKey: "k") },

@@ -196,7 +196,7 @@ import Lockbox
         let refused = report.refused.mapValues(\.description)
         let a = try #require(refused["a"])
         #expect(a.contains("\"root\"") && a.contains("\"user\"") && !a.contains("\n") && a.utf8.count < 300)
-        #expect(refused["b"] == "it has no value for the key \"root\", but for: \"$0\", \"$1\"")
+        #expect(refused["b"] == "it has no value for the key \"root\"; its keys are \"$0\", \"$1\"")
         #expect(report["c"] == .migrated)
         #expect(refused["d"] != nil, "a number is not a String")
         #expect(!report.description.contains("s3cret"))

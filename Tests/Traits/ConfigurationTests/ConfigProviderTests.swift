@@ -135,7 +135,9 @@ import Lockbox
             }
 
             try await reader.unlock(.value("1234"))
-            #expect(throws: LockboxError.self) { try provider.value(forKey: key("locked"), type: .string) }
+            #expect(throws: LockboxError.interactionNotAllowed(.whenUnlocked)) {
+                try provider.value(forKey: key("locked"), type: .string)
+            }
             try await provider.reload()
             #expect(
                 try provider.value(forKey: key("locked"), type: .string).value?.content == .string("locked")
@@ -222,7 +224,7 @@ import Lockbox
                         #expect(try update.get().value == ConfigValue(.string("second"), isSecret: true))
                         try await other.archiveObject([1], forKey: "k")
                     case 3:
-                        #expect(throws: LockboxError.self) { try update.get() }
+                        expectError(.decodingFailed) { try update.get() }
                         try await other.removeObject(forKey: "k")
                     default:
                         #expect(try update.get().value == nil)
@@ -277,7 +279,9 @@ import Lockbox
             return nil
         }
         #expect(content == .string("v"))
-        await #expect(throws: LockboxError.notSupported(operation: "changes")) { try await provider.run() }
+        await #expect(throws: LockboxError.notSupported(operation: "observing changes")) {
+            try await provider.run()
+        }
     }
 
     @Test(.timeLimit(.minutes(1))) func runKeepsMemoryUpToDate() async throws {
@@ -306,7 +310,7 @@ import Lockbox
         #expect(database.string(forKey: "host") == "localhost")
         #expect(try database.requiredString(forKey: "password") == secret)
         #expect(database.string(forKey: "absent") == nil)
-        #expect(throws: LockboxError.self) { try database.requiredString(forKey: "user") }
+        expectError(.decodingFailed) { try database.requiredString(forKey: "user") }
     }
 }
 

@@ -99,8 +99,3 @@ enum Kind: String, CaseIterable, Sendable {
         }
     }
 }
-
-func lockboxError(_ body: () throws -> some Any) -> LockboxError? {
-    do { _ = try body() } catch { return error as? LockboxError }
-    return nil
-}

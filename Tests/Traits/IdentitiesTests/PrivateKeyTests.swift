@@ -155,9 +155,9 @@ import Lockbox
         )
         try openSSL("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024", "-out", "short.pem")
         let texts = try [
-            ("", "the text has 0 private keys, and not 1"),
-            ("no PEM", "the text has 0 private keys, and not 1"),
-            (pem + pem, "the text has 2 private keys, and not 1"),
+            ("", "expected one private key, found 0"),
+            ("no PEM", "expected one private key, found 0"),
+            (pem + pem, "expected one private key, found 2"),
             (
                 openSSL.text("encrypted.pem"),
                 "it is encrypted; decrypt it first, for example with openssl pkey"

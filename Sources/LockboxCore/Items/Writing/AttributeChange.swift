@@ -12,6 +12,8 @@ public enum AttributeChange<Value: Sendable & Hashable>: Sendable, Hashable {
     case set(Value)
 
     /// Sets the attribute, or removes it if `value` is `nil`.
+    ///
+    /// - Parameter value: The new value, or `nil`.
     public init(_ value: Value?) { self = value.map(Self.set) ?? .removed }
 
     /// Returns the attribute after the write.

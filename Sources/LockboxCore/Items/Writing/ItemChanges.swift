@@ -1,14 +1,14 @@
 public import LockboxPlatform
 
-/// A write to an item: what changes, and nothing else.
+/// The changes that one write makes to an item. A part that is `nil` or `unchanged` keeps its value.
 ///
-/// Whatever is not named stays as it is. An item that is absent, expired or damaged has nothing that could stay:
-/// the new item then gets ``Accessibility/whenUnlocked``, no expiry and no texts.
+/// An absent, expired or damaged item has no values to keep: the new item then gets ``Accessibility/whenUnlocked``, no
+/// expiry and no texts.
 public struct ItemChanges: Sendable, Hashable {
-    /// The new value. If `nil`, the value stays as it is, and the item must exist.
+    /// The new value. If `nil`, the value is kept, and the item must exist.
     public var value: ArchivedValue?
 
-    /// The new accessibility class. If `nil`, it stays as it is.
+    /// The new accessibility class. If `nil`, it is kept.
     public var accessibility: Accessibility?
 
     /// When the item expires.
@@ -20,7 +20,7 @@ public struct ItemChanges: Sendable, Hashable {
     /// The longer text for people.
     public var comment: AttributeChange<String>
 
-    /// The searchable attributes, all of them.
+    /// The searchable attributes. New ones replace all existing ones.
     public var attributes: AttributeChange<[String: String]>
 
     /// The date of the write. The policy uses it to decide whether an existing item has expired.
@@ -29,11 +29,11 @@ public struct ItemChanges: Sendable, Hashable {
     /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
     public var created: Date?
 
-    /// Creates a write that changes only what is named.
+    /// Creates a write that changes only the parts that are passed.
     ///
     /// - Parameters:
-    ///   - value: The new value. If `nil`, the value stays as it is, and the item must exist.
-    ///   - accessibility: The new accessibility class. If `nil`, it stays as it is.
+    ///   - value: The new value. If `nil`, the value is kept, and the item must exist.
+    ///   - accessibility: The new accessibility class. If `nil`, it is kept.
     ///   - expires: When the item expires.
     ///   - label: The short text for people, at most ``ItemAttributes/maximumTextLength`` bytes of UTF-8.
     ///   - comment: The longer text for people, at most ``ItemAttributes/maximumTextLength`` bytes of UTF-8.
@@ -60,7 +60,9 @@ public struct ItemChanges: Sendable, Hashable {
         self.created = created
     }
 
-    /// Creates a write that names everything, so that only the item's `created` date can stay.
+    /// Creates a write that sets everything. Only the ``created`` date of an existing item is kept.
+    ///
+    /// - Parameter item: The item to store.
     public init(_ item: StoredItem) {
         let attributes = item.attributes
         self.init(

@@ -1,6 +1,8 @@
 /// One operation of a batch: see ``LockboxBackend/apply(_:)``.
+///
+/// There will be no other cases before the next major version: a backend has to handle all of them.
 public enum ItemOperation: Sendable, Hashable {
-    /// Creates an item, or changes what is named of an existing one.
+    /// Creates an item, or changes the parts of an existing one that the changes set.
     case write(ItemChanges, to: ItemKey, policy: WritePolicy = .replace)
 
     /// Removes an item. Does nothing if it is absent.

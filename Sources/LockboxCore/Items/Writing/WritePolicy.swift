@@ -1,8 +1,8 @@
 /// Whether a write may overwrite an existing item or create a new one.
 ///
-/// Whatever a write does not name stays as it is: class, label, comment and searchable attributes. The expiry
-/// belongs to the value: ``replace`` sets it anew (never, if not named), ``updateOnly`` keeps it. An expired item
-/// counts as absent.
+/// Attributes that a write does not set keep their values: class, label, comment and searchable attributes. The expiry
+/// belongs to the value: with ``replace``, the new value never expires unless the write sets an expiry. With
+/// ``updateOnly``, the old expiry is kept. An expired item counts as absent.
 public enum WritePolicy: String, Sendable, Hashable, Codable, CaseIterable {
     /// Stores the value in either case. The default.
     case replace

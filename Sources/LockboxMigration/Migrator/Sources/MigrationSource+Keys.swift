@@ -1,8 +1,8 @@
 public import LockboxCore
 
 extension MigrationSource {
-    /// Returns the keys of all items in a source, for example to migrate all of them. Of ``store``, only those of
-    /// items that Lockbox 2 stored: the others are in place.
+    /// Returns the keys of all items in a source, for example to migrate all of them. For ``store``, returns only the keys
+    /// of items that Lockbox 2 stored.
     ///
     /// - Parameters:
     ///   - lockbox: The lockbox into which the items would be migrated. Nothing is changed.
@@ -19,7 +19,8 @@ extension MigrationSource {
 
     /// Returns the keys of all items in a source, for example to migrate all of them.
     ///
-    /// `unreadable` is called on another thread.
+    /// Runs on another thread, and calls `unreadable` there. Canceling the task does not stop it. Parameters and errors are
+    /// those of the synchronous form.
     public func keys(
         for lockbox: Lockbox,
         unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error }

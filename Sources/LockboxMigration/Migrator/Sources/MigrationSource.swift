@@ -79,9 +79,8 @@ public struct MigrationSource: Sendable {
     /// - Parameters:
     ///   - items: The items' bytes, by key.
     ///   - remove: Removes old items. Called with the keys of the items that have been stored in the new
-    ///     format. Errors that it throws are rethrown by ``Lockbox``'s `migrate`, and
-    ///     the next run calls it again. If `nil`, the app removes them itself, and later runs do not look at items that
-    ///     are done.
+    ///     format. Errors that it throws are rethrown by ``Lockbox``'s `migrate`, and the next run calls it again. If
+    ///     `nil`, the app removes them itself, and later runs skip done items.
     public static func items(
         _ items: [String: Data],
         remove: (@Sendable (Set<String>) throws -> Void)? = nil
@@ -95,20 +94,23 @@ public struct MigrationSource: Sendable {
     /// The entries of a property list's top-level dictionary, binary or XML. Entries that are not migrated are
     /// kept.
     ///
-    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
-    ///   permissions.
+    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
+    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
+    ///   ``LockboxError/unsafePermissions(path:reason:)``.
     public static func propertyList(at path: String) -> MigrationSource { file(path, .propertyList) }
 
     /// The members of a JSON file's top-level object. The rest of the file is kept byte for byte.
     ///
-    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
-    ///   permissions.
+    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
+    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
+    ///   ``LockboxError/unsafePermissions(path:reason:)``.
     public static func json(at path: String) -> MigrationSource { file(path, .json) }
 
     /// The variables of an `.env` file. The rest of the file is kept byte for byte.
     ///
-    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
-    ///   permissions.
+    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
+    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
+    ///   ``LockboxError/unsafePermissions(path:reason:)``.
     public static func environmentFile(at path: String) -> MigrationSource { file(path, .environment) }
 
     /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, and its
@@ -116,8 +118,9 @@ public struct MigrationSource: Sendable {
     ///
     /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
     ///
-    /// - Parameter path: The file, which need not exist. It is replaced atomically, with the same owner and
-    ///   permissions.
+    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
+    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
+    ///   ``LockboxError/unsafePermissions(path:reason:)``.
     public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }
 
     private static func file(_ path: String, _ format: SourceFile.Format) -> MigrationSource {

@@ -26,7 +26,9 @@ package enum SourceValue: Sendable, Equatable {
 
     func property() throws(SourceError) -> PropertyValue {
         guard case .property(let value) = self else {
-            throw .unsupported("its bytes carry no type")
+            throw .unsupported(
+                "its source does not record the type; name the encoding, such as .string or .json"
+            )
         }
         return value
     }

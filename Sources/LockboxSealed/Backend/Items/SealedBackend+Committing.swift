@@ -2,13 +2,6 @@ import LockboxCore
 import LockboxPlatform
 
 extension SealedBackend {
-    /// The item to store, or nil to remove it, and the revision that the decision is based on. No revision: it
-    /// does not matter what is there.
-    typealias Change = (item: StoredItem?, expected: RecordRevision?)
-
-    /// Decides what becomes of a record. If it returns nil, nothing is changed.
-    typealias Decision = (ItemRecord, Keyring) throws -> Change?
-
     /// Returns the keys to change an item with. Creates the store if `creating` is true.
     ///
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no store.
@@ -19,38 +12,31 @@ extension SealedBackend {
         return keyring
     }
 
-    /// Commits the changes that `decide` returns, as many at once as the storage allows and 4 MiB of memory hold.
-    /// Calls `decide` again whenever another writer has changed one of these records.
-    func change(_ records: ArraySlice<ItemRecord>, _ keyring: Keyring, _ decide: Decision) throws {
-        var rest = records
+    /// Commits the edits in order, as many at once as the storage allows and 4 MiB of memory hold. Decides again whenever
+    /// another writer has changed one of the records.
+    func change(_ edits: [ItemEdit], _ keyring: Keyring) throws {
+        var (rest, keyring) = (edits[...], keyring)
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        let limits = (count: storage.limits.maximumChanges, length: 4 << 20)
+        var next = limits
         while !rest.isEmpty {
-            let limit = storage.limits.maximumChanges
-            rest = rest.dropFirst(try commit(rest.prefix(limit), keyring, decide, maximumLength: 4 << 20))
-        }
-    }
-
-    /// Returns how many records it has gone through: as many as the length allows, and at least one.
-    private func commit(
-        _ records: ArraySlice<ItemRecord>,
-        _ keyring: Keyring,
-        _ decide: Decision,
-        maximumLength: Int
-    ) throws -> Int {
-        var (records, maximumLength) = (records, maximumLength)
-        var (keyring, turn): (Keyring, (any CommitTurn)?) = (keyring, nil)
-        defer { turn?.release() }
-        while true {
             do {
-                let part = try prepare(records, keyring, decide, maximumLength)
-                if part.changes.isEmpty { return part.count }
-                switch try storage.commit(part.changes, expecting: part.expected, turn: turn) {
-                case .committed: return part.count
+                let part = try prepare(rest.prefix(next.count), keyring, next.length)
+                let outcome: CommitOutcome =
+                    try part.changes.isEmpty
+                    ? .committed : storage.commit(part.changes, expecting: part.expected, keeping: &lock)
+                switch outcome {
+                case .committed:
+                    rest = rest.dropFirst(part.count)
+                    lock?.release()
+                    (lock, next) = (nil, limits)
                 case .unknown(let error): throw error
-                case .conflict(let next): turn = next ?? turn
+                case .conflict:
+                    // The lock is for these records.
+                    next = (part.count, .max)
+                    keyring = try keys.currentKeyring()
                 }
-                // The turn is for these records.
-                (records, maximumLength) = (records.prefix(part.count), .max)
-                keyring = try keys.currentKeyring()
             } catch let error as LockboxError where error.dependsOnKeys {
                 // Another process may have set or removed a passcode since the keybag was read.
                 let current = try keys.currentKeyring()
@@ -60,24 +46,36 @@ extension SealedBackend {
         }
     }
 
+    /// Commits what a closure decides. It is called again whenever another writer has changed one of the records.
+    func change(
+        _ records: some Sequence<ItemRecord>,
+        _ keyring: Keyring,
+        _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change?
+    ) throws {
+        try withoutActuallyEscaping(decide) { decide in
+            try change(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, keyring)
+        }
+    }
+
     private typealias Part = (changes: [RecordChange], expected: [RecordName: RecordRevision], count: Int)
 
-    private func prepare(
-        _ records: ArraySlice<ItemRecord>,
-        _ keyring: Keyring,
-        _ decide: Decision,
-        _ maximumLength: Int
-    ) throws -> Part {
+    private func prepare(_ edits: ArraySlice<ItemEdit>, _ keyring: Keyring, _ maximumLength: Int) throws
+        -> Part
+    {
         var part: Part = ([], [:], 0)
         var length = 0
-        var (ahead, most): (ArraySlice<ItemRecord>, Int) = ([], 16)
-        while part.count < records.count, part.count == 0 || length < maximumLength {
-            if ahead.isEmpty { ahead = try readTogether(records.dropFirst(part.count), most: &most) }
-            let record = ahead.removeFirst()
-            guard let change = try decide(record, keyring) else {
+        var (ahead, most): (ArraySlice<ItemEdit>, Int) = ([], 16)
+        while part.count < edits.count, part.count == 0 || length < maximumLength {
+            if ahead.isEmpty { ahead = try readTogether(edits.dropFirst(part.count), most: &most) }
+            var edit = ahead.removeFirst()
+            if edit.needsMetadata, edit.record.contents == nil {
+                edit.record.contents = try beginning(of: edit.record.name)
+            }
+            guard let change = try decide(edit, keyring) else {
                 part.count += 1
                 continue
             }
+            let record = edit.record
             if let item = change.item {
                 let bytes = try seal(item, record, keyring)
                 length += bytes.count
@@ -92,6 +90,43 @@ extension SealedBackend {
             part.count += 1
         }
         return part
+    }
+
+    // MARK: Decisions
+
+    private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change? {
+        switch edit.decision {
+        case .write(let changes, let key, let policy): try write(changes, key, policy, edit.record, keyring)
+        case .remove: (nil, nil)
+        case .custom(let decide): try decide(edit.record, keyring)
+        }
+    }
+
+    private func write(
+        _ changes: ItemChanges,
+        _ key: ItemKey,
+        _ policy: WritePolicy,
+        _ record: ItemRecord,
+        _ keyring: Keyring
+    ) throws -> ItemEdit.Change {
+        guard let value = changes.value else {
+            // Sealed again, because the boxes of an item are bound to each other.
+            let (old, revision) = try item(record, keyring, at: changes.modified)
+            return (try changes.item(after: old, key, policy), revision)
+        }
+        let old = try existing(record, keyring, at: changes.modified)
+        try policy.check(key: key.key, exists: old.exists)
+        if let damage = old.damage, policy == .updateOnly { throw damage }
+        try checkIsOpen(old, keyring)
+        let attributes = try changes.attributes(after: old.attributes, value, policy)
+        return (StoredItem(key: key, value: value, checked: attributes), old.revision)
+    }
+
+    private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
+        guard let accessibility = old.attributes?.accessibility, !keyring.isOpen(accessibility) else {
+            return
+        }
+        throw LockboxError.interactionNotAllowed(accessibility)
     }
 }
 

@@ -21,7 +21,7 @@ extension SealedBackend {
     }
 
     func commit(_ changes: [RecordChange]) throws {
-        switch try storage.commit(changes, expecting: [:], turn: nil) {
+        switch try storage.commit(changes, expecting: [:]) {
         case .committed, .conflict: return
         case .unknown(let error): throw error
         }
@@ -76,7 +76,7 @@ extension SealedBackend {
         }
     }
 
-    /// Removes in batches, so that other writers get a turn in between.
+    /// Removes in batches, so that other writers get the lock in between.
     private static var removalBatch: Int { 250 }
 
     @discardableResult
@@ -97,8 +97,8 @@ extension SealedBackend {
     private func remove(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice) throws
         -> Int
     {
-        var turn: (any CommitTurn)?
-        defer { turn?.release() }
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
         while true {
             var changes: [RecordChange] = []
             var expected: [RecordName: RecordRevision] = [:]
@@ -111,10 +111,10 @@ extension SealedBackend {
                 changes.append(.remove(item.name))
             }
             if changes.isEmpty { return 0 }
-            switch try storage.commit(changes, expecting: expected, turn: turn) {
+            switch try storage.commit(changes, expecting: expected, keeping: &lock) {
             case .committed: return changes.count
             case .unknown(let error): throw error
-            case .conflict(let next): turn = next ?? turn
+            case .conflict: continue
             }
         }
     }

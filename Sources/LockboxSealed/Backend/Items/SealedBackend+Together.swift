@@ -27,28 +27,48 @@ extension SealedBackend {
         }
     }
 
-    /// Returns the first of these records with their contents, if the storage reads several as of one instant; otherwise all
-    /// without. If one cannot be read, none has contents: what is wrong shows when it is read by itself.
+    /// Returns the first of these edits with what their records hold, if the storage reads several as of one instant;
+    /// otherwise all without. If one cannot be read, none has contents: what is wrong shows when it is read by itself.
     ///
     /// - Parameter most: How many to read. Receives how many of this size 4 MiB of memory hold.
-    func readTogether(_ records: ArraySlice<ItemRecord>, most: inout Int) throws -> ArraySlice<ItemRecord> {
-        guard storage.limits.isTransactional, records.count > 1 else { return records }
-        let records = records.prefix(most)
+    func readTogether(_ edits: ArraySlice<ItemEdit>, most: inout Int) throws -> ArraySlice<ItemEdit> {
+        guard storage.limits.isTransactional, edits.count > 1 else { return edits }
+        let edits = edits.prefix(most)
         let found: [RecordName: Record]
         do {
-            found = try storage.read(records.map(\.name), maximum: ItemEnvelope.maximumLength)
+            found = try storage.read(edits.map(\.record.name), maximum: ItemEnvelope.maximumLength)
         } catch let error as LockboxError where error.code == .corrupt {
-            return records
+            return edits
         }
         let length = found.values.reduce(0) { $0 + $1.bytes.count } / max(1, found.count)
         most = max(1, (4 << 20) / max(1, length))
         return ArraySlice(
-            records.map { record in
-                var record = record
-                record.contents = found[record.name].map(KnownContents.present) ?? .absent
-                return record
+            edits.map { edit in
+                var edit = edit
+                edit.record.contents = found[edit.record.name].map(KnownContents.present) ?? .absent
+                return edit
             }
         )
+    }
+
+    /// Reads as much of a record as its metadata takes. Returns nil if it is damaged: what is wrong shows when it is read again.
+    func beginning(of record: RecordName) throws -> KnownContents? {
+        var contents = KnownContents.absent
+        // Most metadata is in the first bytes that are read in any case.
+        for limit in [0, ItemEnvelope.maximumMetadataEnd] {
+            var isCut = false
+            do {
+                _ = try storage.read(record, upTo: limit, maximum: ItemEnvelope.maximumLength) {
+                    let revision = $0.revision
+                    isCut = !ItemHeader.containsMetadata($0.bytes)
+                    contents = .present(Record(bytes: Array($0.bytes), revision: revision))
+                }
+            } catch let error as LockboxError where error.code == .corrupt {
+                return nil
+            }
+            if !isCut { break }
+        }
+        return contents
     }
 
     /// Reads a record and the keybag as of one instant, if other machines may change both. So revoked keys, and a store that

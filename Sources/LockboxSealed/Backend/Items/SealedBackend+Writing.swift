@@ -6,9 +6,11 @@ extension SealedBackend {
     /// ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         let keyring = try keyring(of: key, creating: changes.createsItem(policy))
-        try change([itemRecord(of: key, keyring)], keyring) { record, keyring in
-            try write(changes, key, policy, record, keyring)
-        }
+        let edit = ItemEdit(
+            record: itemRecord(of: key, keyring),
+            decision: .write(changes, to: key, policy: policy)
+        )
+        try change([edit], keyring)
     }
 
     /// See ``LockboxBackend/apply(_:)``. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized
@@ -19,42 +21,15 @@ extension SealedBackend {
         guard let keyring = try keys.keyring(creating: creating) else {
             return try operations.forEach { try $0.checkIsRemoval() }
         }
-        let records = operations.map { itemRecord(of: $0.key, keyring) }
-        let byName = Dictionary(zip(records.map(\.name), operations)) { $1 }
-        try change(records[...], keyring) { record, keyring in
-            switch byName[record.name] {
-            case .write(let changes, let key, let policy)?:
-                try write(changes, key, policy, record, keyring)
-            case .remove?, nil: (nil, nil)
+        let edits = operations.map { operation in
+            let record = itemRecord(of: operation.key, keyring)
+            switch operation {
+            case .write(let changes, let key, let policy):
+                return ItemEdit(record: record, decision: .write(changes, to: key, policy: policy))
+            case .remove: return ItemEdit(record: record, decision: .remove)
             }
         }
-    }
-
-    private func write(
-        _ changes: ItemChanges,
-        _ key: ItemKey,
-        _ policy: WritePolicy,
-        _ record: ItemRecord,
-        _ keyring: Keyring
-    ) throws -> Change {
-        guard let value = changes.value else {
-            // Sealed again, because the boxes of an item are bound to each other.
-            let (old, revision) = try item(record, keyring, at: changes.modified)
-            return (try changes.item(after: old, key, policy), revision)
-        }
-        let old = try existing(record, keyring, at: changes.modified)
-        try policy.check(key: key.key, exists: old.exists)
-        if let damage = old.damage, policy == .updateOnly { throw damage }
-        try checkIsOpen(old, keyring)
-        let attributes = try changes.attributes(after: old.attributes, value, policy)
-        return (StoredItem(key: key, value: value, checked: attributes), old.revision)
-    }
-
-    private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
-        guard let accessibility = old.attributes?.accessibility, !keyring.isOpen(accessibility) else {
-            return
-        }
-        throw LockboxError.interactionNotAllowed(accessibility)
+        try change(edits, keyring)
     }
 
     /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step if the storage is transactional and both items are not
@@ -116,7 +91,7 @@ extension SealedBackend {
     }
 
     /// Reseals items unless they already use the current keys. Returns the number of resealed ones.
-    func reseal(_ records: ArraySlice<ItemRecord>) throws -> Int {
+    func reseal(_ records: [ItemRecord]) throws -> Int {
         var resealed: Set<RecordName> = []
         try change(records, keys.currentKeyring()) { record, keyring in
             resealed.remove(record.name)

@@ -7,8 +7,8 @@ extension LockboxError {
     /// - Parameter location: The record's.
     func isOfWholeStore(notOf location: String) -> Bool {
         switch self {
-        case .notReachable, .accessDenied: true
-        case .rolledBack(let other, _), .storageFailure(_, let other, ESTALE): other != location
+        case .notReachable, .accessDenied, .storeReplaced: true
+        case .rolledBack(let other, _): other != location
         default: false
         }
     }

@@ -61,7 +61,8 @@ extension SealedBackend {
         if isReplacing, count == 0 {
             throw LockboxError.unsafePermissions(
                 path: path,
-                reason: "it is a backup, and there are no items to replace it with"
+                reason:
+                    "it is a backup, and the new one would be empty; remove it first, or choose another file"
             )
         }
         try writer.finish()
@@ -112,15 +113,16 @@ extension SealedBackend {
     ///
     /// A damaged item of the store is replaced by the backup's. So is one that cannot be read because of its permissions or
     /// because it is a link or a folder, after it has been set aside as by ``RepairableBackend/quarantine(record:)``. Items
-    /// of a newer version, of later keys, or of a class that this program refuses stay, and the report names them.
+    /// of a newer version, sealed with keys newer than the keybag's, or of a class that this program refuses stay, and the
+    /// report names them.
     ///
     /// - Parameters:
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
     ///     ``ImportPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read.
-    ///   - maximumStrength: The highest cost of Argon2id that the backup may ask for. The file states its cost itself, and
-    ///     nothing is authenticated before it has been paid.
+    ///   - maximumStrength: The highest Argon2id cost to accept. The cost is read from the file, which cannot be
+    ///     authenticated before Argon2id has run. A higher cost throws ``LockboxError/invalidPasscode(reason:)``.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of items written, the items that were kept, and those that could not be replaced.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
@@ -138,7 +140,8 @@ extension SealedBackend {
     ) throws -> ImportReport {
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
-        let key = try reader.key(header, passphrase, maximum: PasscodeCost(maximumStrength))
+        let passcode = try reader.passcode(header, maximum: PasscodeCost(maximumStrength))
+        let key = try passphrase.withBytes { try passcode.key($0) }
         var state = Import(policy: existing)
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
@@ -244,7 +247,8 @@ extension SealedBackend {
     {
         guard let storage = storage as? any QuarantiningStorage,
             case .unreadable(let error) = try inStore(item, record, keyring, today).state,
-            error.isOfFile
+            // Not about what is in it.
+            [.unsafePermissions, .unreadable].contains(error.code)
         else { return }
         do { _ = try storage.quarantine(record.name) } catch is LockboxError {
             // It is in the way still, and will be named.
@@ -270,7 +274,7 @@ extension SealedBackend {
             try setAside(item, record, keyring, today)
         }
         var restored: [RecordName: Restored] = [:]
-        try change(records[...], keyring) { record, keyring in
+        try change(records, keyring) { record, keyring in
             guard let item = byName[record.name] else { return nil }
             let (old, revision) = try inStore(item, record, keyring, today)
             switch (old, policy) {
@@ -295,17 +299,6 @@ extension SealedBackend {
                 state.report.findings.append(try unreadableItem(record, key: item.key, error).finding)
             case nil: break
             }
-        }
-    }
-}
-
-extension LockboxError {
-    /// Whether it is about a file's type, owner, mode or disk, which says nothing about the item in it.
-    fileprivate var isOfFile: Bool {
-        switch self {
-        case .unsafePermissions: true
-        case .storageFailure(_, _, let code): [EACCES, EPERM, EIO].contains(code)
-        default: false
         }
     }
 }

@@ -11,7 +11,7 @@ extension SealedBackend {
         _ unreadable: (UnreadableItem) throws -> Void,
         _ body: () throws -> Result
     ) throws -> Result? {
-        do { return try body() } catch let error as LockboxError where !error.isHeldLock {
+        do { return try body() } catch let error as LockboxError where error.code != .lockTimeout {
             guard let location = error.location, isIn(namespace, location) else { throw error }
             // No item has such a record, so a repair refuses it.
             try unreadable(UnreadableItem(key: nil, record: namespace, location: location, error: error))

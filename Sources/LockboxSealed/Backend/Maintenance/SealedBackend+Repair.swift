@@ -4,24 +4,24 @@ extension SealedBackend: RepairableBackend {
     /// See ``RepairableBackend/remove(record:)``.
     public func remove(record: String) throws {
         let record = try itemRecord(record)
-        var turn: (any CommitTurn)?
-        defer { turn?.release() }
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
         while true {
             var expected: [RecordName: RecordRevision] = [:]
             switch try look(at: record) {
             case .readable: return
             case .absent: break
             case .damaged(let revision): expected[record] = revision
-            case .unread where turn == nil:
+            case .unread where lock == nil:
                 // It has no revision to expect. So nobody else may commit between the look and the removal.
-                turn = try storage.takeTurn(in: record.namespace)
-                if turn != nil { continue }
+                lock = try storage.lockIfAny(record.namespace)
+                if lock != nil { continue }
             case .unread: break
             }
-            switch try storage.commit([.remove(record)], expecting: expected, turn: turn) {
+            switch try storage.commit([.remove(record)], expecting: expected, keeping: &lock) {
             case .committed: return
             case .unknown(let error): throw error
-            case .conflict(let next): turn = next ?? turn
+            case .conflict: continue
             }
         }
     }
@@ -34,12 +34,12 @@ extension SealedBackend: RepairableBackend {
         }
         let record = try itemRecord(record)
         // Nobody else commits between the look and the quarantine.
-        let turn = try storage.takeTurn(in: record.namespace)
-        defer { turn?.release() }
+        let lock = try storage.lockIfAny(record.namespace)
+        defer { lock?.release() }
         if case .readable = try look(at: record) {
             throw LockboxError.conflict(record: storage.location(of: record))
         }
-        return try storage.quarantine(record, turn: turn)
+        return try storage.quarantine(record, lock: lock)
     }
 
     /// Whether a record that was named as unreadable still is: another writer may have replaced it since.

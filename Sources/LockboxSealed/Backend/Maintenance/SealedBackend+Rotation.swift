@@ -4,27 +4,27 @@ extension SealedBackend {
     /// Creates a new device key, new unlock keys and new keys for every class, reseals every item with them, and removes
     /// the old keys. Use it when the device key, or a passcode that you have changed since, may have leaked.
     ///
-    /// Nothing that was copied before, neither the keybag nor the device key, opens what is written from then on, and
-    /// afterwards no file of the store. The passcode and the other slots stay. Copies of old files still give what was in
-    /// them to whoever had their keys, so replace those secrets themselves too.
+    /// Copies of the keybag and the device key made before the call cannot open items written after it. Once resealing is
+    /// complete, they cannot open any item in the store. The passcode and the other slots stay. Whoever has both an old copy
+    /// of the files and its keys can still read what was in it, so replace those secrets themselves too.
     ///
     /// If another process begins a rotation meanwhile, the call completes that one too, because it may have been killed.
     ///
     /// Other processes can keep reading and writing, and those that have unlocked the store for themselves stay unlocked. An
-    /// unlock for every process of the user goes on where this call is made. On other machines that share the store it ends,
-    /// as only this machine's kernel gets the new keys: processes there must unlock again.
+    /// unlock for every process of the user stays in effect on this machine. On other machines that share the store it ends,
+    /// because only this machine's kernel receives the new keys. Processes there must unlock again.
     ///
-    /// Every call makes new keys. If it is interrupted, every item can be read, with an old key or a new one, and the next
+    /// Every call creates new keys. If it is interrupted, every item can be read, with an old key or a new one, and the next
     /// call reseals the rest too. File names, and the key they are derived with, do not change.
     ///
     /// - Parameters:
-    ///   - newDeviceKey: The source of the new device key, if the store's is kept elsewhere or is to be. This backend
-    ///     uses it from then on. Programs on other machines or with other settings need a source of both:
+    ///   - newDeviceKey: The source of the new device key, if the key is or will be kept outside the store. This backend
+    ///     uses it from then on. Other programs that use the store need both keys while this runs:
     ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
     ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and the items that could not be read, or the folders that could not be
-    ///   listed. While there are any, the old keys are kept: mend or remove them, and call it again.
+    ///   listed. While there are any, the old keys are kept: repair or remove them, then call this again.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
     ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
     @discardableResult
@@ -63,7 +63,8 @@ extension SealedBackend {
         if report.isComplete { return }
         throw LockboxError.slotRefused(
             reason:
-                "\(report.notRevoked) items that cannot be read still need earlier keys; repair or remove them"
+                "\(report.notRevoked) unreadable items still use earlier keys, and the keybag has no room for more; "
+                + "repair or remove these items"
         )
     }
 
@@ -127,7 +128,7 @@ extension SealedBackend {
         let total = namespaces.reduce(0) { $0 + $1.count }
         var completed = 0
         for items in namespaces {
-            // A transaction has room for so many. Otherwise, others get a turn in between.
+            // A transaction has room for so many. Otherwise, others get the lock in between.
             let limit = storage.limits.isTransactional ? storage.limits.maximumChanges : ItemOperation.batch
             let length = min(limit, 1000)
             for start in stride(from: 0, to: items.count, by: length) {
@@ -167,13 +168,12 @@ extension SealedBackend {
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
     private func reseal(_ items: [ItemRecord], _ report: inout RotationReport) throws {
         do {
-            report.resealed += try reseal(items[...])
+            report.resealed += try reseal(items)
         } catch let error as LockboxError {
-            // The items are sealed with the new keys, but may not be so after a power cut. Another fsync may not say so.
-            if case .storageFailure("fsync", _, _) = error { throw error }
-            if [.notReachable, .accessDenied].contains(error.code) { throw error }
+            // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
+            if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
-                do { report.resealed += try reseal([item][...]) } catch let error as LockboxError {
+                do { report.resealed += try reseal([item]) } catch let error as LockboxError {
                     let location = storage.location(of: item.name)
                     // Each of the others would be waited for as long.
                     if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: location) { throw error }

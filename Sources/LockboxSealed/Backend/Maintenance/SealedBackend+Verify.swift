@@ -1,5 +1,4 @@
 public import LockboxCore
-import LockboxFiles
 
 extension SealedBackend: VerifiableBackend {
     /// Checks everything in the store. Changes nothing.
@@ -8,8 +7,8 @@ extension SealedBackend: VerifiableBackend {
     ///
     /// - Parameter progress: Called after each record.
     /// - Returns: The number of intact items, and all problems found.
-    /// - Throws: ``LockboxError`` if the storage cannot be read at all, or no longer: an outage is no damage. Problems
-    ///   with its contents are in the report.
+    /// - Throws: ``LockboxError`` if the store cannot be read at all, or becomes unreachable during the call. Problems with
+    ///   its contents are in the report.
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
         report.findings = try (storage as? any InspectableStorage)?.findings() ?? []
@@ -23,7 +22,11 @@ extension SealedBackend: VerifiableBackend {
         }
         guard let keyring else { return report }
         if try keys.isInterrupted() {
-            report.add(.unfinished, keys.keybagLocation, "a change of the keys was interrupted; rotate them")
+            report.add(
+                .unfinished,
+                keys.keybagLocation,
+                "an earlier change of the keys was interrupted; rotate the keys to complete it"
+            )
         }
         let namespaces = try namespaces(keyring, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }

@@ -14,7 +14,7 @@ extension SealedBackend {
     /// in guarded memory and left out of core dumps.
     public var isLockedIntoMemory: Bool { keys.isLockedIntoMemory }
 
-    /// Whom the store is unlocked for, or `nil` if it is locked or has no passcode.
+    /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var unlockScope: UnlockScope? {
@@ -23,10 +23,9 @@ extension SealedBackend {
 
     /// Unlocks the store: for this backend only, or for every process of the user.
     ///
-    /// An unlock runs Argon2id once, with the strength that the passcode was set with. No other operation runs
-    /// it again. A wrong passcode costs as much. There is no lockout after wrong attempts: an attacker with the
-    /// files and the device key guesses on a copy, where attempts are not counted, so a lockout would only
-    /// affect the owner.
+    /// An unlock runs Argon2id once, with the strength that the passcode was set with. Reading and writing items do not run
+    /// it. A wrong passcode costs as much as the right one. There is no lockout after wrong attempts: an attacker with the
+    /// files and the device key guesses on a copy, where attempts are not counted, so a lockout would only affect the owner.
     ///
     /// With the scope ``UnlockScope/user``, the keys are kept in the user's keyring in the Linux kernel, where
     /// every backend on this store in any of the user's processes finds them. If the kernel refuses, as in many
@@ -43,14 +42,14 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - passcode: The source of the passcode.
-    ///   - scope: Whom to unlock the store for.
+    ///   - scope: Which processes to unlock the store for.
     ///   - timeout: With the scope ``UnlockScope/user``, the time after which the kernel drops all keys except
     ///     those of the `afterFirstUnlock` classes, in whole seconds and at least one. If `nil`, they stay
     ///     until a lock or a restart of the machine. If the kernel refuses the keys, the timeout has no effect,
     ///     and this backend stays unlocked until it is locked.
-    /// - Returns: Whom the store is unlocked for.
-    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/passcodeNotSet`` if there is no passcode: somebody may
-    ///   have replaced the store; ``LockboxError/invalidPasscode(reason:)`` if the source returns no valid passcode;
+    /// - Returns: The processes for which the store is unlocked.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/passcodeNotSet`` if the store has no passcode (another
+    ///   store may have been put in its place); ``LockboxError/invalidPasscode(reason:)`` if the source returns no valid passcode;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
     public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
@@ -64,9 +63,9 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - method: What opens one of the store's slots.
-    ///   - scope: Whom to unlock the store for.
+    ///   - scope: Which processes to unlock the store for.
     ///   - timeout: See `unlock(_:scope:timeout:)`.
-    /// - Returns: Whom the store is unlocked for.
+    /// - Returns: The processes for which the store is unlocked.
     /// - Throws: ``LockboxError/wrongPasscode`` if the secret opens no slot; ``LockboxError/slotNotFound(slot:)`` if the
     ///   store has no slot of this kind; any error of the method.
     @discardableResult
@@ -80,7 +79,7 @@ extension SealedBackend {
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
     /// from this process's and the kernel's memory.
     ///
-    /// The user's other processes lose these keys too, unless they have unlocked the store themselves. The
+    /// The user's other processes lose these keys too, unless they have unlocked the store for themselves. The
     /// `always` classes stay open.
     ///
     /// Without a passcode, the call does nothing. Calls in progress on other threads are completed.
@@ -89,22 +88,22 @@ extension SealedBackend {
     ///   as a restart of the machine does. Otherwise they stay in this process until it ends, and in the kernel
     ///   until the next restart.
     /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed.
-    ///   Also if another process is rewriting the keybag for too long, because it may restore them. The keys of
-    ///   this process are wiped in any case.
+    ///   The same error is thrown if another process holds the keybag's lock for 30 seconds without progress, because it
+    ///   may put the keys back. The keys of this process are wiped in any case.
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
         try keys.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
     }
 
     /// Sets the passcode of a store that has none. The store is then unlocked. Creates the store if there is none.
     ///
-    /// Makes a new device key if the store keeps it, new unlock keys and new class keys, and reseals every item. So
-    /// nothing that was copied before, such as the keybag that opened without a passcode, opens what is written from
-    /// then on, and afterwards no file of the store.
+    /// Creates a new device key (if the store keeps it), new unlock keys and new class keys, and reseals every item. Copies
+    /// made before the call, such as a keybag that opened without a passcode, cannot open items written after it. Once
+    /// resealing is complete, they cannot open any item in the store.
     ///
     /// - Parameters:
     ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
-    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
@@ -123,17 +122,17 @@ extension SealedBackend {
 
     /// Changes the passcode of an unlocked store.
     ///
-    /// Makes new keys and reseals every item, so that the old passcode opens nothing that is written from then on.
+    /// Creates new keys and reseals every item, so that the old passcode cannot open items written after the call.
     /// Processes that unlocked the store with the old passcode need the new one for these items; an unlock for every
     /// process of the user stays in effect.
     ///
     /// - Parameters:
-    ///   - old: The source of the present passcode, which is checked. If `nil`, an unlocked store is enough: its keys
-    ///     are in memory, and they open everything that the passcode protects. Ask for it whenever a person may have
-    ///     left an unlocked program.
+    ///   - old: The source of the current passcode, which is checked. If `nil`, an unlocked store is enough: its keys are
+    ///     in memory, and they open everything that the passcode protects. Ask for the current passcode if somebody else
+    ///     may be using a program that was left unlocked.
     ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.
-    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
@@ -154,14 +153,14 @@ extension SealedBackend {
 
     /// Removes the passcode of an unlocked store. If it has no other slot, it is then always open.
     ///
-    /// Destroys the keys of `whenPasscodeSetThisDeviceOnly` first, so that no copy of that class's items opens
-    /// with the new keybag, then removes these items, and reseals all others. If the call is interrupted in between,
+    /// First destroys the keys of `whenPasscodeSetThisDeviceOnly`, so that no copy of that class's items opens with the new
+    /// keybag. Then removes these items, and reseals all others. If the call is interrupted in between,
     /// reading one of these items throws ``LockboxError/corrupt(record:reason:)``. The next call removes them, even
     /// though it throws ``LockboxError/passcodeNotSet``.
     ///
     /// - Parameters:
-    ///   - old: The source of the present passcode, which is checked. If `nil`, an unlocked store is enough.
-    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
+    ///   - old: The source of the current passcode, which is checked. If `nil`, an unlocked store is enough.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;

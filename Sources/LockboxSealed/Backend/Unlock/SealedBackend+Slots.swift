@@ -2,7 +2,7 @@ public import LockboxCore
 import LockboxPlatform
 
 extension SealedBackend {
-    /// The slots of the store's keybag: everything that unlocks it. Empty if the device key alone opens it.
+    /// The slots of the store's keybag: everything that unlocks the store. Empty if the device key alone opens it.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var slots: [UnlockSlot] {
@@ -22,10 +22,9 @@ extension SealedBackend {
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public func status() throws -> StoreStatus? { try keys.status() }
 
-    /// Adds a recovery code: a slot for the day when the passcode is forgotten or the hardware is lost. It opens all
-    /// classes.
+    /// Adds a recovery code: a slot for use when the passcode is forgotten or the hardware is lost. It opens all classes.
     ///
-    /// Make the code, show it once, and ask for it back, so that it is known to have been written down:
+    /// Create the code, show it once, and ask for it back, to make sure that it was written down:
     ///
     /// ```swift
     /// import Lockbox
@@ -35,17 +34,18 @@ extension SealedBackend {
     /// try EncryptedFileBackend.default.addRecoveryCode(code, confirmation: .closure { readLine() ?? "" })
     /// ```
     ///
-    /// Makes new keys and reseals every item, as every change of what unlocks the store does.
+    /// Like every change of the slots, creates new keys and reseals every item.
     ///
     /// - Parameters:
     ///   - code: The new code.
     ///   - confirmation: The code, as it was typed back.
-    ///   - label: A name for people, at most 256 bytes.
-    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
+    ///   - label: A name for people, at most 256 bytes of UTF-8.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/wrongPasscode`` if the confirmation is another code;
-    ///   ``LockboxError/invalidPasscode(reason:)`` if it is mistyped; ``LockboxError/interactionNotAllowed(_:)`` if the
-    ///   store is locked.
+    ///   ``LockboxError/invalidPasscode(reason:)`` if it is mistyped; ``LockboxError/slotRefused(reason:)`` if there are 32
+    ///   slots, or the label has more than 256 bytes; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     @discardableResult
     public func addRecoveryCode(
         _ code: RecoveryCode,
@@ -64,17 +64,19 @@ extension SealedBackend {
 
     /// Adds a slot: a key in a file, or hardware. The store must have a recovery code, because these can be lost.
     ///
-    /// Makes new keys and reseals every item, as every change of what unlocks the store does.
+    /// Like every change of the slots, creates new keys and reseals every item.
     ///
     /// - Parameters:
     ///   - method: What opens the slot.
-    ///   - label: A name for people, at most 256 bytes.
+    ///   - label: A name for people, at most 256 bytes of UTF-8.
     ///   - opensAll: Whether the slot opens all classes. By default it opens the `afterFirstUnlock` classes, which is
     ///     enough for a service that starts without a person.
-    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
-    /// - Throws: ``LockboxError/slotRefused(reason:)`` if there is no recovery code, or if there are 32 slots;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; any error of the method.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/slotRefused(reason:)`` if there is no recovery code, if there are 32 slots, or if the label
+    ///   has more than 256 bytes; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; any error of the
+    ///   method.
     @discardableResult
     public func addSlot(
         _ method: any UnlockMethod,
@@ -93,16 +95,18 @@ extension SealedBackend {
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 
-    /// Removes a slot. Its secret, and copies of the keybag, do not open what is written from then on.
+    /// Removes a slot. Its secret and copies of the keybag cannot open items written after the call.
     ///
-    /// Makes new keys and reseals every item. Removing the passcode's slot is `removePasscode(_:)`.
+    /// Like every change of the slots, creates new keys and reseals every item. For the passcode's slot, does the same as
+    /// `removePasscode(_:)`.
     ///
     /// - Parameters:
     ///   - id: The slot's ID.
-    ///   - resealing: Whether to reseal all items now, or to leave it to `rotateKeys(newDeviceKey:)`.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
-    /// - Throws: ``LockboxError/slotNotFound(slot:)``; ``LockboxError/slotRefused(reason:)`` if it is the only
-    ///   recovery code beside hardware or a key; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/slotNotFound(slot:)``; ``LockboxError/slotRefused(reason:)`` if it is the only recovery
+    ///   code of a store that hardware or a key also unlocks; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     @discardableResult
     public func removeSlot(
         _ id: UnlockSlot.ID,
@@ -120,13 +124,15 @@ extension SealedBackend {
     /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot.
     ///
     /// The keybag of such a store is older than the one that was seen last, and every call throws
-    /// ``LockboxError/rolledBack(record:reason:)``. Call this only if you know who has put the copy back. It makes new
-    /// keys and reseals every item.
+    /// ``LockboxError/rolledBack(record:reason:)``. Call this only if you know who restored the copy. It creates new keys
+    /// and reseals every item.
     ///
     /// - Parameters:
     ///   - method: What unlocks the store. Not needed if the device key alone opens it.
     ///   - progress: Called after each batch of items.
-    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/interactionNotAllowed(_:)`` if there is no method.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/interactionNotAllowed(_:)`` if the store has slots, and no
+    ///   method is given.
     @discardableResult
     public func acceptRestored(
         _ method: (any UnlockMethod)? = nil,

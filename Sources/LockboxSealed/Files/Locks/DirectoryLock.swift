@@ -54,16 +54,15 @@ final class DirectoryLock: Sendable {
     /// under way.
     func showProgress() { try? advanceCount { ($0 | 1) &+ 1 } }
 
-    /// Runs `body`, which renames one file into the folder. The change count is odd meanwhile, because some
-    /// file systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from
-    /// lookups.
-    func renaming<Result>(_ body: () throws -> Result) throws -> Result {
+    /// Called before a file is renamed into the folder. The change count is odd until ``endRename()``, because some file
+    /// systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from lookups.
+    func beginRename() throws {
         // The count is already odd if a previous holder was killed during a rename.
         try advanceCount { $0.isMultiple(of: 2) ? $0 &+ 1 : $0 &+ 2 }
         state.withLock { $0.hasRenamed = true }
-        defer { try? advanceCount { $0 &+ 1 } }
-        return try body()
     }
+
+    func endRename() { try? advanceCount { $0 &+ 1 } }
 
     private func advanceCount(_ next: (UInt64) -> UInt64) throws {
         let count = next(try state.withLock(\.count) ?? file.count())

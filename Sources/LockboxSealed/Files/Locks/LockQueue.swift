@@ -9,7 +9,7 @@ final class LockQueue: Sendable {
 
     private struct State {
         var isTaken = false
-        var waiting: [Turn] = []
+        var waiting: [Waiter] = []
         /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
         /// Before this time, no other process is given way to: the last one did not take the lock, and may have
@@ -22,13 +22,15 @@ final class LockQueue: Sendable {
     /// Waits for the lock, with a time limit because its holder may have been stopped.
     ///
     /// - Parameter timeout: The time to wait for the same holder.
-    /// - Throws: `storageFailure` of `flock` with `EWOULDBLOCK` after that time.
+    /// - Throws: `lockTimeout` after that time.
     func acquire(_ directory: Directory, timeout: Duration) throws -> DirectoryLock {
         var patience = Patience(directory, timeout)
         try enter(&patience)
         do {
             while true {
-                let file = try lockedFile(directory, &patience)
+                var file = try LockFile(directory)
+                try giveWay(file)
+                if try !file.lock() { file = try waitForLock(file, directory, &patience) }
                 if file.isInPlace { return DirectoryLock(file, self) }
             }
         } catch {
@@ -41,41 +43,41 @@ final class LockQueue: Sendable {
     ///
     /// - Parameter count: The folder's change count, if other processes wait for the lock.
     func leave(givingWayAfter count: UInt64? = nil) {
-        let next = state.withLock { state -> Turn? in
+        let next = state.withLock { state -> Waiter? in
             state.givingWayAfter = count
             state.isTaken = !state.waiting.isEmpty
             return state.isTaken ? state.waiting.removeFirst() : nil
         }
-        next?.come(0)
+        next?.resume(0)
     }
 
     private func enter(_ patience: inout Patience) throws {
-        let turn = state.withLock { state -> Turn? in
+        let waiter = state.withLock { state -> Waiter? in
             defer { state.isTaken = true }
             if !state.isTaken { return nil }
-            let turn = Turn()
-            state.waiting.append(turn)
-            return turn
+            let waiter = Waiter()
+            state.waiting.append(waiter)
+            return waiter
         }
-        guard let turn else { return }
-        while turn.wait(patience.interval) == nil {
-            if patience.isOver, leave(before: turn) { throw patience.error }
+        guard let waiter else { return }
+        while waiter.wait(patience.interval) == nil {
+            if patience.isOver, giveUp(waiter) { throw patience.error }
         }
     }
 
-    /// Returns false if the turn has already come.
-    private func leave(before turn: Turn) -> Bool {
+    /// Returns false if it is the next already.
+    private func giveUp(_ waiter: Waiter) -> Bool {
         state.withLock { state in
             let count = state.waiting.count
-            state.waiting.removeAll { $0 === turn }
+            state.waiting.removeAll { $0 === waiter }
             return state.waiting.count < count
         }
     }
 
-    private func lockedFile(_ directory: Directory, _ patience: inout Patience) throws -> LockFile {
-        let file = try LockFile(directory)
-        try giveWay(file)
-        if try file.lock() { return file }
+    /// Returns the file that is locked then: that of an earlier request, if one still waits.
+    private func waitForLock(_ file: LockFile, _ directory: Directory, _ patience: inout Patience) throws
+        -> LockFile
+    {
         let request = try resumedRequest() ?? LockRequest(file)
         while true {
             if let result = request.wait(patience.interval) {

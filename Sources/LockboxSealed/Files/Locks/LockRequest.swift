@@ -5,7 +5,7 @@ import LockboxPlatform
 /// A call of `flock`, which has no time limit, on a thread of its own so that the caller can time out.
 final class LockRequest: Sendable {
     let file: LockFile
-    private let turn = Turn()
+    private let caller = Waiter()
     private let state = Protected(State.waiting)
 
     private enum State { case waiting, abandoned, over }
@@ -21,11 +21,11 @@ final class LockRequest: Sendable {
             defer { state = .over }
             return state == .waiting
         }
-        if isWanted { turn.come(result) } else { file.unlock() }
+        if isWanted { caller.resume(result) } else { file.unlock() }
     }
 
     /// Returns the result of `flock`, or nil on a timeout.
-    func wait(_ time: Duration) -> Int? { turn.wait(time) }
+    func wait(_ time: Duration) -> Int? { caller.wait(time) }
 
     /// Returns false if the lock has already been taken.
     func abandon() -> Bool { move(from: .waiting, to: .abandoned) }

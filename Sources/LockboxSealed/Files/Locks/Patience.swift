@@ -31,6 +31,6 @@ struct Patience {
     }
 
     var error: LockboxError {
-        .storageFailure(operation: "flock", path: directory.filePath(LockFile.name), errno: EWOULDBLOCK)
+        .lockTimeout(location: directory.filePath(LockFile.name))
     }
 }

@@ -54,16 +54,17 @@ struct BackupReader: ~Copyable {
         return header
     }
 
-    func key(_ header: [UInt8], _ passphrase: PasscodeSource, maximum: PasscodeCost) throws -> SecretKey {
+    /// Returns what tells the passphrase, unless that would cost too much.
+    func passcode(_ header: [UInt8], maximum: PasscodeCost) throws -> BackupPasscode {
         let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
         if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
             throw LockboxError.invalidPasscode(
                 reason:
-                    "the backup asks for \(block.cost.operations) passes over \(block.cost.memory) bytes, and at "
-                    + "most \(maximum.operations) over \(maximum.memory) are allowed"
+                    "the backup needs \(block.cost.operations) passes over \(block.cost.memory) bytes; the limit, "
+                    + "maximumStrength, is \(maximum.operations) over \(maximum.memory)"
             )
         }
-        return try passphrase.withBytes { try block.key($0) }
+        return block
     }
 
     private func seek(_ offset: Int) throws {

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxPlatform
 import LockboxSodium
 

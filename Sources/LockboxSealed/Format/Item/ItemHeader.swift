@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 
 /// An item's first 32 bytes, which are not encrypted.
 struct ItemHeader: Equatable {

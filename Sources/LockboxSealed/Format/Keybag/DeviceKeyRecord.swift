@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// `LBXD`, version, suite, the number of keys, a zero byte, the keys: one, or, while a keybag is replaced, the next one

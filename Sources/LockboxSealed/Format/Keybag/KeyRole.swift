@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// The purpose of a key in the keybag. The numbers are stored.

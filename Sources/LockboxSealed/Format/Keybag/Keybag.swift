@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// A store's random ID, which each of its records contains.

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// What a keybag is written from: all its keys, open.
@@ -30,15 +29,15 @@ struct KeybagContents {
     }
 
     /// The next version of a keybag that is completely open, or nil if it is not.
-    init?(after opened: OpenedKeybag) throws {
-        let contents = try opened.keybag.open(opened.unlockKeys)
+    init?(after keybag: Keybag, unlockKeys: [UnlockLevel: SecretKey]) throws {
+        let contents = try keybag.open(unlockKeys)
         guard contents.unlockKeys.count == UnlockLevel.allCases.count else { return nil }
-        generation = try Self.generation(after: opened.keybag.generation)
-        storeID = opened.keybag.storeID
-        epoch = opened.keybag.epoch
-        slots = zip(opened.keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
+        generation = try Self.generation(after: keybag.generation)
+        storeID = keybag.storeID
+        epoch = keybag.epoch
+        slots = zip(keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
         keys = contents.keys
-        unlockKeys = contents.unlockKeys
+        self.unlockKeys = contents.unlockKeys
     }
 
     /// A new epoch needs two generations. Whoever has the device key can write one so high that there are none.
@@ -61,7 +60,7 @@ struct KeybagContents {
         keys += try Self.newKeys(epoch: epoch, hasPasscode: hasPasscode)
         if keys.count > Keybag.maximumKeys {
             throw LockboxError.slotRefused(
-                reason: "items are still sealed with too many earlier keys; rotate the keys"
+                reason: "items still use keys of too many earlier changes; complete a rotation first"
             )
         }
         unlockKeys = try Self.newUnlockKeys()

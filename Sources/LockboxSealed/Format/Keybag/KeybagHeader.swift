@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// A keybag's first 64 bytes, which are not encrypted, and the box under the device key that follows them.

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxPlatform
 import LockboxSodium
 
@@ -10,6 +9,7 @@ struct KeybagSlot: Sendable {
 
     static let saltLength = 32
     static let maximumLabelLength = 256
+    static let maximumParametersLength = 2048
 
     let id: ID
     let kind: SlotKind
@@ -130,7 +130,7 @@ extension KeybagSlot {
     private static let opensAfterFirstUnlockNumber: UInt8 = 2
 
     static let maximumLength =
-        headerLength + 2 * Grant.length + maximumLabelLength + SlotEnrollment.maximumParametersLength
+        headerLength + 2 * Grant.length + maximumLabelLength + maximumParametersLength
 
     var length: Int {
         Self.headerLength + grants.count * Grant.length + label.utf8.count + parameters.count
@@ -161,7 +161,7 @@ extension KeybagSlot {
             reader.skipZeros(2),
             let labelLength = reader.read(UInt16.self), labelLength <= Self.maximumLabelLength,
             let parametersLength = reader.read(UInt16.self),
-            parametersLength <= SlotEnrollment.maximumParametersLength,
+            parametersLength <= Self.maximumParametersLength,
             let created = reader.readDouble(), created.isFinite,
             let salt = reader.readBytes(Self.saltLength)
         else { throw .malformed("one of its slots is not well-formed") }

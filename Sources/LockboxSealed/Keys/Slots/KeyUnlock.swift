@@ -10,8 +10,8 @@ public struct KeyUnlock: UnlockMethod {
 
     /// Creates the method.
     ///
-    /// - Parameter key: The source of the key: at least 32 random bytes, in a place of their own. It is not the device
-    ///   key, which every program that uses the store needs; with ``DeviceKeySource/stored``, calls throw
+    /// - Parameter key: The source of the key: at least 32 random bytes, stored apart from the device key, which every
+    ///   program that uses the store needs. With ``DeviceKeySource/stored``, calls throw
     ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
     public init(_ key: DeviceKeySource) { self.key = key }
 
@@ -28,7 +28,7 @@ public struct KeyUnlock: UnlockMethod {
         guard let key = try key.given() else {
             throw LockboxError.invalidDeviceKey(
                 source: "stored",
-                reason: "a key that unlocks the store has to be in a place of its own"
+                reason: "the key of a slot cannot be kept in the store; keep it in a file or a credential"
             )
         }
         return key.withBytes(Array.init)

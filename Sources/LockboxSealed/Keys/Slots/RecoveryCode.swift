@@ -3,9 +3,9 @@ import LockboxSodium
 
 /// A code that opens a store when the passcode is forgotten or the hardware is lost. Print it, or write it down.
 ///
-/// It has 130 random bits, written as 26 characters of Crockford's base32, and two more characters that show whether one
-/// or two of them were mistyped: `7KTM-2V9C-…`, seven groups of four. Case, spaces and hyphens do not matter, O is read
-/// as 0, and I and L as 1.
+/// It has 130 random bits, written as 26 characters of Crockford's base32, and two check characters that detect any one or
+/// two mistyped characters: `7KTM-2V9C-…`, seven groups of four. Case, spaces and hyphens do not matter, O is read as 0, and
+/// I and L as 1.
 public struct RecoveryCode: Sendable {
     /// The characters' numbers, 0 to 31, and the two that show a mistake.
     private let symbols: WipedBytes
@@ -16,7 +16,7 @@ public struct RecoveryCode: Sendable {
     /// Crockford's base32 has no I, L, O and U.
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
-    /// Makes a new code.
+    /// Creates a new random code.
     public init() {
         symbols = WipedBytes(count: Self.checkedCount) { symbols in
             Sodium.fillRandom(UnsafeMutableRawBufferPointer(rebasing: symbols[..<Self.symbolCount]))
@@ -27,10 +27,11 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// Reads a code that somebody has typed.
+    /// Creates a code from text that somebody has typed.
     ///
     /// - Parameter text: The code. The caller's own string cannot be wiped.
-    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if a character is wrong, missing or too many.
+    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
+    ///   check character.
     public init(_ text: String) throws(LockboxError) {
         var bytes = Array(text.utf8)
         defer { Sodium.wipe(&bytes) }
@@ -40,10 +41,11 @@ public struct RecoveryCode: Sendable {
         self = try code.get()
     }
 
-    /// Reads a code that somebody has typed. Keeps no copy of the bytes.
+    /// Creates a code from bytes that somebody has typed. Keeps no copy of the bytes.
     ///
     /// - Parameter typed: The code, in UTF-8.
-    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if a character is wrong, missing or too many.
+    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
+    ///   check character.
     public init(typed: UnsafeRawBufferPointer) throws(LockboxError) {
         symbols = try WipedBytes(count: Self.checkedCount) { symbols throws(LockboxError) in
             var count = 0
@@ -65,7 +67,7 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// The code as it is to be written down. Secret: whoever has it and the device key opens the store.
+    /// The code in the form to write down. Secret: whoever has it and the device key can open the store.
     public var text: String {
         symbols.withBytes { symbols in
             let characters = symbols.map { Self.alphabet[Int($0)] }

@@ -29,7 +29,7 @@ public struct RecoveryCodeUnlock: UnlockMethod {
         SlotEnrollment(parameters: [], secret: try secret([], salt: salt))
     }
 
-    /// The code has enough bits that nobody can guess it, so it needs no Argon2id.
+    /// See ``UnlockMethod/secret(_:salt:)``. A code has 130 random bits, so Argon2id is not needed.
     public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(

@@ -1,7 +1,7 @@
-/// What ``UnlockMethod/enroll(salt:)`` returns.
+/// The result of ``UnlockMethod/enroll(salt:)``: the secret of a new slot, and what is stored with the slot.
 public struct SlotEnrollment: Sendable {
-    /// The maximum length of ``parameters``, in bytes.
-    public static let maximumParametersLength = 2048
+    /// The maximum length of ``parameters``: 2,048 bytes.
+    public static let maximumParametersLength = KeybagSlot.maximumParametersLength
 
     /// What the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
     public var parameters: [UInt8]

@@ -3,19 +3,19 @@ public import LockboxPlatform
 
 /// One way to unlock a store.
 public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
-    /// Random, 32 hexadecimal digits.
+    /// The slot's random ID, 32 hexadecimal digits.
     public let id: String
 
-    /// What kind of secret opens it.
+    /// The kind of secret that opens the slot.
     public let kind: SlotKind
 
     /// A name for people.
     public let label: String
 
-    /// When it was made.
+    /// When the slot was added.
     public let created: Date
 
-    /// Whether it opens all classes, or only the `afterFirstUnlock` classes.
+    /// Whether the slot opens all classes, or only the `afterFirstUnlock` classes.
     public let opensAll: Bool
 
     init(_ slot: KeybagSlot) {

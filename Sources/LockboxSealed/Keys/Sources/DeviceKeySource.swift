@@ -4,7 +4,7 @@ import LockboxSodium
 
 /// The source of a store's device key.
 ///
-/// If the key is not the store's, calls throw ``LockboxError/deviceKeyMismatch(path:)`` and change nothing. The
+/// If the key does not belong to the store, calls throw ``LockboxError/deviceKeyMismatch(path:)`` and change nothing. The
 /// key is never derived from a machine ID, host name or hardware, which may change and lock the owner out.
 public struct DeviceKeySource: Sendable {
     /// The minimum length of a device key, in bytes.
@@ -23,8 +23,8 @@ public struct DeviceKeySource: Sendable {
     private init(sources: [Source]) { self.sources = sources }
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
-    /// stored next to the data, it protects no better than file permissions do. Storages that others operate refuse
-    /// it; see ``RecordStorage/isOnThisDevice``.
+    /// stored next to the data, it protects no better than file permissions do. A storage whose
+    /// ``RecordStorage/isOnThisDevice`` is false refuses it.
     public static let stored = DeviceKeySource(source: .stored)
 
     /// Uses bytes supplied by the app.
@@ -38,7 +38,7 @@ public struct DeviceKeySource: Sendable {
     /// Asks the app for the key, such as one kept in a hardware module or fetched at start.
     ///
     /// - Parameters:
-    ///   - name: What to call the source in errors. Not a secret.
+    ///   - name: The source's name in errors. Not a secret.
     ///   - read: Returns at least ``minimumLength`` secret bytes, always the same ones for one store. It is
     ///     called every time the keybag is read, on the thread that needs it. Errors that it throws are
     ///     rethrown.
@@ -78,16 +78,16 @@ public struct DeviceKeySource: Sendable {
         )
     }
 
-    /// Tries several sources and uses the one whose key is the store's: while a device key is replaced, the new one and
-    /// the old one. See `rotateKeys(newDeviceKey:)`.
+    /// Tries several sources and uses the first whose key opens the store. Use it while a device key is being replaced: see
+    /// `rotateKeys(newDeviceKey:)`.
     ///
     /// - Parameter sources: The sources, the new one first: a new store is created with the first. A source that fails is
     ///   passed over if another one has the key.
     public static func anyOf(_ sources: [DeviceKeySource]) -> DeviceKeySource {
         let sources = sources.flatMap(\.sources)
         if !sources.isEmpty { return DeviceKeySource(sources: sources) }
-        return .closure(name: "any of none") {
-            throw LockboxError.invalidDeviceKey(source: "any of none", reason: "no source is given")
+        return .closure(name: "anyOf([])") {
+            throw LockboxError.invalidDeviceKey(source: "anyOf([])", reason: "no source is given")
         }
     }
 

@@ -38,8 +38,8 @@ public struct PasscodeSource: Sendable {
 
     /// Uses the bytes that a closure returns, for programs that keep what was typed in memory that they wipe.
     ///
-    /// - Parameter passcode: Called every time the passcode is needed. It returns an array of its own each time, which is
-    ///   wiped after use; of an array that is kept elsewhere, that copy would stay. Errors that it throws are rethrown.
+    /// - Parameter passcode: Called every time the passcode is needed. It must return a new array each time, which is wiped
+    ///   after use. A copy that you keep is not. Errors that it throws are rethrown.
     public static func bytes(_ passcode: @escaping @Sendable () throws -> [UInt8]) -> PasscodeSource {
         PasscodeSource { try passcode() }
     }
@@ -93,8 +93,9 @@ public struct PasscodeSource: Sendable {
         }
     }
 
-    /// The first available of: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
-    /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`.
+    /// The first of these that is set: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
+    /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`. If reading it fails, its error is thrown, and the
+    /// next is not tried.
     public static let standard = PasscodeSource {
         if let path = Environment["LOCKBOX_PASSCODE_FILE"] {
             return try SecretReader.file(path, maximum: maximumLength + 2)
@@ -131,8 +132,8 @@ private func canonicalize(_ bytes: inout [UInt8]) {
     var canonical: [UInt8] = []
     // The maximum length in form C: growing the array would leave copies.
     canonical.reserveCapacity(3 * bytes.count)
-    // One character at a time, since composition never crosses characters: any copies that Foundation leaves
-    // are only a few bytes long.
+    // One character at a time, since composition never crosses characters: any copies that are left are only a few bytes
+    // long.
     for character in text { canonical += String(character).canonical.utf8 }
     text.withUTF8 { Sodium.wipe(UnsafeMutableRawBufferPointer(mutating: UnsafeRawBufferPointer($0))) }
     Sodium.wipe(&bytes)

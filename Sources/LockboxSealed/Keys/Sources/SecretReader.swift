@@ -50,7 +50,7 @@ enum SecretReader {
         }
         defer { Sodium.wipe(&buffer) }
         guard count <= maximum else {
-            throw LockboxError.invalidPasscode(reason: "\(path) has more than \(maximum) bytes")
+            throw LockboxError.invalidPasscode(reason: "\(path) is longer than a secret may be")
         }
         return Array(buffer[..<count])
     }

@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// Operations that rewrite the keybag: changes of its slots, and key rotation. They return whether the store has a new
@@ -96,13 +95,13 @@ extension KeyStore {
 
     /// Before the method is asked, which may take time or a touch.
     private func checkCanBeAdded(_ kind: SlotKind, to keybag: Keybag) throws {
-        if kind == .passcode { throw LockboxError.slotRefused(reason: "a passcode is set, not added") }
+        if kind == .passcode { throw LockboxError.slotRefused(reason: "use setPasscode to add a passcode") }
         if kind == .recoveryCode || keybag.slots.contains(where: { $0.kind == .recoveryCode }) { return }
         throw noRecoveryCode
     }
 
     private var noRecoveryCode: LockboxError {
-        .slotRefused(reason: "keys and hardware can be lost, so they need a recovery code beside them")
+        .slotRefused(reason: "add a recovery code first, because a key or hardware can be lost")
     }
 
     // MARK: Rotation
@@ -131,8 +130,8 @@ extension KeyStore {
     func isInterrupted() throws -> Bool {
         guard try own().keybag.isPrepared else { return false }
         // Another process may be in the middle of it.
-        let turn = try takeTurnIfAllowed()
-        defer { turn?.release() }
+        let lock = try lockIfAllowed()
+        defer { lock?.release() }
         return try own().keybag.isPrepared
     }
 
@@ -188,8 +187,8 @@ extension KeyStore {
         _ change: (OpenedKeybag) throws -> KeybagRewrite?
     ) throws -> Bool {
         try changes.withLock {
-            let turn = try storage.takeTurn(in: nil)
-            defer { turn?.release() }
+            var lock = try storage.lockIfAny(nil)
+            defer { lock?.release() }
             while true {
                 // Nothing is written under a device key or a keybag that has gone.
                 guard let own = try load(slotKeys: slotKeys, check) else { throw keybagIsMissing }
@@ -198,7 +197,7 @@ extension KeyStore {
                 guard var next else { return false }
                 // Keys that came from the kernel continue to come from there.
                 if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
-                guard let device = try replace(opened, by: next, turn) else { continue }
+                guard let device = try replace(opened, by: next, &lock) else { continue }
                 if own.unlockKeys[.unlocked] != nil { try keepOpen(next.contents) }
                 return !device.isEqual(to: opened.keybag.deviceKey)
             }
@@ -224,10 +223,11 @@ extension KeyStore {
     /// An unlock for the user's other processes stays in effect.
     ///
     /// - Returns: The device key, or nil if another process has replaced the keybag meanwhile.
-    private func replace(_ opened: OpenedKeybag, by next: KeybagRewrite, _ turn: (any CommitTurn)?) throws
+    private func replace(_ opened: OpenedKeybag, by next: KeybagRewrite, _ lock: inout (any StorageLock)?)
+        throws
         -> SecretKey?
     {
-        let device = try beginDeviceKey(next.device, opened.keybag, turn)
+        let device = try beginDeviceKey(next.device, opened.keybag, &lock)
         let keys = UserUnlock.NextKeys(
             store: next.contents.storeID,
             device: device.key,
@@ -236,10 +236,10 @@ extension KeyStore {
         let isNewEpoch = next.contents.epoch != opened.keybag.epoch
         let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
         userUnlock.announce(records, for: keys)
-        guard try write(next.stages(after: opened.keybag), opened.keyring.revision, device, turn) else {
+        guard try write(next.stages(after: opened.keybag), opened.keyring.revision, device, &lock) else {
             return nil
         }
-        try endDeviceKey(device, turn)
+        try endDeviceKey(device, &lock)
         if let opened = try load(slotKeys: next.slotKeys) { remember(opened, isOwn: true) }
         if isNewEpoch { try userUnlock.republish(records, for: keys) }
         return device.key
@@ -250,17 +250,17 @@ extension KeyStore {
         _ stages: [KeybagContents],
         _ expected: RecordRevision,
         _ device: NextDeviceKey,
-        _ turn: (any CommitTurn)?
+        _ lock: inout (any StorageLock)?
     ) throws -> Bool {
         let record = Self.keybagRecord
         var expected = expected
         for (stage, contents) in stages.enumerated() {
             let bytes = try contents.encoded(deviceKey: device.key)
             let changes = [.put(record, bytes)] + (stage == 0 ? self.device.changes(to: device.stored) : [])
-            switch try storage.commit(changes, expecting: [record: expected], turn: turn) {
+            switch try storage.commit(changes, expecting: [record: expected], keeping: &lock) {
             case .committed where stage == stages.count - 1: return true
             case .committed:
-                // Where commits take no turns, another process may have replaced it already.
+                // In a storage without locks, another process may have replaced it already.
                 let found = try storage.read([record], maximum: KeybagHeader.maximumRecordLength)[record]
                 guard let found, found.bytes == bytes else { return false }
                 expected = found.revision
@@ -283,14 +283,15 @@ extension KeyStore {
 
     /// Puts the next device key beside the present one, if the store keeps it, and if the storage cannot change it
     /// together with the keybag.
-    private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ turn: (any CommitTurn)?) throws
+    private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ lock: inout (any StorageLock)?)
+        throws
         -> NextDeviceKey
     {
         let present = keybag.deviceKey
         let stored = try device.read().stored
         let isStored = stored.contains { $0.isEqual(to: present) }
         func replaced(by key: SecretKey, _ source: DeviceKeySource? = nil) throws -> NextDeviceKey {
-            if !storage.limits.isTransactional { try device.store(isStored ? [key, present] : [key], turn) }
+            if !storage.limits.isTransactional { try device.store(isStored ? [key, present] : [key], &lock) }
             return NextDeviceKey(key: key, stored: [key], source: source)
         }
         switch change {
@@ -308,10 +309,10 @@ extension KeyStore {
         }
     }
 
-    private func endDeviceKey(_ next: NextDeviceKey, _ turn: (any CommitTurn)?) throws {
+    private func endDeviceKey(_ next: NextDeviceKey, _ lock: inout (any StorageLock)?) throws {
         if let source = next.source { device.prefer(source) }
         if storage.limits.isTransactional { return }
-        if let stored = next.stored { try device.store(stored, turn) }
+        if let stored = next.stored { try device.store(stored, &lock) }
     }
 }
 

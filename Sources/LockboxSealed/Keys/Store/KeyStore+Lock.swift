@@ -40,13 +40,61 @@ extension KeyStore {
         }
     }
 
+    /// Asks the method for the secret of a slot: first of those that open all classes. Runs Argon2id, if it is a passcode.
+    ///
+    /// - Throws: ``LockboxError/wrongPasscode`` if it is no slot's secret.
+    func slotKeys(_ method: any UnlockMethod, of keybag: Keybag) throws -> SlotKeys {
+        let slots = keybag.slots.filter { $0.kind == method.kind }
+        if slots.isEmpty { throw noSlot(method.kind) }
+        var failures: [any Error] = []
+        for slot in slots.filter(\.opensAll) + slots.filter({ !$0.opensAll }) {
+            do {
+                let keys = try slotKeys(method, of: slot, keybag.storeID)
+                if try slot.fits(keys) { return keys }
+            } catch {
+                // Another slot may be of another chip or key.
+                failures.append(error)
+            }
+        }
+        // A chip or key that knows the slot says more than one that does not.
+        let answer = failures.first { [.wrongPasscode, .accessDenied].contains(($0 as? LockboxError)?.code) }
+        throw answer ?? failures.last ?? LockboxError.wrongPasscode
+    }
+
+    func noSlot(_ kind: SlotKind) -> LockboxError {
+        kind == .passcode ? .passcodeNotSet : .slotNotFound(slot: kind.description)
+    }
+
+    private func slotKeys(_ method: any UnlockMethod, of slot: KeybagSlot, _ store: StoreID) throws
+        -> SlotKeys
+    {
+        if slot.kind == .passcode { derivations.withLock { $0 += 1 } }
+        var secret = try method.secret(slot.parameters, salt: slot.salt)
+        defer { Sodium.wipe(&secret) }
+        return try SlotKeys(
+            secret: Self.key(secret),
+            slot: slot.id,
+            store: store,
+            levels: KeybagSlot.levels(opensAll: slot.opensAll)
+        )
+    }
+
+    static func key(_ secret: [UInt8]) throws -> SecretKey {
+        guard (32...64).contains(secret.count) else {
+            throw LockboxError.invalidPasscode(
+                reason: "the secret of a slot has 32 to 64 bytes, not \(secret.count)"
+            )
+        }
+        return try SecretKey(count: secret.count) { $0.copyBytes(from: secret) }
+    }
+
     /// Puts the unlock keys into the kernel only, so that a lock by another process takes effect in this one. Returns
     /// false if the kernel refuses, or if the slot has been removed meanwhile.
     ///
-    /// Takes a turn to commit, because a process that rewrites the keybag also replaces the kernel's records.
+    /// Under the keybag's lock, because a process that rewrites the keybag also replaces the kernel's records.
     private func unlockForUser(_ keys: SlotKeys, _ timeout: Duration?) throws -> Bool {
-        let turn = try takeTurnIfAllowed()
-        defer { turn?.release() }
+        let lock = try lockIfAllowed()
+        defer { lock?.release() }
         let own = try own()
         let unlockKeys = try faults(of: Self.keybagRecord) {
             try own.keybag.open(own.keybag.unlockKeys(with: keys)).unlockKeys
@@ -59,9 +107,10 @@ extension KeyStore {
         }
     }
 
-    /// Also returns nil if this process has no permission to write.
-    func takeTurnIfAllowed() throws -> (any CommitTurn)? {
-        do { return try storage.takeTurn(in: nil) } catch let error as LockboxError where error.isRefusal {
+    /// Waits for the keybag's lock. Returns nil if this process has no permission to write.
+    func lockIfAllowed() throws -> (any StorageLock)? {
+        do { return try storage.lockIfAny(nil) } catch let error as LockboxError where error.code == .readOnly
+        {
             return nil
         }
     }
@@ -91,8 +140,8 @@ extension KeyStore {
             guard try userUnlock.remove(store, levels) else { return }
             // A process that is rewriting the keybag puts back the records that it found. Remove them again
             // when it is done.
-            let turn = try takeTurnIfAllowed()
-            defer { turn?.release() }
+            let lock = try lockIfAllowed()
+            defer { lock?.release() }
             _ = try userUnlock.remove(store, levels)
         }
     }

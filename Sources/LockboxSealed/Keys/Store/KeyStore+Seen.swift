@@ -7,14 +7,14 @@ extension KeyStore {
         let keybag = opened.keybag
         if let highest = try highestSeen(opened, before), highest.generation > keybag.generation {
             return rolledBack(
-                "it is number \(keybag.generation), and number \(highest.generation) was seen before"
+                "its generation is \(keybag.generation), but generation \(highest.generation) was seen before"
             )
         }
         // Who has the device key can give retired keys a higher number.
         let epoch = remembered(opened, before).map(\.epoch).max() ?? 0
         if epoch > keybag.epoch {
             return rolledBack(
-                "its keys are those of epoch \(keybag.epoch), and epoch \(epoch) was seen before"
+                "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
             )
         }
         return nil
@@ -58,7 +58,7 @@ extension KeyStore {
         throw LockboxError.missing(record: "the counter of \(keybagLocation)")
     }
 
-    /// Called in this process's turn, as the counter must never be ahead of the keybag. An increment that fails is made up
+    /// Called under the keybag's lock, as the counter must never be ahead of the keybag. An increment that fails is made up
     /// for after the next change.
     private func count(_ generation: UInt64) {
         guard let counter, var value = (try? counter.read()) ?? nil else { return }
@@ -74,7 +74,7 @@ extension KeyStore {
     /// A store that is not there is not a new one if there was one before.
     func checkNothingWasCounted() throws {
         guard let counted = try counted(), counted > 1 else { return }
-        throw rolledBack("there is none, and number \(counted) was seen before")
+        throw rolledBack("it does not exist, but generation \(counted) was seen before")
     }
 
     private func rolledBack(_ reason: String) -> LockboxError {

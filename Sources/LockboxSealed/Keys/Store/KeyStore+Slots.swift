@@ -29,54 +29,6 @@ extension KeyStore {
         )
     }
 
-    /// Asks the method for the secret of a slot: first of those that open all classes. Runs Argon2id, if it is a passcode.
-    ///
-    /// - Throws: ``LockboxError/wrongPasscode`` if it is no slot's secret.
-    func slotKeys(_ method: any UnlockMethod, of keybag: Keybag) throws -> SlotKeys {
-        let slots = keybag.slots.filter { $0.kind == method.kind }
-        if slots.isEmpty { throw noSlot(method.kind) }
-        var failures: [any Error] = []
-        for slot in slots.filter(\.opensAll) + slots.filter({ !$0.opensAll }) {
-            do {
-                let keys = try slotKeys(method, of: slot, keybag.storeID)
-                if try slot.fits(keys) { return keys }
-            } catch {
-                // Another slot may be of another chip or key.
-                failures.append(error)
-            }
-        }
-        // A chip or key that knows the slot says more than one that does not.
-        let answer = failures.first { [.wrongPasscode, .accessDenied].contains(($0 as? LockboxError)?.code) }
-        throw answer ?? failures.last ?? LockboxError.wrongPasscode
-    }
-
-    func noSlot(_ kind: SlotKind) -> LockboxError {
-        kind == .passcode ? .passcodeNotSet : .slotNotFound(slot: kind.description)
-    }
-
-    private func slotKeys(_ method: any UnlockMethod, of slot: KeybagSlot, _ store: StoreID) throws
-        -> SlotKeys
-    {
-        if slot.kind == .passcode { derivations.withLock { $0 += 1 } }
-        var secret = try method.secret(slot.parameters, salt: slot.salt)
-        defer { Sodium.wipe(&secret) }
-        return try SlotKeys(
-            secret: Self.key(secret),
-            slot: slot.id,
-            store: store,
-            levels: KeybagSlot.levels(opensAll: slot.opensAll)
-        )
-    }
-
-    private static func key(_ secret: [UInt8]) throws -> SecretKey {
-        guard (32...64).contains(secret.count) else {
-            throw LockboxError.invalidPasscode(
-                reason: "the secret of a slot has 32 to 64 bytes, not \(secret.count)"
-            )
-        }
-        return try SecretKey(count: secret.count) { $0.copyBytes(from: secret) }
-    }
-
     /// A slot that is to be added, and the keys that open it.
     struct NewSlot {
         let slot: KeybagContents.Slot
@@ -98,7 +50,8 @@ extension KeyStore {
         defer { Sodium.wipe(&enrollment.secret) }
         guard enrollment.parameters.count <= SlotEnrollment.maximumParametersLength else {
             throw LockboxError.slotRefused(
-                reason: "it has \(enrollment.parameters.count) bytes of parameters"
+                reason: "it has \(enrollment.parameters.count) bytes of parameters; the limit is "
+                    + "\(SlotEnrollment.maximumParametersLength)"
             )
         }
         var id = KeybagSlot.ID()
@@ -132,7 +85,7 @@ extension KeybagContents {
         let hasRecoveryCode = all.contains { $0.kind == .recoveryCode }
         let needsRecoveryCode = all.contains { $0.kind != .recoveryCode && $0.kind != .passcode }
         if needsRecoveryCode, !hasRecoveryCode {
-            try refuse("keys and hardware can be lost, so they need a recovery code beside them")
+            try refuse("keep a recovery code, because a key or hardware can be lost")
         }
     }
 }

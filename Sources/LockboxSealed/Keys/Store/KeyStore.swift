@@ -21,7 +21,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
-    /// after a namespace's turn, before the keybag's turn.
+    /// after a namespace's lock, before the keybag's lock.
     let changes = Lock(isRecursive: true)
     /// When a thread last found that the storage is not reachable.
     private let outage = Protected<(error: LockboxError, end: ContinuousClock.Instant)?>(nil)
@@ -60,9 +60,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             return try withUserUnlock(opened).keyring
         }
         if creating { return try create(.all).keyring }
-        if requirements.identity != nil {
-            throw notMet("it is not there, and this program requires a certain store")
-        }
+        if requirements.identity != nil { throw notMet(noStore) }
         return nil
     }
 
@@ -243,16 +241,20 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
         try changes.withLock {
-            let turn = try storage.takeTurn(in: nil)
-            defer { turn?.release() }
+            var lock = try storage.lockIfAny(nil)
+            defer { lock?.release() }
             if let opened = try loadIfMade(check) { return opened }
             if requirements.identity != nil || check == .all && requirements.protection != .none {
-                throw notMet("there is no store, and a new one would not be what this program requires")
+                throw notMet(noStore)
             }
-            let device = try device.readOrCreate(turn)
+            let device = try device.readOrCreate(&lock)
             let record = Self.keybagRecord
             let keybag = try KeybagContents().encoded(deviceKey: device)
-            let outcome = try storage.commit([.put(record, keybag)], expecting: [record: .absent], turn: turn)
+            let outcome = try storage.commit(
+                [.put(record, keybag)],
+                expecting: [record: .absent],
+                keeping: &lock
+            )
             if case .unknown(let error) = outcome { throw error }
             guard let opened = try load(check) else { throw keybagIsMissing }
             return opened
@@ -266,6 +268,12 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         let identityAlone = StoreRequirements(identity: requirements.identity)
         let requirements = check == .butProtection ? identityAlone : requirements
         if let violation = requirements.violation(store, slots) { throw notMet(violation) }
+    }
+
+    private var noStore: String {
+        requirements.identity.map { "it does not exist, and this program requires the store \($0)" }
+            ?? "there is no store, and this program requires one with a passcode or slot; set a passcode or add a recovery "
+            + "code to create it"
     }
 
     private func notMet(_ reason: String) -> LockboxError {
@@ -304,7 +312,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 
     private var storeIsReplaced: LockboxError {
-        .storageFailure(operation: "stat", path: keybagLocation, errno: ESTALE)
+        .storeReplaced(location: keybagLocation)
     }
 
     func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {

@@ -25,3 +25,10 @@ struct KeybagRewrite {
         return [first, second]
     }
 }
+
+extension KeybagContents {
+    /// The next version of a keybag that is completely open, or nil if it is not.
+    init?(after opened: OpenedKeybag) throws {
+        try self.init(after: opened.keybag, unlockKeys: opened.unlockKeys)
+    }
+}

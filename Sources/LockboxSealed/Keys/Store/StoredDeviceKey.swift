@@ -80,15 +80,15 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         throw LockboxError.invalidDeviceKey(
             source: storage.location(of: record),
             reason:
-                "this storage keeps no device key, which would be beside what it protects; give one from elsewhere, "
-                + "such as a file or a credential"
+                "a device key in this storage would not protect the items from those who operate it; keep it in a file or "
+                + "a systemd credential"
         )
     }
 
     // MARK: Writing
 
     /// Returns the key of a new store. Creates it if it belongs in the store and is missing.
-    func readOrCreate(_ turn: (any CommitTurn)?) throws -> SecretKey {
+    func readOrCreate(_ lock: inout (any StorageLock)?) throws -> SecretKey {
         if case .given(let name, let read) = sources.withLock({ $0[0] }) {
             return try DeviceKeySource.key(name, read)
         }
@@ -96,7 +96,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         if let (keys, _) = try readRecord() { return keys[0] }
         var bytes = DeviceKeyRecord.encoded([try .random()])
         defer { Sodium.wipe(&bytes) }
-        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], turn: turn)
+        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], keeping: &lock)
         if case .unknown(let error) = outcome { throw error }
         // If another process has created a key first, that one is used.
         guard let (keys, _) = try readRecord() else {
@@ -106,11 +106,12 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
     }
 
     /// Replaces the store's record by one with these keys, or removes it if there are none.
-    func store(_ keys: [SecretKey], _ turn: (any CommitTurn)?) throws {
+    func store(_ keys: [SecretKey], _ lock: inout (any StorageLock)?) throws {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
-        if case .unknown(let error) = try storage.commit([change], expecting: [:], turn: turn) { throw error }
+        let outcome = try storage.commit([change], expecting: [:], keeping: &lock)
+        if case .unknown(let error) = outcome { throw error }
     }
 
     /// For a commit that changes the record together with the keybag, where the storage can do that.

@@ -61,9 +61,7 @@ import Lockbox
         // The same passcode, the same store, but the key of whenPasscodeSetThisDeviceOnly is another one.
         for (level, record) in zip(UnlockLevel.allCases, old) {
             let name = try store.kernelName(of: level)
-            #expect(
-                KernelKeyring().add(name, length: record.count, seconds: 60) { $1.copyBytes(from: record) }
-            )
+            #expect(KernelKeyring().add(name, record, seconds: 60))
             #expect(try store.backend().lockState == .beforeFirstUnlock)
         }
     }
@@ -94,7 +92,7 @@ import Lockbox
 
     // MARK: A kernel that refuses
 
-    /// Unlocked. From then on it takes its turn, and finds the first key in the kernel, but neither revokes nor unlinks it.
+    /// Unlocked. From then on it takes the lock, and finds the first key in the kernel, but neither revokes nor unlinks it.
     private func backendThatCannotRemove() throws -> EncryptedFileBackend {
         let isRefusing = Protected(false)
         let calls = Protected(0)

@@ -164,9 +164,11 @@ import Lockbox
     /// The keybag cannot be opened, or is refused; what the kernel holds must not stay.
     @Test(
         .needsKernelKeyring,
-        arguments: ["no device key", "damaged", "old"]
+        arguments: [
+            ("no device key", .corrupt), ("damaged", .authenticationFailed), ("old", .rolledBack),
+        ] as [(String, LockboxError.Code)]
     )
-    func aStoreThatIsRefusedCanBeLocked(_ state: String) throws {
+    func aStoreThatIsRefusedCanBeLocked(_ state: String, _ code: LockboxError.Code) throws {
         defer { forget() }
         let own = try store.backend().setUp(items: .everyClass)
         defer { try? own.lock(includingAfterFirstUnlock: true) }
@@ -185,7 +187,7 @@ import Lockbox
         default: try store.putBack(old)
         }
         let other = backend()
-        #expect(throws: LockboxError.self, "the control: it is refused") { try other.lockState }
+        expectError(code, "the control: it is refused") { try other.lockState }
         try other.lock(includingAfterFirstUnlock: true)
         #expect(serials().isEmpty)
         try store.putBack(present)

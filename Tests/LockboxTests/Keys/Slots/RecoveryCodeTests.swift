@@ -31,9 +31,7 @@ import Lockbox
             let right = characters[index]
             for wrong in Self.alphabet where wrong != right {
                 characters[index] = wrong
-                #expect(throws: LockboxError.self, "\(index): \(wrong)") {
-                    try RecoveryCode(String(characters))
-                }
+                expectError(.invalidPasscode, "\(index): \(wrong)") { try RecoveryCode(String(characters)) }
             }
             characters[index] = right
         }
@@ -49,14 +47,14 @@ import Lockbox
                     var typed = text
                     typed[first] = try #require(Self.alphabet.filter { $0 != text[first] }.randomElement())
                     typed[second] = try #require(Self.alphabet.filter { $0 != text[second] }.randomElement())
-                    #expect(throws: LockboxError.self) { try RecoveryCode(String(typed)) }
+                    expectError(.invalidPasscode) { try RecoveryCode(String(typed)) }
                 }
             }
         }
         for index in text.indices.dropLast() where text[index] != text[index + 1] {
             var typed = text
             typed.swapAt(index, index + 1)
-            #expect(throws: LockboxError.self) { try RecoveryCode(String(typed)) }
+            expectError(.invalidPasscode) { try RecoveryCode(String(typed)) }
         }
     }
 

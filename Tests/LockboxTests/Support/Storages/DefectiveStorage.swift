@@ -5,12 +5,12 @@ import Lockbox
 @testable import LockboxSealed
 
 /// In memory, and wrong in one way.
-struct DefectiveStorage: NotifyingStorage {
+struct DefectiveStorage: NotifyingStorage, LockingStorage {
     enum Defect: CaseIterable {
         case inventsRecords, losesLastByte, hasNoRoom, ignoresLimit, sharesItsBytes, keepsOldBytes,
             neverRemoves
         case ignoresExpectations, ignoresOtherNamespaces, changesBeforeItCompares, dropsSecondChange
-        case repeatsRevisions, mixesNamespaces, ignoresMaximum, swallowsErrors, turnHoldsNobody
+        case repeatsRevisions, mixesNamespaces, ignoresMaximum, swallowsErrors, lockStopsNobody
         case comparesBeforeTheLock, tearsRecords, listsShortly, sharesOneMomentOnly, waitsForItself
         case reportsNoRecords, reportsNoRemovals, reportsOneOfACommit, reportsOtherNamespaces
         case reportsBeforeTheCommit, neverStopsReporting, waitsForItsReport
@@ -103,15 +103,23 @@ struct DefectiveStorage: NotifyingStorage {
 
     func namespaces() -> [String] { state.wrapped.namespaces() }
 
-    func takeTurn(in namespace: String?) -> (any CommitTurn)? {
-        final class Turn: CommitTurn { func release() {} }
-        return defect == .turnHoldsNobody ? Turn() : nil
+    func lock(_ namespace: String?) throws -> any StorageLock {
+        final class Useless: StorageLock { func release() {} }
+        if defect == .lockStopsNobody { return Useless() }
+        throw LockboxError.notSupported(operation: "locks")
     }
 
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        lock: inout (any StorageLock)?
+    ) throws -> CommitOutcome {
+        try commit(changes, expecting: expecting)
+    }
+
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome {
         var (changes, expecting) = (changes.map(mapped), expecting)
         switch defect {
@@ -121,7 +129,7 @@ struct DefectiveStorage: NotifyingStorage {
         case .ignoresOtherNamespaces:
             expecting = expecting.filter { $0.key.namespace == changes.first?.record.namespace }
         case .changesBeforeItCompares:
-            _ = state.wrapped.commit([changes[0]], expecting: [:], turn: nil)
+            _ = state.wrapped.commit([changes[0]], expecting: [:])
         case .dropsSecondChange where changes.count > 1: changes.remove(at: 1)
         case .keepsOldBytes: changes = changes.filter { isNew($0.record) || !isPut($0) }
         case .comparesBeforeTheLock: return try commitLate(changes, expecting)
@@ -133,7 +141,7 @@ struct DefectiveStorage: NotifyingStorage {
         default: break
         }
         defer { state.torn.withLock { $0 = [:] } }
-        return state.wrapped.commit(changes, expecting: expecting, turn: nil)
+        return state.wrapped.commit(changes, expecting: expecting)
     }
 
     func subscribe(
@@ -182,10 +190,10 @@ struct DefectiveStorage: NotifyingStorage {
     {
         for (record, revision) in expecting
         where try state.wrapped.revision(of: mapped(record), maximum: .max) != revision {
-            return .conflict(nil)
+            return .conflict
         }
         usleep(100)
-        return state.wrapped.commit(changes, expecting: [:], turn: nil)
+        return state.wrapped.commit(changes, expecting: [:])
     }
 
     private func tear(_ changes: [RecordChange]) {

@@ -50,8 +50,7 @@ struct LimitedStorage: WrappingStorage {
 
     func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome {
         var lengths: [Int] = []
         for case .put(_, let bytes) in changes { lengths.append(bytes.count) }
@@ -60,7 +59,7 @@ struct LimitedStorage: WrappingStorage {
         {
             throw Exceeded()
         }
-        let outcome = wrapped.commit(changes, expecting: expecting, turn: turn)
+        let outcome = wrapped.commit(changes, expecting: expecting)
         afterCommit()
         return outcome
     }

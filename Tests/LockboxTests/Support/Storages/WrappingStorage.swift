@@ -45,11 +45,10 @@ extension WrappingStorage {
 
     func commit(
         _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        turn: (any CommitTurn)?
+        expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome {
         try begin(.commit)
-        return wrapped.commit(changes, expecting: expecting, turn: turn)
+        return wrapped.commit(changes, expecting: expecting)
     }
 
     func location(of record: RecordName) -> String { wrapped.location(of: record) }

@@ -4,9 +4,9 @@ import Lockbox
 struct ChangeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "change",
-        abstract: "Change an item's attributes, and not its value.",
+        abstract: "Change an item's attributes, but not its value.",
         discussion: """
-            What you do not name stays as it is.
+            Attributes that you do not give keep their values.
 
             Example: lockbox change token --expires 30d --label "Web shop"
             """

@@ -6,8 +6,8 @@ struct CopyCommand: ParsableCommand {
         commandName: "copy",
         abstract: "Copy an item to another key, or items to another store.",
         discussion: """
-            The copy has the item's value, attributes and dates. An item that is already there is kept without \
-            --replace.
+            The copy has the item's value, attributes and dates. Without --replace, an existing item is kept; \
+            copying a single item then fails with status 4.
 
             With --to-store, the copies go into another store, such as one in a cluster. Without a key, all items \
             of the prefix are copied, or with --all those of all prefixes. Other programs can use both stores \
@@ -45,7 +45,9 @@ struct CopyCommand: ParsableCommand {
             }
             return
         }
-        if !destination.isEmpty { throw ValidationError("--to-store is missing.") }
+        if !destination.isEmpty {
+            throw ValidationError("--all and the options for the other store need --to-store.")
+        }
         if newKey == nil { throw ValidationError("Give the item's key and the new one, or --to-store.") }
     }
 
@@ -97,7 +99,7 @@ struct CopyCommand: ParsableCommand {
         try store.report("items copied: \(report.transferred.count)")
         var failed = Unreadable()
         for finding in report.findings { failed.add(finding) }
-        try failed.fail("They were not copied.")
+        try failed.fail("Items that could not be copied", advice: "The others were copied.")
     }
 }
 

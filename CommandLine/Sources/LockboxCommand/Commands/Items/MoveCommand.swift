@@ -7,7 +7,7 @@ struct MoveCommand: ParsableCommand {
         abstract: "Move an item to another key.",
         discussion: """
             Value, attributes and dates stay as they are. The new item is safely stored before the old one is \
-            removed. If the new key already has an item, nothing is changed without --replace.
+            removed. Without --replace, the command fails if the new key already has an item.
 
             Example: lockbox move token web-shop/token
             """

@@ -4,7 +4,7 @@ import Lockbox
 struct QuarantineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine",
-        abstract: "Set aside items that cannot be read.",
+        abstract: "Set aside items that cannot be read (stores in files only).",
         discussion: """
             The items no longer count as items of the store, so that everything else can go on without them. \
             Their bytes are kept in the store's quarantine folder.

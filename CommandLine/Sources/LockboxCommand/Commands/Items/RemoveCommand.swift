@@ -56,6 +56,7 @@ extension LockboxError {
         case .corrupt(let location, _), .authenticationFailed(let location),
             .unsafePermissions(let location, _),
             .unsupportedVersion(let location, _), .storageFailure(_, let location, _),
+            .unreadable(let location, _),
             .rolledBack(let location, _), .requirementNotMet(let location, _):
             location
         default: nil

@@ -10,9 +10,9 @@ struct SetCommand: ParsableCommand {
             is removed if it is the only one. With --data, the value is stored byte for byte. An empty value \
             is refused, because it may come from a command that failed.
 
-            What you do not name stays as it is: class, label, comment and searchable attributes. The expiry \
-            belongs to the value: without --expires, the new value never expires. With --update, it expires \
-            when the old one would have.
+            Attributes that you do not give keep their values: class, label, comment and searchable attributes. \
+            The expiry belongs to the value: without --expires, the new value never expires. With --update, it \
+            expires when the old one would have.
 
             Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
             """
@@ -48,7 +48,7 @@ struct SetCommand: ParsableCommand {
         // The message must not repeat the argument, which may be a secret.
         if !rest.isEmpty {
             throw ValidationError(
-                "A value is never an argument, where others could see it: pass it on standard input. If it was not meant as a value, an option before it is misspelled."
+                "Pass the value on standard input: an argument is visible to others. If this was not a value, check the spelling of the options before it."
             )
         }
         if json && data { throw ValidationError("Give --json or --data, not both.") }

@@ -4,7 +4,7 @@ import Lockbox
 struct AddFIDO2Command: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fido2",
-        abstract: "Add a security key (FIDO2) that has hmac-secret.",
+        abstract: "Add a FIDO2 security key that supports hmac-secret.",
         discussion: """
             The key has to be touched twice now, and once for each unlock. Its PIN is asked for if it has one. \
             Without --all-classes it opens the afterFirstUnlock classes only. The store must have a recovery \

@@ -37,7 +37,7 @@ struct AddKeyCommand: ParsableCommand {
             let source,
             let reason
         ) {
-            throw Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason).")
+            throw Failure.invalidKey(source, reason)
         }
     }
 }

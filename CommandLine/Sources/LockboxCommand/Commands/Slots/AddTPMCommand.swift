@@ -14,7 +14,7 @@ struct AddTPMCommand: ParsableCommand {
             """
     )
 
-    @Flag(help: "Without a PIN.")
+    @Flag(help: "Add the slot without a PIN.")
     var withoutPin = false
 
     @OptionGroup var slot: NewSlotOptions

@@ -3,7 +3,7 @@ import Lockbox
 
 /// What the commands share that add a slot.
 struct NewSlotOptions: ParsableArguments {
-    @Option(help: "A name for people.")
+    @Option(help: "A name, shown by `lockbox slots`.")
     var label: String
 
     @Flag(help: "The slot opens all classes.")

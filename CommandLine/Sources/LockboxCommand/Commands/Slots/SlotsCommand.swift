@@ -55,8 +55,8 @@ struct SlotsCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a slot.",
             discussion: """
-                Makes new keys and reseals every item, so that the slot's secret opens nothing that is written \
-                from then on.
+                Creates new keys and reseals every item, so that the slot's secret cannot open items written \
+                afterwards.
 
                 Example: lockbox slots remove 4f1c
                 """

@@ -6,8 +6,8 @@ struct PasscodeCommand: ParsableCommand {
         commandName: "passcode",
         abstract: "Set, change or remove the store's passcode, or make a recovery code.",
         discussion: """
-            Each makes new keys and reseals every item, so that the old passcode opens nothing that is written \
-            from then on. Copies that were made before still open as before.
+            Each of these creates new keys and reseals every item, so that the old passcode cannot open items \
+            written afterwards. Copies made earlier can still be opened.
 
             Example: lockbox passcode set
             """,
@@ -73,8 +73,7 @@ struct PasscodeCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change the passcode.",
             discussion: """
-                The present passcode is needed, also if the store is unlocked. A recovery code can stand in for \
-                it.
+                The current passcode is needed, even if the store is unlocked. A recovery code can be used instead.
 
                 Example: lockbox passcode change --passcode-file old --new-passcode-file new
                 """
@@ -104,8 +103,8 @@ struct PasscodeCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove the passcode.",
             discussion: """
-                The present passcode is needed, also if the store is unlocked. A recovery code can stand in for \
-                it. If nothing else unlocks the store, it is always open from then on. Items of the class \
+                The current passcode is needed, even if the store is unlocked. A recovery code can be used \
+                instead. If nothing else unlocks the store, it is always open from then on. Items of the class \
                 whenPasscodeSetThisDeviceOnly are destroyed. If there are any, it asks for confirmation first at \
                 a terminal.
 
@@ -161,7 +160,7 @@ struct PasscodeCommand: ParsableCommand {
 extension Store {
     func sayIfOpen() throws {
         if try backend.slots.isEmpty {
-            say("Nothing unlocks the store now but its device key: it is always open.")
+            say("The store has no slots now. It is always open with its device key.")
         }
     }
 }

@@ -4,17 +4,17 @@ import Lockbox
 struct RecoveryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recovery",
-        abstract: "Make a recovery code, for the day when the passcode is forgotten.",
+        abstract: "Make a recovery code, for use when the passcode is forgotten.",
         discussion: """
-            The code is shown once, at the terminal, and has to be typed back. It opens all classes. A script \
-            gives --output-fd and --confirm-file: the code is written to the descriptor, and must then be in \
-            the file within ten seconds; a FIFO will do.
+            The code is shown once, at the terminal, and has to be typed back. It opens all classes. For scripts: \
+            --output-fd receives the code, and --confirm-file (a FIFO, for example) must return it within ten \
+            seconds.
 
             Example: lockbox passcode recovery --label "in the safe"
             """
     )
 
-    @Option(help: "A name for people.")
+    @Option(help: "A name, shown by `lockbox slots`.")
     var label = ""
 
     @Option(help: "Write the code to this open file descriptor instead of the terminal.")
@@ -31,7 +31,7 @@ struct RecoveryCommand: ParsableCommand {
 
     func validate() throws {
         if (outputFd == nil) != (confirmFile == nil) {
-            throw ValidationError("--output-fd and --confirm-file need each other.")
+            throw ValidationError("Give --output-fd and --confirm-file together.")
         }
         if let outputFd, outputFd < STDOUT_FILENO || outputFd == options.passcodeFd {
             throw ValidationError("--output-fd takes a descriptor that is open for writing.")
@@ -59,7 +59,7 @@ struct RecoveryCommand: ParsableCommand {
                     progress: progress
                 )
             } catch LockboxError.wrongPasscode {
-                throw WrongSecret(reason: "That is another recovery code.")
+                throw WrongSecret(reason: "The code that was given back is not the one shown.")
             } catch LockboxError.invalidPasscode(let reason) {
                 throw WrongSecret(reason: "The recovery code was not confirmed: \(reason).")
             }

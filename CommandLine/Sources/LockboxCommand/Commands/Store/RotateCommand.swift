@@ -11,8 +11,8 @@ struct RotateCommand: ParsableCommand {
             that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
             --device-key-file, the new one first.
 
-            A cluster keeps what was replaced until it is compacted. With --compact it is asked to, for the keys of \
-            all its users: older values are then gone from its history, and from its files once each member is \
+            A cluster keeps replaced values until it is compacted. --compact compacts the whole cluster, for all its \
+            users. Older values then disappear from its history, and from its files once each member is \
             defragmented.
 
             Example: lockbox rotate
@@ -25,7 +25,7 @@ struct RotateCommand: ParsableCommand {
     )
     var newDeviceKeyFile: String?
 
-    @Flag(help: "Afterwards, ask the store's cluster to forget every older value.")
+    @Flag(help: "Afterwards, compact the store's cluster.")
     var compact = false
 
     @OptionGroup var secret: UnlockOptions
@@ -62,7 +62,7 @@ struct RotateCommand: ParsableCommand {
         if compact, isThere {
             try store.backend.storage.compact()
             store.say(
-                "The cluster has forgotten older values. Its files have them until each member is defragmented."
+                "The cluster was compacted. Older values stay in its files until each member is defragmented."
             )
         }
     }

@@ -139,7 +139,7 @@ struct StatusCommand: ParsableCommand {
     private static func text(_ epoch: UInt32, _ status: Status) -> String {
         if status.isInterrupted {
             return
-                "epoch \(epoch); a change was interrupted, and old secrets still open what is written: run lockbox rotate"
+                "epoch \(epoch); a change of the keys was interrupted, and revoked secrets still open new items: run lockbox rotate"
         }
         if status.olderEpochs.isEmpty { return "epoch \(epoch)" }
         return "epoch \(epoch); some items have older keys: run lockbox rotate"

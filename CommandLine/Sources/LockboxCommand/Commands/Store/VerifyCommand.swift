@@ -6,7 +6,7 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check everything in the store, and change nothing.",
         discussion: """
-            The exit status is 3 if anything is damaged, foreign or unsafe. For locked items, only the \
+            The exit status is 3 for every problem except leftover temporary files. For locked items, only the \
             attributes are checked unless a passcode is given.
 
             Example: lockbox verify
@@ -39,10 +39,8 @@ struct VerifyCommand: ParsableCommand {
         let report = try store.backend.verify { progress.show($0) }
         progress.end()
         if json { try printJSON(report) } else { try print(report, store) }
-        let faults = report.findings.count { $0.kind != .leftOver }
-        guard faults == 0 else {
-            throw Failure(.damaged, "Findings: \(faults). Restore damaged items from a backup.")
-        }
+        let problems = report.findings.count { $0.kind != .leftOver }
+        guard problems == 0 else { throw Failure(.damaged, "Problems found: \(problems). See the list.") }
     }
 
     private func printJSON(_ report: VerifyReport) throws {

@@ -37,12 +37,14 @@ struct ExportCommand: ParsableCommand {
         )
         var progress = ProgressReport("export", quiet: options.quiet)
         defer { progress.end() }
-        let report = try store.backend.exportBackup(
-            to: file,
-            passphrase: passphrase,
-            prefix: options.prefix,
-            strength: strength.strength
-        ) { progress.show($0) }
+        let report = try SecretInput.naming("passphrase") {
+            try store.backend.exportBackup(
+                to: file,
+                passphrase: passphrase,
+                prefix: options.prefix,
+                strength: strength.strength
+            ) { progress.show($0) }
+        }
         progress.end()
         for key in report.leftOut {
             try store.report("left out because it stays on this device: \(key.text)")
@@ -50,6 +52,6 @@ struct ExportCommand: ParsableCommand {
         try store.report("items in the backup: \(report.exported)")
         var unreadable = Unreadable()
         report.findings.forEach { unreadable.add($0) }
-        try unreadable.fail("They are not in the backup.")
+        try unreadable.fail(advice: "They are not in the backup.")
     }
 }

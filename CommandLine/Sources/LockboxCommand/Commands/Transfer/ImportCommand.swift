@@ -7,8 +7,8 @@ struct ImportCommand: ParsableCommand {
         abstract: "Import a backup into this store.",
         discussion: """
             Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
-            run again. An item of the store that is damaged is replaced by the backup's. One whose file is a \
-            link, or has other permissions, is first set aside, as with quarantine.
+            run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
+            is first moved to quarantine.
 
             Example: lockbox import /media/usb/lockbox-backup
             """
@@ -61,18 +61,16 @@ struct ImportCommand: ParsableCommand {
         )
         var progress = ProgressReport("import", quiet: options.quiet)
         defer { progress.end() }
-        let report = try store.backend.importBackup(
-            from: file,
-            passphrase: passphrase,
-            existing: existing.policy
-        ) {
-            progress.show($0)
+        let report = try SecretInput.naming("passphrase") {
+            try store.backend.importBackup(from: file, passphrase: passphrase, existing: existing.policy) {
+                progress.show($0)
+            }
         }
         progress.end()
         for key in report.kept { try store.report("kept, and differs from the backup: \(key.text)") }
         try store.report("items imported: \(report.imported), unchanged: \(report.unchanged)")
         var failed = Unreadable()
         for finding in report.findings { failed.add(finding) }
-        try failed.fail("They were not replaced by the backup's.")
+        try failed.fail(advice: "They were not replaced by the backup's.")
     }
 }

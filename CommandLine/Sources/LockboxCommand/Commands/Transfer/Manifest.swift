@@ -38,10 +38,7 @@ struct Manifest: Decodable {
     }
 
     init(path: String) throws {
-        let data: Data
-        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
-            throw Failure(.inputOutput, "The manifest \(path.onOneLine) cannot be read.")
-        }
+        let data = try Input.file(path, name: "The manifest \(path.onOneLine)")
         do {
             guard JSONValue.isStrict(data) else { throw Failure(.usage, "it is not JSON.") }
             let decoder = JSONDecoder()

@@ -6,8 +6,8 @@ struct MigrateCommand: ParsableCommand {
         commandName: "migrate",
         abstract: "Migrate items that older programs have stored.",
         discussion: """
-            The manifest is a JSON file that names the source and the items; see the documentation of the \
-            command. Items that cannot be converted exactly are kept unchanged and listed, with exit status \
+            The manifest is a JSON object with name, source (propertyList, json, environmentFile, netrc or \
+            userDefaults), items (key, type, to, class, topKey) and keepsOldItems. Items that cannot be converted exactly are kept unchanged and listed, with exit status \
             4. If it is interrupted, it can be run again.
 
             Example: lockbox migrate settings-to-lockbox.json --dry-run

@@ -6,6 +6,8 @@
         /// The `UserDefaults` of another program.
         ///
         /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`.
-        static func otherDefaults(suiteName: String) -> MigrationSource { .userDefaults(suiteName: suiteName) }
+        static func otherDefaults(suiteName: String) -> MigrationSource {
+            .userDefaults(suiteName: suiteName)
+        }
     }
 #endif

@@ -11,7 +11,9 @@
         static func otherDefaults(suiteName: String) -> MigrationSource {
             let path = suiteName.hasPrefix("/") ? suiteName : "\(folder)/\(suiteName)"
             // Parent folders in the path need not exist.
-            return .propertyList(at: URL(filePath: "\(path).plist", directoryHint: .notDirectory).standardized.path)
+            return .propertyList(
+                at: URL(filePath: "\(path).plist", directoryHint: .notDirectory).standardized.path
+            )
         }
 
         /// Returns `XDG_CONFIG_HOME`, otherwise `.config` in `HOME`. Foundation ignores a relative path in

@@ -31,6 +31,15 @@ enum SecretInput {
         return try Terminal.secret(question, otherwise: otherwise).source
     }
 
+    /// Runs `body`, and says in errors which secret is wrong. The library calls each a passcode.
+    static func naming<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch LockboxError.wrongPasscode {
+            throw WrongSecret(reason: "The \(name) is wrong.")
+        } catch LockboxError.invalidPasscode(let reason) {
+            throw WrongSecret(reason: "The \(name) cannot be used: \(reason).")
+        }
+    }
+
     /// Whether any source of `PasscodeSource.standard` is available.
     private static var isStandardThere: Bool {
         if Environment["LOCKBOX_PASSCODE_FILE"] != nil || Environment["LOCKBOX_PASSCODE"] != nil {

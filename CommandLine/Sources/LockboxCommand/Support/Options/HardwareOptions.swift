@@ -8,7 +8,7 @@ struct HardwareOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How to reach the TPM, as tpm2-tss writes it. (default: device:/dev/tpmrm0)",
+            "The TPM, as a TCTI of tpm2-tss. (default: device:/dev/tpmrm0)",
             valueName: "tcti"
         )
     )
@@ -16,7 +16,7 @@ struct HardwareOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The security key, as `fido2-token -L` lists it. (default: the only one)",
+            "The security key, as `fido2-token -L` lists it. (default: the first one found)",
             valueName: "device"
         ),
         completion: .file()

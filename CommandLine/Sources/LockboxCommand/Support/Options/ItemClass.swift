@@ -24,9 +24,9 @@ enum ItemClass: String, CaseIterable, ExpressibleByArgument {
             "whenUnlocked": "while the store is unlocked",
             "afterFirstUnlock": "from the first unlock on, also after a lock",
             "always": "always",
-            "whenUnlockedThisDeviceOnly": "as above; not in backups",
-            "afterFirstUnlockThisDeviceOnly": "as above; not in backups",
-            "alwaysThisDeviceOnly": "as above; not in backups",
+            "whenUnlockedThisDeviceOnly": "like whenUnlocked; not in backups",
+            "afterFirstUnlockThisDeviceOnly": "like afterFirstUnlock; not in backups",
+            "alwaysThisDeviceOnly": "like always; not in backups",
             "whenPasscodeSetThisDeviceOnly":
                 "while unlocked, only in a store with a passcode; not in backups",
         ]

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Lockbox
 
-/// What a command changes about an item. What is not named stays as it is.
+/// The attributes of an item that a command changes. Those that are not given keep their values.
 struct ItemOptions: ParsableArguments {
     @Option(
         name: .customLong("class"),

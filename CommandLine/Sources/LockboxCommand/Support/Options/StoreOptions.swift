@@ -27,7 +27,13 @@ struct StoreOptions: ParsableArguments {
     )
     var storeAddress: String?
 
-    @Option(help: "Read the passcode from this file, if it is needed.", completion: .file())
+    @Option(
+        help: """
+            Read the passcode from this file, if it is needed. (default: $LOCKBOX_PASSCODE_FILE, the credential \
+            lockbox-passcode, or $LOCKBOX_PASSCODE)
+            """,
+        completion: .file()
+    )
     var passcodeFile: String?
 
     @Option(help: "Read the passcode from this open file descriptor, if it is needed.")
@@ -56,13 +62,13 @@ struct StoreOptions: ParsableArguments {
     @Flag(help: "Refuse a store that has no passcode.")
     var requirePasscode = false
 
-    @Flag(help: "Refuse a store that nothing unlocks: neither passcode nor any other slot.")
+    @Flag(help: "Refuse a store without a passcode or any other slot.")
     var requireSlot = false
 
-    @Option(help: "Refuse items of a class that is protected less than this one.")
+    @Option(help: "Refuse items whose class is less protected than this.")
     var minimumClass: MinimumClass?
 
-    @Option(help: "Refuse a store with another identity than this, as `lockbox status` prints it.")
+    @Option(help: "Refuse a store with another identity. `lockbox status` prints it.")
     var identity: String?
 
     @OptionGroup var cluster: ClusterOptions

@@ -5,19 +5,19 @@ import Lockbox
 struct UnlockOptions: ParsableArguments {
     @OptionGroup var recovery: RecoveryOptions
 
-    @Option(help: "Unlock with the key in this file, one of the store's slots.", completion: .file())
+    @Option(help: "Unlock with the key in this file. The store must have a slot for it.", completion: .file())
     var keyFile: String?
 
-    @Option(help: "Unlock with the key in this systemd credential, one of the store's slots.")
+    @Option(help: "Unlock with the key in this systemd credential. The store must have a slot for it.")
     var keyCredential: String?
 
     @Flag(
         help:
-            "Unlock with this machine's TPM, one of the store's slots. Asks for the PIN if the slot has one."
+            "Unlock with this machine's TPM. The store must have a slot for it. Asks for the PIN if the slot has one."
     )
     var tpm = false
 
-    @Flag(help: "Unlock with a security key (FIDO2), one of the store's slots, which has to be touched.")
+    @Flag(help: "Unlock with a FIDO2 security key, which must be touched. The store must have a slot for it.")
     var fido2 = false
 
     @OptionGroup var hardware: HardwareOptions

@@ -18,4 +18,9 @@ struct Failure: Error {
         default: self.init(.inputOutput, "\(error)")
         }
     }
+
+    /// The key of a slot. The library calls it a device key.
+    static func invalidKey(_ source: String, _ reason: String) -> Failure {
+        Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason). Nothing was changed.")
+    }
 }

@@ -25,9 +25,9 @@ struct Unreadable {
     func note() { for line in lines { Output.note("lockbox: \(line)") } }
 
     /// Names them, and fails if there are any: whoever ran the command must know that something is missing.
-    func fail(_ advice: String = Self.advice) throws {
+    func fail(_ what: String = "Items that cannot be read", advice: String = Self.advice) throws {
         note()
-        if !lines.isEmpty { throw Failure(.damaged, "Items that cannot be read: \(count). \(advice)") }
+        if !lines.isEmpty { throw Failure(.damaged, "\(what): \(count). \(advice)") }
     }
 
     private static let advice =

@@ -4,7 +4,7 @@ extension StoreChoice {
     /// Where the records are. Connects to nothing yet.
     var storage: CommandStorage {
         get throws {
-            switch try place {
+            switch try storeAddress {
             case .folder(let folder):
                 return .files(folder ?? EncryptedFileBackend.default.storage.directory)
             case .cluster(let address): return try .cluster(address, access.complete)
@@ -18,7 +18,7 @@ extension StoreChoice {
     import LockboxSealed
 
     /// The records of a store: in files, or in a cluster.
-    enum CommandStorage: InspectableStorage, QuarantiningStorage {
+    enum CommandStorage: InspectableStorage, LockingStorage, QuarantiningStorage {
         case files(FileStorage)
         case cluster(EtcdStorage)
 
@@ -79,7 +79,7 @@ extension StoreChoice {
             }
         }
 
-        var place: String {
+        var address: String {
             switch self {
             case .files(let files): files.directory
             case .cluster(let etcd): "etcd:\(etcd.root)"
@@ -153,13 +153,19 @@ extension StoreChoice {
         func commit(
             _ changes: [RecordChange],
             expecting: [RecordName: RecordRevision],
-            turn: (any CommitTurn)?
+            lock: inout (any StorageLock)?
         ) throws -> CommitOutcome {
-            try storage.commit(changes, expecting: expecting, turn: turn)
+            switch self {
+            case .files(let files): try files.commit(changes, expecting: expecting, lock: &lock)
+            case .cluster(let etcd): try etcd.commit(changes, expecting: expecting)
+            }
         }
 
-        func takeTurn(in namespace: String?) throws -> (any CommitTurn)? {
-            try storage.takeTurn(in: namespace)
+        func lock(_ namespace: String?) throws -> any StorageLock {
+            guard case .files(let files) = self else {
+                throw LockboxError.notSupported(operation: "locking a cluster")
+            }
+            return try files.lock(namespace)
         }
 
         func synchronize(_ namespace: String) throws { try storage.synchronize(namespace) }
@@ -170,11 +176,13 @@ extension StoreChoice {
             try (storage as? any InspectableStorage)?.findings() ?? []
         }
 
-        func quarantine(_ record: RecordName) throws -> String {
-            guard let storage = storage as? any QuarantiningStorage else {
-                throw LockboxError.notSupported(operation: "setting a record of a cluster aside")
+        func quarantine(_ record: RecordName) throws -> String { try quarantine(record, lock: nil) }
+
+        func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
+            guard case .files(let files) = self else {
+                throw LockboxError.notSupported(operation: "quarantine in a cluster")
             }
-            return try storage.quarantine(record)
+            return try files.quarantine(record, lock: lock)
         }
     }
 #else
@@ -187,7 +195,7 @@ extension StoreChoice {
             throw Extension.missing("clusters", "--with-cluster")
         }
 
-        var place: String { directory }
+        var address: String { directory }
         var memberDescriptions: [MemberDescription]? { nil }
         var isCluster: Bool { false }
         func compact() throws {}

@@ -5,16 +5,16 @@ import CProcess
 ///
 /// Both are the same program, compiled with other traits.
 enum Extension {
+    static func missing(_ what: String, _ option: String) -> Failure {
+        Failure(
+            .usage,
+            "This lockbox was built without support for \(what). Reinstall it with Scripts/install-command \(option)."
+        )
+    }
+
     #if Etcd || TPM || FIDO2
         /// This is the second executable.
         static func startIfNeeded(_ arguments: [String]) {}
-
-        static func missing(_ what: String, _ option: String) -> Failure {
-            Failure(
-                .usage,
-                "This lockbox was installed without \(what): see Scripts/install-command \(option)."
-            )
-        }
     #else
         /// Replaces this process with the second executable if the store is in a cluster, or if hardware is to unlock it.
         ///
@@ -23,13 +23,6 @@ enum Extension {
             guard isNeeded(arguments), let program = path else { return }
             ProcessMemory.restoreCoreLimit()
             execv(program, CommandLine.unsafeArgv)
-        }
-
-        static func missing(_ what: String, _ option: String) -> Failure {
-            Failure(
-                .usage,
-                "This needs \(what), which lockbox was installed without: see Scripts/install-command \(option)."
-            )
         }
 
         /// Looks at the words only: a word too many costs a slower start.

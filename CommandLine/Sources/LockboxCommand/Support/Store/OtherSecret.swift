@@ -41,7 +41,7 @@ extension StoreOptions {
     func choice(unlockedBy secret: OtherSecret?) throws -> StoreChoice {
         var choice = choice
         if secret != nil, choice.passcodeFile != nil || choice.passcodeFd != nil {
-            throw Failure(.usage, "Give the passcode or what stands in for it, not both.")
+            throw Failure(.usage, "Give the passcode or another secret, not both.")
         }
         choice.otherSecret = secret
         return choice

@@ -27,7 +27,7 @@ extension Store {
     func checkOwner() throws {
         if try backend.slots.isEmpty { return }
         let otherwise =
-            "The present passcode is needed, but there is no terminal to read it from: use --passcode-file, or "
+            "The current passcode is needed, but there is no terminal to read it from: use --passcode-file, or "
             + "--recovery-code-file if it is forgotten."
         try unlock(otherwise: otherwise) { _ = try backend.unlock(with: $0) }
         guard try backend.unlockScope == .process else {
@@ -108,19 +108,19 @@ extension Store {
         return try attempt()
     }
 
-    /// Runs `body`, and calls the secret in errors what it is. The library calls each a passcode or a device key.
+    /// Runs `body`, and says in errors which secret is meant. The library calls each a passcode or a device key.
     private func named<Result>(_ body: () throws -> Result) throws -> Result {
-        guard let name = choice.otherSecret?.name else { return try body() }
-        do { return try body() } catch LockboxError.wrongPasscode {
-            throw WrongSecret(reason: "The \(choice.otherSecret?.secretName ?? name) is wrong.")
-        } catch LockboxError.invalidPasscode(let reason) {
-            throw WrongSecret(
-                reason: "The \(choice.otherSecret?.secretName ?? name) cannot be used: \(reason)."
-            )
-        } catch LockboxError.invalidDeviceKey(let source, let reason) {
-            throw Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason).")
+        guard let secret = choice.otherSecret else { return try body() }
+        do { return try SecretInput.naming(secret.secretName, body) } catch LockboxError.invalidDeviceKey(
+            let source,
+            let reason
+        ) {
+            throw Failure.invalidKey(source, reason)
         } catch LockboxError.slotNotFound {
-            throw Failure(.noSuchItem, "The store has no \(name). `lockbox slots` shows what unlocks it.")
+            throw Failure(
+                .noSuchItem,
+                "The store has no \(secret.name). `lockbox slots` shows what unlocks it."
+            )
         }
     }
 

@@ -12,7 +12,7 @@ struct Store {
     var prefix: String { lockbox.keyPrefix }
 
     /// The folder, or the address.
-    var location: String { backend.storage.place }
+    var location: String { backend.storage.address }
 
     init(_ choice: StoreChoice, prefix: String, asks: Bool) throws {
         self.choice = choice
@@ -47,7 +47,7 @@ struct Store {
         return String(name.dropFirst(folder?.count ?? 0))
     }
 
-    /// Whether this is the place of an item's record, and not of the store, of its keys or of a prefix.
+    /// Whether this is the location of an item's record, and not of the store, of its keys or of a prefix.
     func isItem(_ location: String) -> Bool {
         let record = record(location)
         return record != location && record.split(separator: "/").count == 2

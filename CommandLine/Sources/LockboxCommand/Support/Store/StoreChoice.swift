@@ -37,11 +37,11 @@ struct StoreChoice {
         return store
     }
 
-    /// Where the store is, by the options and otherwise by the environment.
-    var place: StorePlace {
+    /// The store's address, from the options or the environment.
+    var storeAddress: StoreAddress {
         get throws {
             if let directory { return .folder(directory) }
-            return try (store ?? Environment["LOCKBOX_STORE"]).map { try StorePlace($0) } ?? .folder(nil)
+            return try (store ?? Environment["LOCKBOX_STORE"]).map { try StoreAddress($0) } ?? .folder(nil)
         }
     }
 

@@ -8,9 +8,9 @@ public struct ImportReport: StoreReport, Equatable, Codable {
     /// The number of items that were already identical in the store.
     public internal(set) var unchanged = 0
 
-    /// The items for which the store keeps a different item than the backup's.
+    /// The items that were not imported, because the store keeps a different item under the same key.
     public internal(set) var kept: [ItemKey] = []
 
-    /// The items that were not imported, because what the store has in their place can be neither read nor replaced.
+    /// The items that were not imported, because the existing item can be neither read nor replaced.
     public internal(set) var findings: [StoreFinding] = []
 }

@@ -43,13 +43,11 @@ struct SeenGeneration: Sendable {
             read(keyring, at: location).map { $0.generation >= seen.generation } ?? false
         }
         guard !isKnown() else { return }
-        kernel.inTurn {
+        kernel.withLock {
             guard !isKnown() else { return }
             let others = entries().filter { !$0.starts(with: name) }.suffix(Self.maximumEntries - 1)
             let all = others + [Self.encode(seen, name, keyring)]
-            _ = kernel.add(self.name, length: all.count * Self.entryLength, seconds: nil) { _, buffer in
-                buffer.copyBytes(from: all.joined())
-            }
+            _ = kernel.add(self.name, Array(all.joined()), seconds: nil)
         }
     }
 

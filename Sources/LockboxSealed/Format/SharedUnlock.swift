@@ -1,5 +1,4 @@
 import LockboxCore
-import LockboxFiles
 import LockboxSodium
 
 /// A kernel record that keeps a store unlocked for every process of the user: an unlock key, sealed with the device key
@@ -42,24 +41,29 @@ struct SharedUnlock {
 
     // MARK: The record
 
-    /// Writes the sealed record to a buffer of ``length`` zeros.
-    func write(
-        to record: UnsafeMutableRawBufferPointer,
-        _ serial: KernelKeyring.Serial,
-        _ store: StoreID,
-        _ device: SecretKey
-    ) {
-        var writer = ByteWriter(record)
-        RecordKind.sharedUnlock.write(to: &writer)
-        writer.write(level.rawValue)
-        writer.skip(1)
-        writer.write(deadline)
-        writer.skip(SealedBox.prefixLength)
-        key.withBytes { writer.write($0) }
-        let box = UnsafeMutableRawBufferPointer(rebasing: record[Self.headerLength...])
-        Self.withBinding(record, serial, store) { data, context in
-            SealedBox.seal(box, authenticating: data, context: context, key: device, personal: .sharedUnlock)
+    /// Returns the sealed record.
+    func encoded(_ serial: Int32, _ store: StoreID, _ device: SecretKey) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Self.length)
+        bytes.withUnsafeMutableBytes { record in
+            var writer = ByteWriter(record)
+            RecordKind.sharedUnlock.write(to: &writer)
+            writer.write(level.rawValue)
+            writer.skip(1)
+            writer.write(deadline)
+            writer.skip(SealedBox.prefixLength)
+            key.withBytes { writer.write($0) }
+            let box = UnsafeMutableRawBufferPointer(rebasing: record[Self.headerLength...])
+            Self.withBinding(record, serial, store) { data, context in
+                SealedBox.seal(
+                    box,
+                    authenticating: data,
+                    context: context,
+                    key: device,
+                    personal: .sharedUnlock
+                )
+            }
         }
+        return bytes
     }
 
     /// Opens a record in place. Returns nil if it belongs to another store, device key or serial number, or if its time
@@ -67,7 +71,7 @@ struct SharedUnlock {
     init?(
         _ record: UnsafeMutableRawBufferPointer,
         _ level: UnlockLevel,
-        _ serial: KernelKeyring.Serial,
+        _ serial: Int32,
         _ store: StoreID,
         _ device: SecretKey,
         now: UInt64
@@ -90,7 +94,7 @@ struct SharedUnlock {
     /// Calls `body` with what the box authenticates, the header and the serial number, and with the store ID.
     private static func withBinding<Result>(
         _ record: UnsafeMutableRawBufferPointer,
-        _ serial: KernelKeyring.Serial,
+        _ serial: Int32,
         _ store: StoreID,
         _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
     ) -> Result {

@@ -3,7 +3,7 @@
     import LockboxPlatform
 
     /// Why a request has no usable answer, and what may have become of it.
-    struct Fault: Error {
+    struct GatewayError: Error {
         /// What to do about it.
         enum Remedy { case tryElsewhere, authenticate, giveUp }
 
@@ -18,16 +18,20 @@
             self.isInDoubt = isInDoubt
         }
 
-        func inDoubt(_ isInDoubt: Bool) -> Fault {
-            Fault(error, remedy, isInDoubt: isInDoubt || self.isInDoubt)
+        func inDoubt(_ isInDoubt: Bool) -> GatewayError {
+            GatewayError(error, remedy, isInDoubt: isInDoubt || self.isInDoubt)
         }
 
-        static func notReachable(_ endpoint: String, _ reason: String, isInDoubt: Bool) -> Fault {
-            Fault(.notReachable(endpoint: endpoint, reason: reason), .tryElsewhere, isInDoubt: isInDoubt)
+        static func notReachable(_ endpoint: String, _ reason: String, isInDoubt: Bool) -> GatewayError {
+            GatewayError(
+                .notReachable(endpoint: endpoint, reason: reason),
+                .tryElsewhere,
+                isInDoubt: isInDoubt
+            )
         }
 
         /// Of an answer that is an error.
-        init(_ response: Connection.Response, from endpoint: String, _ size: Int) {
+        init(_ response: Connection.Response, from endpoint: String) {
             let answer = try? JSONReader.read(ErrorAnswer.self, response.body)
             let message = String((answer?.message ?? "HTTP status \(response.status)").prefix(200))
             let code = answer?.code.flatMap(Int.init(exactly:)).flatMap(Code.init)
@@ -38,11 +42,9 @@
                 self.init(.accessDenied(endpoint: endpoint, reason: message), .authenticate, isInDoubt: false)
             case .invalidArgument where message.contains("request is too large"),
                 .resourceExhausted where message.contains("larger than max"):
-                self.init(
-                    .valueTooLarge(size: size, limit: EtcdStorage.maximumCommitLength),
-                    .giveUp,
-                    isInDoubt: false
-                )
+                // Not `valueTooLarge`: etcd does not say what the limit is.
+                let error = LockboxError.storageFailure(operation: "txn", path: endpoint, errno: E2BIG)
+                self.init(error, .giveUp, isInDoubt: false)
             case .resourceExhausted where message.contains("space exceeded"):
                 let error = LockboxError.storageFailure(operation: "txn", path: endpoint, errno: ENOSPC)
                 self.init(error, .giveUp, isInDoubt: false)

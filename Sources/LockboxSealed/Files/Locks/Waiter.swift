@@ -2,13 +2,13 @@ import Dispatch
 import LockboxCore
 import LockboxPlatform
 
-/// A result that a thread can wait for.
-final class Turn: Sendable {
+/// A thread that waits for a result.
+final class Waiter: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     /// Protected by a lock because ThreadSanitizer does not recognize the semaphore.
     private let result = Protected<Int?>(nil)
 
-    func come(_ result: Int) {
+    func resume(_ result: Int) {
         self.result.withLock { $0 = result }
         semaphore.signal()
     }

@@ -10,22 +10,22 @@ public protocol QuarantiningStorage: RecordStorage {
     ///   it cannot be set aside.
     func quarantine(_ record: RecordName) throws -> String
 
-    /// Sets a record aside during a turn of the caller.
+    /// Sets a record aside under a lock of the caller.
     ///
-    /// The default implementation releases the turn first.
+    /// The default implementation releases the lock first.
     ///
     /// - Parameters:
     ///   - record: The record's name.
-    ///   - turn: A turn from ``RecordStorage/takeTurn(in:)`` for the record's namespace. The caller keeps it.
+    ///   - lock: The lock of the record's namespace, from ``LockingStorage/lock(_:)``, or `nil`. The caller releases it.
     /// - Returns: Where its bytes are now, for example a path.
     /// - Throws: Any error of ``quarantine(_:)``.
-    func quarantine(_ record: RecordName, turn: (any CommitTurn)?) throws -> String
+    func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String
 }
 
 extension QuarantiningStorage {
-    /// Releases the turn first.
-    public func quarantine(_ record: RecordName, turn: (any CommitTurn)?) throws -> String {
-        turn?.release()
+    /// Releases the lock first.
+    public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
+        lock?.release()
         return try quarantine(record)
     }
 }

@@ -1,8 +1,13 @@
-/// What kind of secret opens a slot of the keybag. The numbers are stored.
+/// The kind of secret that opens a slot of the keybag. The numbers are stored.
+///
+/// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
 public enum SlotKind: UInt8, Sendable, Hashable, Codable, CaseIterable {
     /// A passcode that a person remembers. A store has at most one.
     case passcode = 1
-    /// A code that was made by Lockbox and written down.
+    /// A code that Lockbox generated, and that somebody has written down.
     case recoveryCode = 2
     /// At least 32 random bytes in a file or a systemd credential.
     case key = 3

@@ -1,5 +1,5 @@
-/// Where a store is.
-enum StorePlace {
+/// The address of a store: a folder, or a cluster.
+enum StoreAddress {
     /// A folder, or nil for this user's store.
     case folder(String?)
     case cluster(ClusterAddress)
@@ -10,11 +10,14 @@ enum StorePlace {
             self = .cluster(address)
         } else {
             // Probably an unset variable. The store would be created in the current folder.
-            if text.isEmpty { throw Failure(.usage, "--store is empty. Give an address, or leave it out.") }
+            if text.isEmpty {
+                throw Failure(.usage, "The address of a store is empty. Give one, or leave the option out.")
+            }
             if text.contains("://") {
                 throw Failure(
                     .usage,
-                    "\(text.onOneLine) is no store. The address of a cluster begins with etcd:// or etcd+plaintext://."
+                    "\(text.onOneLine) is not a store's address. A cluster's address begins with etcd:// or "
+                        + "etcd+plaintext://."
                 )
             }
             self = .folder(text)

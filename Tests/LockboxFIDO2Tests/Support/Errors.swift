@@ -1,0 +1,1 @@
+../../LockboxTests/Support/Errors.swift

@@ -1,0 +1,255 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+
+/// Async forms do not block the cooperative pool: they run on other threads.
+@Suite struct AsyncThreadTests {
+    private let store: TestStore
+    private let backend: EncryptedFileBackend
+    private let lockbox: Lockbox
+    /// How many system calls were made, and closures called.
+    private let seen: Protected<Int>
+    private let done = Protected<Set<String>>([])
+
+    init() throws {
+        let (store, seen) = (try TestStore(), Protected(0))
+        backend = store.backend(
+            SystemCalls { call in
+                // Descriptors are closed with whatever held them last, also with the test's own backend.
+                if call != .close { Self.see("\(call)", seen) }
+                return nil
+            }
+        )
+        lockbox = try backend.lockbox()
+        (self.store, self.seen) = (store, seen)
+    }
+
+    /// Threads of the cooperative pool run tasks.
+    private static func see(_ what: Comment, _ seen: Protected<Int>) {
+        withUnsafeCurrentTask { #expect($0 == nil, what) }
+        seen.withLock { $0 += 1 }
+    }
+
+    @Sendable private func see(_ progress: StoreProgress) { Self.see("\(progress)", seen) }
+
+    /// - Parameter isSilent: Whether it makes no system call that a test can see.
+    @discardableResult
+    private func run<Result>(
+        _ call: String,
+        isSilent: Bool = false,
+        _ body: () async throws -> Result
+    ) async throws -> Result {
+        let before = seen.withLock { $0 }
+        let result = try await body()
+        #expect(isSilent || seen.withLock { $0 } > before, "\(call)")
+        done.withLock { _ = $0.insert(call) }
+        return result
+    }
+
+    @Test func theyDoNotRunInTheCooperativePool() async throws {
+        withUnsafeCurrentTask { #expect($0 != nil, "the control") }
+        try await items()
+        try await manyItems()
+        try await typedKeys()
+        try await damagedItems()
+        try await passcodesAndSlots()
+        try await wholeStore()
+
+        let sources = try PublicSources()
+        let elsewhere: Set = [
+            "EtcdStorage", "TPMUnlock", "TPMCounter", "LockboxConfigProvider", "LockboxChanges.Iterator",
+        ]
+        // Static methods call those of an instance.
+        let calls = sources.declarations.filter(\.isAsync).map(\.call).filter {
+            !$0.isStatic && !elsewhere.contains($0.type)
+        }
+        #expect(Set(calls.map(sources.name)).symmetricDifference(done.withLock { $0 }) == [])
+    }
+
+    private func items() async throws {
+        let writing = "expires:label:comment:attributes:"
+        try await run("Lockbox.archiveObject(_:forKey:accessibility:\(writing)policy:)") {
+            try await lockbox.archiveObject("v", forKey: "k")
+        }
+        let value = try await run("Lockbox.unarchiveObject(_:forKey:)") {
+            try await lockbox.unarchiveObject(String.self, forKey: "k")
+        }
+        #expect(value == "v")
+        try await run("Lockbox.unarchiveObjects(_:forKeys:)") {
+            try await lockbox.unarchiveObjects(String.self, forKeys: ["k"])
+        }
+        try await run("Lockbox.unarchiveItem(_:forKey:)") {
+            try await lockbox.unarchiveItem(String.self, forKey: "k")
+        }
+        try await run("Lockbox.update(_:as:accessibility:\(writing)_:)") {
+            try await lockbox.update("k", as: String.self) { $0 = "w" }
+        }
+        try await run("Lockbox.setAttributes(forKey:accessibility:\(writing))") {
+            try await lockbox.setAttributes(forKey: "k", label: "L")
+        }
+        try await run("Lockbox.setAccessibility(_:forKey:)") {
+            try await lockbox.setAccessibility(.always, forKey: "k")
+        }
+        try await run("Lockbox.containsObject(forKey:)") { try await lockbox.containsObject(forKey: "k") }
+        try await run("Lockbox.attributes(forKey:)") { try await lockbox.attributes(forKey: "k") }
+        try await run("Lockbox.copyObject(forKey:toKey:prefix:policy:)") {
+            try await lockbox.copyObject(forKey: "k", toKey: "copy")
+        }
+        try await run("Lockbox.moveObject(forKey:toKey:prefix:policy:)") {
+            try await lockbox.moveObject(forKey: "copy", toKey: "moved")
+        }
+        try await run("Lockbox.removeObject(forKey: String)") {
+            try await lockbox.removeObject(forKey: "moved")
+        }
+    }
+
+    private func manyItems() async throws {
+        #expect(try await run("Lockbox.allKeys()") { try await lockbox.allKeys() } == ["k"])
+        try await run("Lockbox.allAttributes()") { try await lockbox.allAttributes() }
+        try await run("Lockbox.list(matching:)") { try await lockbox.list() }
+        try await run("Lockbox.forEachItem(unreadable:_:)") {
+            try await lockbox.forEachItem { _, attributes in Self.see("\(attributes)", seen) }
+        }
+        try await run("Lockbox.batch(_:)") {
+            try await lockbox.batch { try $0.archiveObject("v", forKey: "batch") }
+        }
+        try await run("Lockbox.checkAccess(accessibility:)") { try await lockbox.checkAccess() }
+        try await run("Lockbox.changes()") { _ = try await lockbox.changes() }
+        try await run("LockboxBackend.prefixes()") { try await backend.prefixes() }
+        try await run("LockboxBackend.prefixes(unreadable:)") { try await backend.prefixes { _ in } }
+        try await run("Lockbox.removeExpired(unreadable:)") { try await lockbox.removeExpired() }
+        try await run("Lockbox.removeAllObjects()") { try await lockbox.removeAllObjects() }
+    }
+
+    private func typedKeys() async throws {
+        let key = LockboxKey<Int>("count", default: 0)
+        try await run("Lockbox.archiveObject(_:forKey:expires:policy:)") {
+            try await lockbox.archiveObject(1, forKey: key)
+        }
+        let value = try await run("Lockbox.unarchiveObject(forKey:)") {
+            try await lockbox.unarchiveObject(forKey: key)
+        }
+        #expect(value == 1)
+        try await run("Lockbox.update(_:_:)") { try await lockbox.update(key) { $0 += 1 } }
+        try await run("Lockbox.removeObject(forKey: LockboxKey<Value>)") {
+            try await lockbox.removeObject(forKey: key)
+        }
+        let item = LockboxItem(key, in: lockbox)
+        try await run("LockboxItem.set(_:)") { try await item.set(1) }
+        try await run("LockboxItem.update(_:)") { try await item.update { $0 += 1 } }
+        #expect(try await run("LockboxItem.value()") { try await item.value() } == 2)
+        try await run("LockboxItem.remove()") { try await item.remove() }
+    }
+
+    private func damagedItems() async throws {
+        try await run("Lockbox.remove(_:)") { try await lockbox.remove(damagedItem()) }
+        try await run("Lockbox.quarantine(_:)") { try await lockbox.quarantine(damagedItem()) }
+        try await run("RepairableBackend.remove(record:)") {
+            try await backend.remove(record: damagedItem().record)
+        }
+        try await run("RepairableBackend.quarantine(record:)") {
+            try await backend.quarantine(record: damagedItem().record)
+        }
+        #expect(try await lockbox.list() == ItemList())
+    }
+
+    /// Made by others: it is not one of the calls that are looked at.
+    private func damagedItem() throws -> UnreadableItem {
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("v", forKey: "damaged")
+        var bytes = try readBytes(store.path("damaged"))
+        bytes[100] ^= 1
+        try overwrite(store.path("damaged"), bytes)
+        return try #require(try lockbox.list().unreadable.first)
+    }
+
+    private func passcodesAndSlots() async throws {
+        try await lockbox.archiveObject("v", forKey: "k")
+        #expect(try await run("LockableBackend.lockState()") { try await backend.lockState() } == .noPasscode)
+        try await run("SealedBackend.setPasscode(_:strength:resealing:progress:)") {
+            try await backend.setPasscode(.value("1"), strength: .interactive, progress: see)
+        }
+        try await run("SealedBackend.changePasscode(from:to:strength:resealing:progress:)") {
+            try await backend.changePasscode(to: .value("2"), strength: .interactive, progress: see)
+        }
+        let code = RecoveryCode()
+        try await run("SealedBackend.addRecoveryCode(_:confirmation:label:resealing:progress:)") {
+            try await backend.addRecoveryCode(code, confirmation: .value(code.text), progress: see)
+        }
+        let key = KeyUnlock(.bytes([UInt8](repeating: 1, count: 32)))
+        try await run("SealedBackend.addSlot(_:label:opensAll:resealing:progress:)") {
+            try await backend.addSlot(key, label: "L", opensAll: true, progress: see)
+        }
+        let slots = try await run("SealedBackend.slots()") { try await backend.slots() }
+        #expect(slots.map(\.kind) == [.passcode, .recoveryCode, .key])
+        try await run("SealedBackend.identity()") { try await backend.identity() }
+        try await run("SealedBackend.status()") { try await backend.status() }
+        try await run("SealedBackend.lock(includingAfterFirstUnlock:)", isSilent: true) {
+            try await backend.lock(includingAfterFirstUnlock: true)
+        }
+        #expect(try await run("SealedBackend.unlockScope()") { try await backend.unlockScope() } == nil)
+        try await run("SealedBackend.unlock(with:scope:timeout:)") { try await backend.unlock(with: key) }
+        try await run("SealedBackend.unlock(_:scope:timeout:)") { try await backend.unlock(.value("2")) }
+        #expect(try await backend.unlockScope() == .process)
+        try await run("SealedBackend.removeSlot(_:resealing:progress:)") {
+            try await backend.removeSlot(slots[2].id, progress: see)
+        }
+        try await run("SealedBackend.acceptRestored(_:progress:)") {
+            try await backend.acceptRestored(.passcode(.value("2")), progress: see)
+        }
+        try await run("SealedBackend.removePasscode(_:resealing:progress:)") {
+            try await backend.removePasscode(progress: see)
+        }
+    }
+
+    private func wholeStore() async throws {
+        let rotated = try await run("SealedBackend.rotateKeys(newDeviceKey:progress:)") {
+            try await backend.rotateKeys(progress: see)
+        }
+        #expect(rotated.resealed == 1)
+        let verified = try await run("VerifiableBackend.verify(progress:)") {
+            try await backend.verify(progress: see)
+        }
+        #expect(verified.intact == 1)
+        let path = Path.parent(of: store.directory) + "/backup"
+        let exported = try await run("SealedBackend.exportBackup(to:passphrase:prefix:strength:progress:)") {
+            try await backend.exportBackup(
+                to: path,
+                passphrase: .value("p"),
+                strength: .interactive,
+                progress: see
+            )
+        }
+        #expect(exported.exported == 1)
+        let imported = try await run(
+            "SealedBackend.importBackup(from:passphrase:existing:maximumStrength:progress:)"
+        ) {
+            try await backend.importBackup(from: path, passphrase: .value("p"), progress: see)
+        }
+        #expect(imported.unchanged == 1)
+        let other = InMemoryBackend()
+        let copied = try await run("LockboxBackend.copyItems(to:prefix:existing:progress:)") {
+            try await backend.copyItems(to: other, progress: see)
+        }
+        #expect(copied.isComplete)
+        let moved = try await run("LockboxBackend.moveItems(to:prefix:existing:progress:)") {
+            try await other.moveItems(to: backend, progress: see)
+        }
+        #expect(moved.isComplete)
+        #expect(try await other.prefixes() == [])
+        let migration = Migration(nil, from: .items(["old": Data("v".utf8)]), .string("old"))
+        let report = try await run("Lockbox.migrate(_:dryRun:progress:)") {
+            try await lockbox.migrate(migration, progress: see)
+        }
+        #expect(report["old"] == .migrated)
+        let keys = try await run("MigrationSource.keys(for:unreadable:)") {
+            try await MigrationSource.backend(backend, keyPrefix: TestStore.prefix).keys(for: lockbox)
+        }
+        #expect(keys.sorted() == ["k", "old"])
+    }
+}
