@@ -35,17 +35,7 @@
             let endpoints = [member.endpoint, "http://127.0.0.1:1"]
             let storage = try cluster.storage(endpoints: endpoints, timeLimit: .seconds(3))
             try put(storage, [1])
-            member.end()
-            let copy = "\(cluster.folder)/copy"
-            try FileManager.default.copyItem(atPath: member.folder, toPath: copy)
-            try cluster.restart(member)
-            try cluster.waitUntilReady()
-            for byte in UInt8(2)...5 { try put(storage, [byte]) }
-            member.end()
-            try FileManager.default.removeItem(atPath: member.folder)
-            try FileManager.default.moveItem(atPath: copy, toPath: member.folder)
-            try cluster.restart(member)
-            try cluster.waitUntilReady()
+            try cluster.rollBack(member) { for byte in UInt8(2)...5 { try put(storage, [byte]) } }
             expect(.rolledBack, storage)
             #expect(try cluster.storage().read([record], maximum: 10)[record]?.bytes == [1])
         }
@@ -54,22 +44,16 @@
         @Test func aSubscriptionEndsWhenTheClusterIsOlder() throws {
             let storage = try cluster.storage(timeLimit: .seconds(3))
             try put(storage, [1])
-            member.end()
-            let copy = "\(cluster.folder)/copy"
-            try FileManager.default.copyItem(atPath: member.folder, toPath: copy)
-            try cluster.restart(member)
-            try cluster.waitUntilReady()
-            for byte in UInt8(2)...9 { try put(storage, [byte]) }
             let error = Protected<LockboxError?>(nil)
-            let cancel = try storage.subscribe(to: "namespace") { notice in
-                if case .failure(let failure) = notice { error.withLock { $0 = failure as? LockboxError } }
+            let cancel = try cluster.rollBack(member) {
+                for byte in UInt8(2)...9 { try put(storage, [byte]) }
+                return try storage.subscribe(to: "namespace") { notice in
+                    if case .failure(let failure) = notice {
+                        error.withLock { $0 = failure as? LockboxError }
+                    }
+                }
             }
             defer { cancel() }
-            member.end()
-            try FileManager.default.removeItem(atPath: member.folder)
-            try FileManager.default.moveItem(atPath: copy, toPath: member.folder)
-            try cluster.restart(member)
-            try cluster.waitUntilReady()
             let deadline = ContinuousClock.now + .seconds(20)
             while error.withLock({ $0 }) == nil, ContinuousClock.now < deadline { usleep(10_000) }
             #expect(error.withLock { $0?.code } == .rolledBack)
@@ -77,19 +61,11 @@
 
         /// Revisions count on from the snapshot, so another keybag can have the revision of the one that was there.
         @Test func aRevisionThatIsUsedAgainIsAnotherOne() throws {
-            let copy = "\(cluster.folder)/copy"
-            member.end()
-            try FileManager.default.copyItem(atPath: member.folder, toPath: copy)
-            try cluster.restart(member)
-            try cluster.waitUntilReady()
-            let storage = try cluster.storage(timeLimit: .seconds(3))
-            try put(storage, [1])
-            let before = try #require(try storage.read([record], maximum: 10)[record]?.revision)
-            member.end()
-            try FileManager.default.removeItem(atPath: member.folder)
-            try FileManager.default.moveItem(atPath: copy, toPath: member.folder)
-            try cluster.restart(member)
-            try cluster.waitUntilReady()
+            let (storage, before) = try cluster.rollBack(member) {
+                let storage = try cluster.storage(timeLimit: .seconds(3))
+                try put(storage, [1])
+                return (storage, try #require(try storage.read([record], maximum: 10)[record]?.revision))
+            }
             let other = try cluster.storage()
             try put(other, [2])
             let now = try #require(try other.read([record], maximum: 10)[record]?.revision)
@@ -110,10 +86,9 @@
             let storage = try cluster.storage(timeLimit: .seconds(3))
             try put(storage, [1])
             let before = try storage.read([record], maximum: 10)[record]?.revision
-            member.end()
-            try FileManager.default.removeItem(atPath: member.folder)
-            try cluster.restart(member, token: "second")
-            try cluster.waitUntilReady()
+            try cluster.restart(member, token: "second") {
+                try FileManager.default.removeItem(atPath: member.folder)
+            }
             expect(.storeReplaced, storage)
             // The same bytes at the same revision of another cluster are another revision.
             let other = try cluster.storage()

@@ -18,7 +18,7 @@
             relay = try Relay(to: cluster.members[0].clientPort)
             let storage = try cluster.storage(EtcdCluster.root(), endpoints: [relay.endpoint])
             backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
-            lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+            lockbox = try backend.lockbox("p")
         }
 
         private func trips(_ body: () throws -> Void) rethrows -> Int {

@@ -16,7 +16,7 @@
         init() throws { cluster = try EtcdCluster.shared.get() }
 
         @Test func noIncrementIsLost() throws {
-            let instances = try (0..<2).map { _ in try Lockbox(keyPrefix: "p", backend: cluster.backend(root))
+            let instances = try (0..<2).map { _ in try cluster.backend(root).lockbox("p")
             }
             try inThreads(4) { thread in
                 for _ in 0..<200 {
@@ -24,7 +24,7 @@
                 }
             }
             #expect(
-                try Lockbox(keyPrefix: "p", backend: cluster.backend(root)).unarchiveObject(forKey: "count")
+                try cluster.backend(root).lockbox("p").unarchiveObject(forKey: "count")
                     == 800
             )
         }
@@ -35,14 +35,14 @@
             let keybags = Protected<Set<RecordRevision>>([])
             try inThreads(20) { thread in
                 let backend = try cluster.backend(root)
-                let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+                let lockbox = try backend.lockbox("p")
                 try lockbox.archiveObject(thread, forKey: "key \(thread)")
                 let record = RecordName(name: "keybag")
                 let found = try backend.storage.read([record], maximum: 100_000)[record]
                 keybags.withLock { _ = $0.insert(found?.revision ?? .absent) }
             }
             #expect(keybags.withLock { $0.count } == 1)
-            let all = try Lockbox(keyPrefix: "p", backend: cluster.backend(root))
+            let all = try cluster.backend(root).lockbox("p")
             for thread in 0..<20 { #expect(try all.unarchiveObject(forKey: "key \(thread)") == thread) }
         }
 
@@ -51,7 +51,7 @@
                 "a-prefix-to-find", "a-key-to-find", "a-value-to-find", "a-label-to-find",
                 "a-comment-to-find",
             ]
-            let lockbox = try Lockbox(keyPrefix: secrets[0], backend: cluster.backend(root))
+            let lockbox = try cluster.backend(root).lockbox(secrets[0])
             try lockbox.archiveObject(
                 secrets[2],
                 forKey: secrets[1],
@@ -80,7 +80,7 @@
         @Test func theDeviceKeyIsNotKeptInEtcd() throws {
             let storage = try cluster.storage(root)
             let backend = SealedBackend(storage: storage)
-            let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+            let lockbox = try backend.lockbox("p")
             expectError(.invalidDeviceKey) { try lockbox.archiveObject("value", forKey: "key") }
             #expect(
                 try storage.read([RecordName(name: "keybag"), RecordName(name: "device-key")], maximum: 9999)
@@ -88,11 +88,11 @@
             )
             // Nor by a rotation.
             let other = try cluster.backend(root)
-            try Lockbox(keyPrefix: "p", backend: other).archiveObject("value", forKey: "key")
+            try other.lockbox("p").archiveObject("value", forKey: "key")
             expectError(.invalidDeviceKey) { try other.rotateKeys(newDeviceKey: .stored) }
             #expect(try storage.read([RecordName(name: "device-key")], maximum: 9999).isEmpty)
             #expect(
-                try Lockbox(keyPrefix: "p", backend: cluster.backend(root)).unarchiveObject(forKey: "key")
+                try cluster.backend(root).lockbox("p").unarchiveObject(forKey: "key")
                     == "value"
             )
         }
@@ -103,7 +103,7 @@
         }
 
         @Test func manyLargeItemsAreWrittenInSeveralTransactions() throws {
-            let lockbox = try Lockbox(keyPrefix: "p", backend: cluster.backend(root))
+            let lockbox = try cluster.backend(root).lockbox("p")
             let value = Data(repeating: 7, count: 300_000)
             try lockbox.batch { batch in
                 for number in 0..<10 { try batch.archiveObject(value, forKey: "\(number)") }
@@ -116,8 +116,8 @@
 
         @Test func anInstanceTakesTheKeybagOfAnotherOnesRotation() throws {
             let (one, two) = (try cluster.backend(root), try cluster.backend(root))
-            let first = try Lockbox(keyPrefix: "p", backend: one)
-            let second = try Lockbox(keyPrefix: "p", backend: two)
+            let first = try one.lockbox("p")
+            let second = try two.lockbox("p")
             try first.archiveObject("old", forKey: "key")
             #expect(try second.unarchiveObject(forKey: "key") == "old")
             _ = try one.rotateKeys()

@@ -94,8 +94,9 @@
 
             @Test(arguments: [(0, 8), (1, 9)] as [(UInt32, UInt16)])
             func somethingElseAtTheIndex(type: UInt32, size: UInt16) throws {
-                // No TPM lets a counter be longer.
-                guard (try? tpm.defineIndex(type: type, size: size)) != nil else { return }
+                do { try tpm.defineIndex(type: type, size: size) } catch  where type == 1 {
+                    return  // no TPM lets a counter be longer
+                }
                 expectError(.invalidKey) { try counter.read() }
             }
 

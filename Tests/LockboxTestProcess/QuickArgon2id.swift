@@ -21,7 +21,7 @@ import LockboxPlatform
     var question = Array(UnsafeRawBufferPointer(start: passcode, count: Int(passcodeLength)))
     let isQuick = question.starts(with: quick.utf8) || areAllQuick
     question += UnsafeRawBufferPointer(start: salt, count: Int(crypto_pwhash_argon2id_SALTBYTES))
-    for number in [outputLength, operations, UInt64(memory)] {
+    for number in [outputLength, operations, UInt64(memory), UInt64(algorithm)] {
         withUnsafeBytes(of: number) { question += $0 }
     }
     if isQuick && memory == crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A store that somebody has replaced by an older copy of it.
-@Suite struct AcceptRestoredTests {
+@Suite(.needsKernelKeyring) struct AcceptRestoredTests {
     let sandbox: Sandbox
     let passcode: String
 
@@ -12,26 +12,21 @@ import Testing
         passcode = try sandbox.setPasscode()
     }
 
-    /// Returns false where the kernel does not remember what was seen.
-    ///
     /// - Parameter change: What is lost.
-    private func restore(after change: () throws -> Outcome) throws -> Bool {
+    private func restore(after change: () throws -> Void) throws {
         let copy = "\(sandbox.home)/copy"
         try FileManager.default.copyItem(atPath: sandbox.store, toPath: copy)
-        try #require(try change().status == 0)
+        try change()
         try FileManager.default.removeItem(atPath: sandbox.store)
         try FileManager.default.moveItem(atPath: copy, toPath: sandbox.store)
         let outcome = try sandbox.lockbox("list")
-        if outcome.status == 0 {
-            print("skipped: the kernel does not remember which keybag was seen")
-            return false
-        }
-        #expect(outcome.status == 3 && outcome.error.contains("run `lockbox accept-restored`"))
-        return true
+        try #require(outcome.status == 3 && outcome.error.contains("run `lockbox accept-restored`"))
     }
 
-    private func restore() throws -> Bool {
-        try restore { try sandbox.lockbox("rotate", "--passcode-file", passcode) }
+    private func restore() throws {
+        try restore {
+            try #require(try sandbox.lockbox("rotate", "--passcode-file", passcode).status == 0)
+        }
     }
 
     private func accept(_ options: String...) throws -> Outcome {
@@ -39,7 +34,7 @@ import Testing
     }
 
     @Test func itIsAcceptedWithThePasscode() throws {
-        guard try restore() else { return }
+        try restore()
         let unasked = try accept("--passcode-file", passcode)
         #expect(unasked.status == 4 && unasked.error.contains("--yes"))
         let locked = try accept("--yes")
@@ -54,7 +49,7 @@ import Testing
     }
 
     @Test func atATerminalItAsksForAWholeWord() throws {
-        guard try restore() else { return }
+        try restore()
         let refused = try sandbox.lockbox("accept-restored", typing: [.init("Type yes: ", "y\n")])
         #expect(
             refused.status == 4
@@ -71,17 +66,7 @@ import Testing
     /// Whoever has the device key only may have put it back.
     @Test func aCopyWithoutAPasscodeIsNoneWithOne() throws {
         try #require(try sandbox.lockbox("passcode", "remove", "--passcode-file", passcode).status == 0)
-        let isRestored = try restore {
-            try sandbox.lockbox(
-                "passcode",
-                "set",
-                "--new-passcode-file",
-                passcode,
-                "--strength",
-                "interactive"
-            )
-        }
-        guard isRestored else { return }
+        try restore { try sandbox.setPasscode() }
         let refused = try accept("--yes", "--passcode-file", passcode)
         #expect(refused.status == 2 && refused.error.contains("from before the store had a passcode"))
         #expect(try sandbox.lockbox("list").status == 3)

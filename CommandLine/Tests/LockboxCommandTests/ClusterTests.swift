@@ -52,7 +52,7 @@ struct ClusterTests {
     private static func start(_ folder: String, _ scheme: String, _ options: [String] = []) throws
         -> (Server, Int)
     {
-        let port = Server.freePorts()
+        let port = try TCPSocket.freePorts(2)
         let (own, peer) = ("\(scheme)://127.0.0.1:\(port)", "http://127.0.0.1:\(port + 1)")
         let server = try Server(
             [

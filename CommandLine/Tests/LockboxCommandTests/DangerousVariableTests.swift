@@ -9,10 +9,6 @@ import Testing
 
     init() throws { sandbox = try Sandbox() }
 
-    private func text(_ path: String) throws -> String {
-        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
-    }
-
     /// A program of that name in a folder of its own.
     private func program(_ name: String, in folder: String, _ script: String) throws -> String {
         let folder = "\(sandbox.home)/\(folder)"
@@ -58,7 +54,7 @@ import Testing
         #expect(!outcome.output.contains("evil"))
         #expect(outcome.error.hasSuffix("2 of 4 items were refused and are unchanged.\n"))
         #expect(try sandbox.lockbox("list").output == "HTTPS_PROXY\nTOKEN\n")
-        #expect(try text(file) == "LD_PRELOAD=/tmp/evil.so\npath=/tmp\n")
+        #expect(try sandbox.text(file) == "LD_PRELOAD=/tmp/evil.so\npath=/tmp\n")
 
         let none = try sandbox.lockbox("import-env", file)
         #expect(none.status == 4)

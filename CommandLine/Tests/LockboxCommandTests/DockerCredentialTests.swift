@@ -4,19 +4,8 @@ import Testing
 
 @Suite struct DockerCredentialTests {
     let sandbox: Sandbox
-    let helper: String
 
-    init() throws {
-        sandbox = try Sandbox()
-        helper = "\(sandbox.home)/docker-credential-lockbox"
-        try FileManager.default.createSymbolicLink(atPath: helper, withDestinationPath: Sandbox.executable)
-    }
-
-    private func docker(_ action: String, _ input: String = "") throws -> Outcome {
-        var execution = sandbox.execution([action], executable: helper)
-        execution.input = Data(input.utf8)
-        return try execution.run()
-    }
+    init() throws { sandbox = try Sandbox() }
 
     private struct Credentials: Codable, Equatable { var ServerURL, Username, Secret: String }
 
@@ -24,37 +13,37 @@ import Testing
 
     private func store(_ user: String, _ secret: String) throws -> Outcome {
         let input = try JSONEncoder().encode(Credentials(ServerURL: server, Username: user, Secret: secret))
-        return try docker("store", String(decoding: input, as: UTF8.self))
+        return try sandbox.docker("store", String(decoding: input, as: UTF8.self))
     }
 
     @Test func storeGetListErase() throws {
         let stored = try store("david", "passw0rd1")
         #expect(stored.status == 0 && stored.output == "" && stored.error == "")
-        let got = try docker("get", "\(server)\n")
+        let got = try sandbox.docker("get", "\(server)\n")
         #expect(got.output == #"{"Secret":"passw0rd1","ServerURL":"\#(server)","Username":"david"}"# + "\n")
-        #expect(try docker("list").output == #"{"\#(server)":"david"}"# + "\n")
+        #expect(try sandbox.docker("list").output == #"{"\#(server)":"david"}"# + "\n")
         #expect(try store("eve", "another").status == 0)
-        #expect(try docker("list").output == #"{"\#(server)":"eve"}"# + "\n")
-        #expect(try docker("erase", server).status == 0)
-        #expect(try docker("list").output == "{}\n")
+        #expect(try sandbox.docker("list").output == #"{"\#(server)":"eve"}"# + "\n")
+        #expect(try sandbox.docker("erase", server).status == 0)
+        #expect(try sandbox.docker("list").output == "{}\n")
     }
 
     /// Docker goes by the text.
     @Test func spacesAroundTheServerAreNotPartOfIt() throws {
         #expect(
-            try docker(
+            try sandbox.docker(
                 "store",
                 #"{"ServerURL":" \#(server)\n","Username":"david","Secret":"s"}"#.replacing("\n", with: "\\n")
             ).status == 0
         )
-        #expect(try docker("get", "\(server)\n").output.contains("david"))
+        #expect(try sandbox.docker("get", "\(server)\n").output.contains("david"))
     }
 
     @Test(arguments: [" ", "\t", "\r\n", "\u{B}\u{C}", "\u{85}", "\u{A0}", "\u{200B}", "\u{2028}\u{3000}"])
     func anySpace(_ space: String) throws {
         #expect(try store("david", "s").status == 0)
-        #expect(try docker("get", "\(space)\(server)\(space)\(space)").output.contains("david"))
-        #expect(try docker("get", space).output.contains("no credentials server URL"))
+        #expect(try sandbox.docker("get", "\(space)\(server)\(space)\(space)").output.contains("david"))
+        #expect(try sandbox.docker("get", space).output.contains("no credentials server URL"))
     }
 
     @Test func alsoForArgumentsThatAreNotText() throws {
@@ -77,30 +66,30 @@ import Testing
             ),
         ]
         for (action, input, text) in cases {
-            let outcome = try docker(action, input)
+            let outcome = try sandbox.docker(action, input)
             #expect(outcome.status == 1 && outcome.output == "\(text)\n", "\(action)")
         }
-        let refused = try docker("store", "hunter2")
+        let refused = try sandbox.docker("store", "hunter2")
         #expect(
             refused.status == 1 && !refused.output.contains("hunter2") && !refused.error.contains("hunter2")
         )
     }
 
     @Test func itTellsItsVersion() throws {
-        #expect(try docker("version").output.hasPrefix("docker-credential-lockbox (lockbox) "))
+        #expect(try sandbox.docker("version").output.hasPrefix("docker-credential-lockbox (lockbox) "))
     }
 
     @Test func aLockedStoreListsAndNeverAsks() throws {
         #expect(try store("david", "passw0rd1").status == 0)
         let passcode = try sandbox.setPasscode()
-        #expect(try docker("list").output.contains("david"))
-        var execution = sandbox.execution(["get"], executable: helper)
+        #expect(try sandbox.docker("list").output.contains("david"))
+        var execution = try sandbox.dockerHelper("get")
         execution.input = Data(server.utf8)
         execution.terminal = [2]
         let locked = try execution.run()
         #expect(locked.status == 1 && locked.output.contains("locked") && locked.screen == "")
         sandbox.environment["LOCKBOX_PASSCODE_FILE"] = passcode
-        #expect(try docker("get", server).output.contains("passw0rd1"))
+        #expect(try sandbox.docker("get", server).output.contains("passw0rd1"))
     }
 
     private func git(_ operation: String, _ rest: String = "") throws -> String {
@@ -115,23 +104,23 @@ import Testing
 
         try lockbox.archiveObject(Data("app".utf8), forKey: password.key)
         #expect(try git("get") == "username=alice\npassword=app\n")
-        #expect(try docker("get", "ghcr.io").output.contains(#""Secret":"app""#))
+        #expect(try sandbox.docker("get", "ghcr.io").output.contains(#""Secret":"app""#))
 
         _ = try git("store", "username=alice\npassword=git\n")
         #expect(try lockbox[password.key] == Data("git".utf8))
-        #expect(try docker("get", "https://ghcr.io/").output.contains(#""Secret":"git""#))
-        #expect(try docker("list").output == "{}\n", "Docker may send what it lists to a builder")
+        #expect(try sandbox.docker("get", "https://ghcr.io/").output.contains(#""Secret":"git""#))
+        #expect(try sandbox.docker("list").output == "{}\n", "Docker may send what it lists to a builder")
 
         let login = #"{"ServerURL":"ghcr.io","Username":"alice","Secret":"docker"}"#
-        #expect(try docker("store", login).status == 0)
+        #expect(try sandbox.docker("store", login).status == 0)
         #expect(try lockbox[password.key] == Data("docker".utf8))
         #expect(try git("get") == "username=alice\npassword=docker\n")
-        #expect(try docker("list").output == #"{"ghcr.io":"alice"}"# + "\n")
+        #expect(try sandbox.docker("list").output == #"{"ghcr.io":"alice"}"# + "\n")
         // git stores what it has used, and does not know Docker's attribute.
         _ = try git("store", "username=alice\npassword=git again\n")
-        #expect(try docker("list").output == #"{"ghcr.io":"alice"}"# + "\n")
+        #expect(try sandbox.docker("list").output == #"{"ghcr.io":"alice"}"# + "\n")
 
-        #expect(try docker("erase", "ghcr.io").status == 0)
+        #expect(try sandbox.docker("erase", "ghcr.io").status == 0)
         #expect(try git("get") == "" && lockbox[password.key] == nil)
     }
 
@@ -140,8 +129,8 @@ import Testing
         let password = InternetPassword(server: "s", account: "a", protocol: "https", port: 5000)
         try sandbox.library(InternetPassword.sharedPrefix)
             .archiveObject("text", forKey: "any key", attributes: .set(password.searchable))
-        #expect(try docker("get", "s:5000").output.contains(#""Secret":"text""#))
-        #expect(try docker("erase", "s:5000").status == 0)
+        #expect(try sandbox.docker("get", "s:5000").output.contains(#""Secret":"text""#))
+        #expect(try sandbox.docker("erase", "s:5000").status == 0)
         #expect(try sandbox.library(InternetPassword.sharedPrefix).allKeys() == [])
     }
 
@@ -151,24 +140,26 @@ import Testing
         #expect(try store("david", "s").status == 0 && store("eve", "t").status == 0)
         let keys = try sandbox.library(InternetPassword.sharedPrefix).allKeys()
         #expect(keys.count == 2 && !keys.contains { $0.contains("david") })
-        #expect(try docker("get", server).output.contains("eve"))
+        #expect(try sandbox.docker("get", server).output.contains("eve"))
     }
 
     /// `docker logout` is not about what git and apps have stored for the same host.
     @Test func logoutRemovesWhatDockerHasStored() throws {
         let git = "username=alice\npassword=g\noauth_refresh_token=r\n"
         _ = try self.git("store", git)
-        #expect(try docker("store", #"{"ServerURL":"ghcr.io","Username":"bob","Secret":"s"}"#).status == 0)
-        #expect(try docker("erase", "ghcr.io").status == 0)
+        #expect(
+            try sandbox.docker("store", #"{"ServerURL":"ghcr.io","Username":"bob","Secret":"s"}"#).status == 0
+        )
+        #expect(try sandbox.docker("erase", "ghcr.io").status == 0)
         #expect(try self.git("get") == git)
-        #expect(try docker("erase", "ghcr.io").status == 0)
+        #expect(try sandbox.docker("erase", "ghcr.io").status == 0)
         #expect(try sandbox.library(InternetPassword.sharedPrefix).allKeys() == [])
     }
 
     /// An account would be a line of git's protocol.
     @Test func noAccountIsALineOfGitsProtocol() throws {
         let login = #"{"ServerURL":"ghcr.io","Username":"x\npassword=y","Secret":"s"}"#
-        #expect(try docker("store", login).status == 1)
+        #expect(try sandbox.docker("store", login).status == 1)
         let password = InternetPassword(server: "ghcr.io", account: "x\npassword=y", protocol: "https")
         try sandbox.library(InternetPassword.sharedPrefix).archiveObject(Data("s".utf8), forKey: password.key)
         #expect(try git("get") == "")

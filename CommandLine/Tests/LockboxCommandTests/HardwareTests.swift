@@ -13,7 +13,7 @@ struct HardwareTests {
 
     init() throws {
         sandbox = try Sandbox()
-        let (state, port) = ("\(sandbox.home)/tpm", Server.freePorts())
+        let (state, port) = ("\(sandbox.home)/tpm", try TCPSocket.freePorts(2))
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
         server = try Server(
             [

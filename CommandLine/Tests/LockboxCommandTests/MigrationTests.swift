@@ -8,10 +8,6 @@ import Testing
 
     init() throws { sandbox = try Sandbox() }
 
-    private func text(_ path: String) throws -> String {
-        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
-    }
-
     private func get(_ key: String) throws -> String { try sandbox.lockbox("get", key).output }
 
     @Test func anEnvironmentFile() throws {
@@ -24,7 +20,7 @@ import Testing
         #expect(outcome.status == 0 && outcome.output == dry.output)
         #expect(try get("TOKEN") == "s3cret" && get("PORT") == "80")
         #expect(try sandbox.lockbox("info", "TOKEN").output.contains("always"))
-        #expect(try text(file).contains("s3cret"))
+        #expect(try sandbox.text(file).contains("s3cret"))
 
         try sandbox.lockbox("set", "PORT", text: "8080")
         let again = try sandbox.lockbox("import-env", file, "--remove")
@@ -32,7 +28,7 @@ import Testing
         #expect(again.output.contains("PORT: refused: the new key already holds another value"))
         #expect(again.error.hasSuffix("lockbox: 1 of 2 items were refused and are unchanged.\n"))
         #expect(try get("PORT") == "8080")
-        #expect(try text(file) == "# settings\nPORT=80\n")
+        #expect(try sandbox.text(file) == "# settings\nPORT=80\n")
     }
 
     @Test func aNetrcFile() throws {
@@ -53,7 +49,7 @@ import Testing
         let outcome = try sandbox.lockbox("import-env", file)
         #expect(outcome.status == 4 && !outcome.error.contains("s3cret"))
         #expect(outcome.error.split(separator: "\n").count == 1)
-        #expect(try text(file) == "A=1\nA=s3cret\n")
+        #expect(try sandbox.text(file) == "A=1\nA=s3cret\n")
     }
 
     /// A member that is misspelt would be left out without a word.
@@ -94,10 +90,10 @@ import Testing
             none: absent
 
             """
-        let before = try text(settings)
+        let before = try sandbox.text(settings)
         let dry = try sandbox.lockbox("migrate", manifest, "--dry-run")
         #expect(dry.status == 4 && dry.output == report)
-        #expect(try text(settings) == before)
+        #expect(try sandbox.text(settings) == before)
 
         let outcome = try sandbox.lockbox("migrate", manifest)
         #expect(outcome.status == 4 && outcome.output == report, "\(outcome.error)")
@@ -107,7 +103,7 @@ import Testing
         #expect(try JSONDecoder().decode(Window.self, from: Data(get("window").utf8)) == Window(x: 1))
         #expect(try get("window").contains("18446744073709551615"))
         #expect(try get("list") == #"["a"]"#)
-        let rest = try JSONSerialization.jsonObject(with: Data(text(settings).utf8)) as? [String: Int]
+        let rest = try JSONSerialization.jsonObject(with: Data(sandbox.text(settings).utf8)) as? [String: Int]
         #expect(rest == ["port": 80])
 
         // Remembered under its name.
@@ -149,9 +145,9 @@ import Testing
         let passcode = try sandbox.setPasscode()
         let file = try sandbox.file("env", "TOKEN=s3cret\n")
         #expect(try sandbox.lockbox("import-env", file, "--remove").status == 2)
-        #expect(try text(file) == "TOKEN=s3cret\n")
+        #expect(try sandbox.text(file) == "TOKEN=s3cret\n")
         #expect(try sandbox.lockbox("import-env", file, "--remove", "--passcode-file", passcode).status == 0)
-        #expect(try text(file) == "")
+        #expect(try sandbox.text(file) == "")
         #expect(try sandbox.lockbox("get", "TOKEN", "--passcode-file", passcode).output == "s3cret")
     }
 }

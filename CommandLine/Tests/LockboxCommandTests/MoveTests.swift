@@ -62,9 +62,7 @@ import Testing
         try sandbox.lockbox("set", "k", text: "v")
         let passcode = try sandbox.setPasscode()
         let other = "\(sandbox.home)/other"
-        let newPasscode = try sandbox.file("other-passcode", "another")
-        let set = ["passcode", "set", "--directory", other, "--new-passcode-file", newPasscode]
-        #expect(try sandbox.execution(set).run().status == 0)
+        let newPasscode = try sandbox.setPasscode("another", inFile: "other-passcode", "--directory", other)
         let copy = ["copy", "k", "--to-store", other, "--passcode-file", passcode]
         #expect(try sandbox.execution(copy).run().status == 2)
         #expect(try sandbox.execution(copy + ["--to-passcode-file", newPasscode]).run().status == 0)

@@ -159,10 +159,10 @@ import Testing
     }
 
     /// With the keys that the kernel has, no new ones can be wrapped.
-    @Test func rotationOfAStoreThatIsOpenForEveryProgram() throws {
+    @Test(.needsKernelKeyring) func rotationOfAStoreThatIsOpenForEveryProgram() throws {
         let passcode = try sandbox.setPasscode()
         defer { _ = try? sandbox.lockbox("lock", "--all") }
-        guard try sandbox.lockbox("unlock", "--passcode-file", passcode).status == 0 else { return }
+        try #require(try sandbox.lockbox("unlock", "--passcode-file", passcode).status == 0)
         #expect(try sandbox.lockbox("rotate", "--passcode-file", passcode).status == 0)
         #expect(
             try sandbox.lockbox("get", "a", "--prefix", "p", "--passcode-file", passcode).output == "of a"
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test func rotationNamesWhatItCannotRead() throws {
-        try damageAnItem()
+        try sandbox.damageAnItem()
         let outcome = try sandbox.lockbox("rotate", "--quiet")
         #expect(outcome.status == 3 && outcome.error.contains("old keys, which are kept"))
         #expect(outcome.error.contains("\(sandbox.store)/items/"))
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test func whatIsDamagedIsNamed() throws {
-        let path = try damageAnItem()
+        let path = try sandbox.damageAnItem()
         let outcome = try sandbox.lockbox("verify")
         #expect(outcome.status == 3 && outcome.output.contains("damaged: \(path): "))
         #expect(!outcome.output.contains("\(path): \(path)"))
@@ -206,7 +206,7 @@ import Testing
     }
 
     @Test func damageIsGonePastAndRemovedByWhatWasNamed() throws {
-        let path = try damageAnItem(at: 100)
+        let path = try sandbox.damageAnItem(at: 100)
         let record = path.dropFirst("\(sandbox.store)/items/".count)
         let lists = try ["p", "q"].map { try sandbox.lockbox("list", "--prefix", $0) }
         #expect(lists.map(\.status).sorted() == [0, 3])
@@ -221,7 +221,7 @@ import Testing
         #expect(try sandbox.lockbox("quarantine", path).status == 0)
         #expect(try sandbox.lockbox("status").status == 0)
         #expect(try sandbox.lockbox("verify").output.contains("items intact: 2"))
-        let other = try damageAnItem(at: 100)
+        let other = try sandbox.damageAnItem(at: 100)
         #expect(try sandbox.lockbox("remove", "--record", other).status == 0)
         #expect(try sandbox.lockbox("verify").output.contains("items intact: 1"))
     }
@@ -230,21 +230,5 @@ import Testing
         _ = try sandbox.file("store/tmp/left", "x")
         let outcome = try sandbox.lockbox("verify")
         #expect(outcome.status == 0 && outcome.output.contains("leftOver: "), "\(outcome.output)")
-    }
-
-    @discardableResult
-    private func damageAnItem(at offset: Int? = nil) throws -> String {
-        let items = "\(sandbox.store)/items"
-        let scopes = try FileManager.default.contentsOfDirectory(atPath: items).sorted()
-        let paths = try scopes.flatMap { scope in
-            try FileManager.default.contentsOfDirectory(atPath: "\(items)/\(scope)").filter { $0 != "lock" }
-                .sorted()
-                .map { "\(items)/\(scope)/\($0)" }
-        }
-        let path = try #require(paths.first)
-        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        bytes[offset ?? bytes.count - 1] ^= 1
-        try bytes.write(to: URL(fileURLWithPath: path))
-        return path
     }
 }

@@ -49,11 +49,11 @@ public struct LockboxChanges: AsyncSequence, Sendable {
         /// - Returns: The change, or `nil` if the task was canceled.
         /// - Throws: ``LockboxError`` if changes can no longer be observed.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> LockboxChange? {
-            while !Task.isCancelled {
-                if let change = pending.withLock({ $0.popFirst() }) { return change }
+            while true {
+                // In a canceled task, only this wait ends the stream, and with it the subscription.
+                if !Task.isCancelled, let change = pending.withLock({ $0.popFirst() }) { return change }
                 guard try await signals.next(isolation: actor) != nil else { return nil }
             }
-            return nil
         }
 
         /// Waits for the next change.

@@ -1,11 +1,10 @@
-/// The result of ``LockboxBackend``'s `copyItems` or
-/// `moveItems`.
+/// The result of ``LockboxBackend``'s `copyItems` or `moveItems`.
 public struct TransferReport: StoreReport {
     /// The items that are now in the destination, written by this call or an earlier one.
     public var transferredKeys: [ItemKey]
 
-    /// The items that were not transferred, because the destination has a different item under the same key, and the policy
-    /// is ``ImportPolicy/keep``. After a move, they are in the source still.
+    /// The items that were not transferred, because the destination keeps a different item under the same key
+    /// (``ImportPolicy/keep``). After a move, they are still in the source.
     public var keptKeys: [ItemKey]
 
     /// The items that could not be read, written or removed, and why. They stay in the source.

@@ -48,6 +48,26 @@
             try member.start(cluster: peers, token: token)
         }
 
+        /// Ends a member, changes its files, and starts it again.
+        func restart(_ member: EtcdServer, token: String = "first", after change: () throws -> Void) throws {
+            member.end()
+            try change()
+            try restart(member, token: token)
+            try waitUntilReady()
+        }
+
+        /// Runs `body`, and puts the member back to where it was before.
+        func rollBack<Result>(_ member: EtcdServer, after body: () throws -> Result) throws -> Result {
+            let (files, copy) = (FileManager.default, "\(folder)/copy")
+            try restart(member) { try files.copyItem(atPath: member.folder, toPath: copy) }
+            let result = try body()
+            try restart(member) {
+                try files.removeItem(atPath: member.folder)
+                try files.moveItem(atPath: copy, toPath: member.folder)
+            }
+            return result
+        }
+
         func storage(
             _ root: String = "/test",
             endpoints: [String]? = nil,

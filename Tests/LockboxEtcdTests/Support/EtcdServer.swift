@@ -29,8 +29,8 @@
             self.name = name
             self.folder = "\(folder)/\(name)"
             self.options = options
-            clientPort = try freePort()
-            peerPort = try freePort()
+            clientPort = try TCPSocket.freePorts()
+            peerPort = try TCPSocket.freePorts()
         }
 
         deinit { end() }
@@ -110,7 +110,9 @@
             guard let old else { return }
             _ = kill(old.id, SIGKILL)
             // The ports are free after its last thread has ended, which is later than the process seems to have.
-            while isRunning(old.id) || !isFree(clientPort) || !isFree(peerPort) { usleep(1000) }
+            while isRunning(old.id) || !TCPSocket.isFree(clientPort) || !TCPSocket.isFree(peerPort) {
+                usleep(1000)
+            }
             try? old.input.fileHandleForWriting.close()
             _ = kill(old.keeper.processIdentifier, SIGKILL)
         }
@@ -126,36 +128,4 @@
 
     /// One process is started at a time: otherwise it could inherit the input of another one's shell, and hold it open.
     private let starting = Lock()
-
-    /// A port that nobody listens on, below those that the system gives to connections: a member must get it again after a
-    /// restart. Another program could take it, which nothing prevents.
-    func freePort() throws -> Int {
-        for _ in 0..<1000 {
-            let port = nextPort.withLock { next in
-                next = next < 31_999 ? next + 1 : 20_000
-                return next
-            }
-            if isFree(port) { return port }
-        }
-        throw CocoaError(.fileReadUnknown)
-    }
-
-    private let nextPort = Protected(Int.random(in: 20_000..<32_000))
-
-    private func isFree(_ port: Int) -> Bool {
-        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        // As etcd does: connections that are closing do not count.
-        var isReused: CInt = 1
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<CInt>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-    }
 #endif

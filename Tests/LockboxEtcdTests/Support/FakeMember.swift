@@ -13,39 +13,36 @@
             var milliseconds: UInt32 = 0
         }
 
-        private let listener: CInt
+        private let listener: TCPSocket
         private let port: Int
         private let paths = Protected<[String]>([])
 
         /// - Parameter answer: Receives the path of a request and its body.
         init(_ answer: @escaping @Sendable (String, String) -> Answer) throws {
-            port = try freePort()
-            listener = try listening(port)
-            try acceptConnections(listener) { [self] client in
-                if let request = message(client) { serve(client, request, answer) }
+            port = try TCPSocket.freePorts()
+            listener = try TCPSocket(listeningOn: port)
+            listener.acceptConnections { [self] client in
+                if let request = client.message() { serve(client, request, answer) }
             }
         }
 
         /// Which ends the thread that accepts connections.
-        func end() {
-            shutdown(listener, CInt(SHUT_RDWR))
-            close(listener)
-        }
+        func end() { listener.shutDown() }
 
         var endpoint: String { "http://127.0.0.1:\(port)" }
 
         /// How many requests of a path it has received.
         func requests(of path: String) -> Int { paths.withLock { $0.count { $0 == path } } }
 
-        private func serve(_ client: CInt, _ request: Data, _ answer: (String, String) -> Answer) {
+        private func serve(_ client: TCPSocket, _ request: Data, _ answer: (String, String) -> Answer) {
             let text = String(decoding: request, as: UTF8.self)
             let path = text.split(separator: " ").dropFirst().first.map(String.init) ?? ""
             paths.withLock { $0.append(path) }
             let body = text.range(of: "\r\n\r\n").map { String(text[$0.upperBound...]) } ?? ""
             let answer = answer(path, body)
             // Without a length, it ends where the connection does.
-            send(client, Data("HTTP/1.1 \(answer.status)\r\nConnection: close\r\n\r\n".utf8))
-            for line in answer.lines { send(client, Data("\(line)\n".utf8)) }
+            client.write("HTTP/1.1 \(answer.status)\r\nConnection: close\r\n\r\n".utf8)
+            for line in answer.lines { client.write("\(line)\n".utf8) }
             usleep(answer.milliseconds * 1000)
         }
     }

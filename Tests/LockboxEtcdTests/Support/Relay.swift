@@ -24,22 +24,20 @@
             var kept: [Data] = []
         }
 
-        private let listener: CInt
+        private let listener: TCPSocket
         private let port: Int
         private let server: Int
         private let state = Protected(State())
 
         init(to server: Int) throws {
             self.server = server
-            port = try freePort()
-            listener = try listening(port)
-            try acceptConnections(listener) { [self] client in
+            port = try TCPSocket.freePorts()
+            listener = try TCPSocket(listeningOn: port)
+            listener.acceptConnections { [self] client in
                 state.withLock { $0.connections += 1 }
                 serve(client)
             }
         }
-
-        deinit { close(listener) }
 
         var endpoint: String { "http://127.0.0.1:\(port)" }
         /// How many it has received.
@@ -59,16 +57,16 @@
             return kept.count
         }
 
-        private func serve(_ client: CInt) {
-            while let request = message(client) {
+        private func serve(_ client: TCPSocket) {
+            while let request = client.message() {
                 state.withLock { $0.requests += 1 }
                 switch loss(of: request) {
                 case nil:
                     guard let answer = forward(request) else { return }
-                    send(client, answer)
+                    client.write(answer)
                 case .answer:
                     _ = forward(request)
-                    send(client, Data("HTTP/1.1 200 OK\r\nContent-Le".utf8))
+                    client.write("HTTP/1.1 200 OK\r\nContent-Le".utf8)
                     return
                 case .second:
                     _ = forward(request)
@@ -97,10 +95,9 @@
         }
 
         private func forward(_ request: Data) -> Data? {
-            guard let descriptor = try? connected(server) else { return nil }
-            defer { close(descriptor) }
-            send(descriptor, request)
-            return message(descriptor)
+            guard let connection = TCPSocket(connectingTo: server) else { return nil }
+            connection.write(request)
+            return connection.message()
         }
     }
 #endif

@@ -1,1 +1,1 @@
-../../LockboxTests/Support/SameApplication.swift
+../../LockboxTests/Support/Backends/SameApplication.swift

@@ -1,6 +1,8 @@
 #if Etcd
     import Foundation
 
+    import LockboxCore
+
     /// A name server that receives questions and answers none.
     final class SilentNameServer: Sendable {
         private let socket: CInt
@@ -33,6 +35,19 @@
             close(socket)
             try? FileManager.default.removeItem(atPath: configuration)
         }
+
+        /// A container may have no right to mount.
+        static let isPermitted: Bool = {
+            let (result, ended) = (Protected(false), DispatchSemaphore(value: 0))
+            Thread.detachNewThread {
+                if let server = try? SilentNameServer(), server.isUsedByThisThread() {
+                    result.withLock { $0 = true }
+                }
+                ended.signal()
+            }
+            ended.wait()
+            return result.withLock { $0 }
+        }()
 
         /// From now on this thread, and those that it makes, ask it for names. False if that is not permitted.
         func isUsedByThisThread() -> Bool {

@@ -18,7 +18,7 @@
 
         private let folder: URL
         private var process: Process?
-        private(set) var port: UInt16 = 0
+        private(set) var port = 0
 
         var tcti: String { "swtpm:host=127.0.0.1,port=\(port)" }
 

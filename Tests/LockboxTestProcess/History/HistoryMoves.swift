@@ -54,7 +54,7 @@ extension HistoryThread {
 }
 
 /// Tells which item a copy or a move has read.
-private struct WatchedItems: LockboxBackend {
+private struct WatchedItems: WrappingBackend {
     let wrapped: any LockboxBackend
     let key: ItemKey
     let saw: @Sendable (String) -> Void
@@ -64,16 +64,4 @@ private struct WatchedItems: LockboxBackend {
         if key == self.key { saw(try item.map { "\(try HistoryState($0))" } ?? "absent") }
         return item
     }
-
-    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
-        try wrapped.attributes(prefix: prefix, now: now)
-    }
-
-    func prefixes() throws -> Set<String> { try wrapped.prefixes() }
-
-    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        try wrapped.update(key, now: now, change)
-    }
-
-    func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
 }

@@ -61,8 +61,7 @@ import Lockbox
         let open = try item("k", "a", .always)
         try source.backend().write(open, policy: .addOnly)
         try export(source.backend())
-        let backend = target.backend()
-        try backend.setPasscode(.value("5678"), strength: .interactive)
+        let backend = try target.backend().setUp()
         let expired = try item("k", text: "the target's own", expires: now - 1)
         try backend.write(expired, policy: .addOnly)
         try backend.lock()
@@ -110,8 +109,7 @@ import Lockbox
         let short = try source.path("1", prefix: "a")
         try overwrite(short, Array(readBytes(short).dropLast()))
         try overwrite(source.path("3", prefix: "b"), [])
-        let value = try source.path("empty", prefix: "b")
-        try overwrite(value, readBytes(value).dropLast() + [readBytes(value).last! ^ 1])
+        try source.damage("empty", prefix: "b")
         try overwrite(source.path("large", prefix: "a"), [UInt8](repeating: 1, count: 1000))
         let before = try source.snapshot()
         expectError(.duplicateItem) { try restore(backend, .fail) }
@@ -149,7 +147,7 @@ import Lockbox
             report.isComplete && report.importedCount == 3 && report.unchangedCount == 4
                 && report.keptKeys.isEmpty
         )
-        #expect(try items(source.backend()).isSuperset(of: migratable()))
+        #expect(try source.backend().allItems().isSuperset(of: migratable()))
         let aside = "\(source.directory)/quarantine"
         let names = try FileManager.default.contentsOfDirectory(atPath: aside)
         #expect(names.count == 3)
@@ -233,8 +231,7 @@ import Lockbox
     {
         try source.backend().write(item("k", "a", .always), policy: .addOnly)
         try export(source.backend())
-        let backend = target.backend()
-        try backend.setPasscode(.value("5678"), strength: .interactive)
+        let backend = try target.backend().setUp()
         try backend.write(item("k", text: "locked"), policy: .addOnly)
         try backend.lock()
         let before = try target.snapshot()
@@ -246,10 +243,8 @@ import Lockbox
     @Test func anItemWithADamagedValueBecomesTheBackups() throws {
         let backend = try prepare()
         _ = try export(backend)
-        let path = try source.path("1", prefix: "a")
         try backend.write(item("1", text: "other"), policy: .replace)
-        let bytes = try readBytes(path)
-        try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1])
+        try source.damage("1", prefix: "a")
         #expect(try restore(backend, .keep).importedCount == 1)
         #expect(try restore(backend, .keep).unchangedCount == 7)
         #expect(try restore(backend, .fail).unchangedCount == 7)
@@ -278,8 +273,7 @@ import Lockbox
         let keys = (0..<65).map(String.init)  // one more than a batch
         for key in keys { try other.write(item(key, "a", .always, text: "theirs"), policy: .addOnly) }
         try export(other)
-        let own = target.backend()
-        try own.setPasscode(.value("1234"), strength: .interactive)
+        let own = try target.backend().setUp()
         for key in keys { try own.write(item(key, text: "mine"), policy: .addOnly) }
         expectError(.interactionNotAllowed) {
             try own.importBackup(from: path, passphrase: .value("passphrase"), existing: .replace) { _ in
@@ -287,7 +281,7 @@ import Lockbox
             }
         }
         try own.unlock(.value("1234"))
-        let texts = try items(own).map { String(decoding: $0.value.data, as: UTF8.self) }
+        let texts = try own.allItems().map { String(decoding: $0.value.data, as: UTF8.self) }
         #expect(texts.count { $0 == "mine" } == 1 && texts.count { $0 == "theirs" } == 64)
     }
 
@@ -303,10 +297,10 @@ import Lockbox
             try target.backend().write(own, policy: .addOnly)
             status = try TestProcess("die-in", target.directory, "\(number)", "import", path).wait()
             let expected = Set(try migratable() + [own])
-            #expect(try items(target.backend()).isSubset(of: expected), "call \(number)")
+            #expect(try target.backend().allItems().isSubset(of: expected), "call \(number)")
             let report = try restore(target.backend(), .fail)
             #expect(report.importedCount + report.unchangedCount == 7, "call \(number)")
-            #expect(try items(target.backend()) == expected, "call \(number)")
+            #expect(try target.backend().allItems() == expected, "call \(number)")
         }
         #expect(status == 0)
         #expect(number > 40)

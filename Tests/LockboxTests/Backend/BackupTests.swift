@@ -25,8 +25,8 @@ import Lockbox
         #expect(try TestStore.Entry(path).mode == S_IFREG | 0o600)
         let backend = target.backend()
         #expect(try restore(backend).importedCount == 7)
-        #expect(try items(target.backend()) == Set(migratable()))
-        #expect(try items(backend) == Set(migratable()))
+        #expect(try target.backend().allItems() == Set(migratable()))
+        #expect(try backend.allItems() == Set(migratable()))
     }
 
     @Test func onePrefixAlone() throws {
@@ -43,8 +43,7 @@ import Lockbox
     }
 
     @Test func lockedItems() throws {
-        let backend = try prepare()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let backend = try prepare().setUp()
         let locked = source.backend()
         expectError(.interactionNotAllowed) { try export(locked) }
         #expect(
@@ -52,8 +51,7 @@ import Lockbox
         )
         try export(backend)
 
-        let receiver = target.backend()
-        try receiver.setPasscode(.value("5678"), strength: .interactive)
+        let receiver = try target.backend().setUp(passcode: "5678")
         try receiver.lock()
         let before = try target.snapshot()
         expectError(.interactionNotAllowed) { try restore(receiver) }
@@ -80,9 +78,7 @@ import Lockbox
     /// Its value, while its metadata can be read: so its key is named.
     @Test func anExportGoesPastWhatItCannotRead() throws {
         let backend = try prepare()
-        let damaged = try source.path("2", prefix: "a")
-        let bytes = try readBytes(damaged)
-        try overwrite(damaged, bytes.dropLast() + [bytes.last! ^ 1])
+        let damaged = try source.damage("2", prefix: "a")
         let report = try export(backend)
         #expect(report.exportedCount == 6 && !report.isComplete)
         #expect(report.findings.map(\.location) == [damaged])
@@ -131,7 +127,7 @@ import Lockbox
                 try FileManager.default.attributesOfItem(atPath: place)[.systemFileNumber] as? Int == before
             )
         }
-        #expect(try items(source.backend()).count == migratable().count + 3)
+        #expect(try source.backend().allItems().count == migratable().count + 3)
         let empty = "\(folder)/empty"
         try overwrite(empty, [])
         for place in [empty, path] {

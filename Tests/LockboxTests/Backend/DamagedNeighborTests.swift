@@ -99,7 +99,7 @@ import LockboxTesting
     @Test func soDoesABackendThatFailsOnDemand() throws {
         _ = try prepare(10)
         let failing = FailingBackend(store.backend())
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: failing)
+        let lockbox = try failing.lockbox()
         #expect(try lockbox.list().items.count == 5 && lockbox.list().unreadable.count == 6)
         #expect(try failing.prefixes(unreadable: { _ in }) == [TestStore.prefix])
     }
@@ -150,10 +150,7 @@ import LockboxTesting
     @Test func verifyNamesTheKeyOfADamagedValue() throws {
         let lockbox = try store.lockbox()
         try lockbox.archiveObject("v", forKey: "token")
-        let path = try store.path("token")
-        var bytes = try readBytes(path)
-        bytes[bytes.count - 1] ^= 1
-        try overwrite(path, bytes)
+        let path = try store.damage("token")
         let finding = try #require(try store.backend().verify().findings.first)
         #expect(finding.location == path && finding.reason.contains(#"key "token""#))
     }
@@ -163,7 +160,7 @@ import LockboxTesting
         let key = try ItemKey(prefix: "p", key: "k")
         let record = try backend.record(of: key)
         expectError(.notSupported) { try backend.quarantine(record: "\(record.namespace!)/\(record.name)") }
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         let item = UnreadableItem(key: nil, record: "r", location: "l", error: .missingKeyPrefix)
         expectError(.notSupported) { try lockbox.remove(item) }
     }

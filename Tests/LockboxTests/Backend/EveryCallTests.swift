@@ -29,18 +29,12 @@ import Lockbox
     }
 
     private func backend(_ store: TestStore, _ calls: SystemCalls = SystemCalls()) -> EncryptedFileBackend {
-        EncryptedFileBackend(
-            storage: FileStorage(directory: store.directory, calls: calls, lockTimeout: .milliseconds(20))
-        )
-    }
-
-    private func lockbox(_ backend: EncryptedFileBackend) throws -> Lockbox {
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        store.backend(calls, lockTimeout: .milliseconds(20))
     }
 
     /// As a process that has just started.
     private func read(_ key: String, _ backend: EncryptedFileBackend) throws -> String? {
-        try lockbox(EncryptedFileBackend(directory: backend.storage.directory)).unarchiveObject(forKey: key)
+        try EncryptedFileBackend(directory: backend.storage.directory).lockbox().unarchiveObject(forKey: key)
     }
 
     // MARK: Items
@@ -78,12 +72,12 @@ import Lockbox
         }
         try atEveryCall(others) { backend, interruption in
             isRemoved.withLock { $0 = false }
-            try lockbox(backend).archiveObject("old", forKey: "k")
+            try backend.lockbox().archiveObject("old", forKey: "k")
             interruption.raise()
             try backend.update(key, now: Date()) { old in
                 try StoredItem(
                     key: key,
-                    value: lockbox(backend).archive(old == nil ? "made" : "changed", "k"),
+                    value: backend.lockbox().archive(old == nil ? "made" : "changed", "k"),
                     modified: Date()
                 )
             }
@@ -96,12 +90,12 @@ import Lockbox
     @Test func whatIsWrittenMeanwhileIsNotRemovedAsExpired() throws {
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try lockbox(other).archiveObject("new", forKey: "k") }
+            let error = lockboxError { try other.lockbox().archiveObject("new", forKey: "k") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
-            try lockbox(backend).archiveObject("old", forKey: "k", expires: .at(Date() + 1000))
+            try backend.lockbox().archiveObject("old", forKey: "k", expires: .at(Date() + 1000))
             interruption.raise()
             try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "new" : nil))
@@ -111,13 +105,13 @@ import Lockbox
     @Test func aStoreIsMadeOnce() throws {
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try lockbox(other).archiveObject("v", forKey: "other") }
+            let error = lockboxError { try other.lockbox().archiveObject("v", forKey: "other") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
             interruption.raise()
-            try lockbox(backend).archiveObject("v", forKey: "own")
+            try backend.lockbox().archiveObject("v", forKey: "own")
             #expect(try read("own", backend) == "v")
             #expect(try read("other", backend) == (isWritten.withLock { $0 } ? "v" : nil))
         }
@@ -127,14 +121,14 @@ import Lockbox
     @Test func aStoreWithItemsGetsNoNewKeys() throws {
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try lockbox(other).archiveObject("v", forKey: "other") }
+            let error = lockboxError { try other.lockbox().archiveObject("v", forKey: "other") }
             if error == nil { unlink("\(other.storage.directory)/keybag") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
             interruption.raise()
-            try? lockbox(backend).archiveObject("v", forKey: "own")
+            try? backend.lockbox().archiveObject("v", forKey: "own")
             let isThere = FileManager.default.fileExists(atPath: "\(backend.storage.directory)/keybag")
             #expect(isThere != isWritten.withLock { $0 })
         }
@@ -162,7 +156,7 @@ import Lockbox
             if (try? other.rotateKeys()) != nil { beginRotation(other.storage.directory) }
         }
         try atEveryCall(others) { backend, interruption in
-            for key in ["1", "2"] { try lockbox(backend).archiveObject("v", forKey: key) }
+            for key in ["1", "2"] { try backend.lockbox().archiveObject("v", forKey: key) }
             _ = try? backend.rotateKeys { if $0.completed == $0.total { interruption.raise() } }
             for key in ["1", "2"] { #expect(try read(key, backend) == "v") }
         }
@@ -171,12 +165,12 @@ import Lockbox
     @Test func aRotationOverwritesNoNewerValue() throws {
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try lockbox(other).archiveObject("newer", forKey: "k") }
+            let error = lockboxError { try other.lockbox().archiveObject("newer", forKey: "k") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
-            try lockbox(backend).archiveObject("v", forKey: "k")
+            try backend.lockbox().archiveObject("v", forKey: "k")
             interruption.raise()
             try backend.rotateKeys()
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "newer" : "v"))
@@ -187,10 +181,10 @@ import Lockbox
     @Test func aRotationWaitsForWritersWithTheOldKeys() throws {
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in _ = try? other.rotateKeys() }
         try atEveryCall(others) { backend, interruption in
-            try lockbox(backend).archiveObject("v", forKey: "first")
-            try lockbox(backend).removeObject(forKey: "first")
+            try backend.lockbox().archiveObject("v", forKey: "first")
+            try backend.lockbox().removeObject(forKey: "first")
             interruption.raise()
-            try lockbox(backend).archiveObject("v", forKey: "k")
+            try backend.lockbox().archiveObject("v", forKey: "k")
             #expect(try read("k", backend) == "v")
         }
     }
@@ -199,12 +193,12 @@ import Lockbox
     @Test func aWriterThatOpensTheStoreBesideARotation() throws {
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in _ = try? other.rotateKeys() }
         try atEveryCall(others) { backend, interruption in
-            try lockbox(EncryptedFileBackend(directory: backend.storage.directory)).archiveObject(
+            try EncryptedFileBackend(directory: backend.storage.directory).lockbox().archiveObject(
                 "v",
                 forKey: "first"
             )
             interruption.raise()
-            try lockbox(backend).archiveObject("v", forKey: "k")
+            try backend.lockbox().archiveObject("v", forKey: "k")
             for key in ["first", "k"] { #expect(try read(key, backend) == "v") }
         }
     }
@@ -219,12 +213,12 @@ import Lockbox
         try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try lockbox(other).archiveObject("mine", forKey: "k") }
+            let error = lockboxError { try other.lockbox().archiveObject("mine", forKey: "k") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
-            try lockbox(backend).archiveObject("v", forKey: "another")
+            try backend.lockbox().archiveObject("v", forKey: "another")
             interruption.raise()
             let error = lockboxError {
                 try backend.importBackup(from: path, passphrase: .value("p"), existing: policy)

@@ -43,12 +43,11 @@ import Lockbox
     )
         throws
     {
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
-            .archiveObject(text, forKey: key, expires: expires)
+        try backend.lockbox().archiveObject(text, forKey: key, expires: expires)
     }
 
     private func read(_ key: String, _ backend: any LockboxBackend) throws -> String? {
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).unarchiveObject(forKey: key)
+        try backend.lockbox().unarchiveObject(forKey: key)
     }
 
     @Test func anUpdateLosesNoOther() throws {
@@ -168,15 +167,11 @@ import Lockbox
         let others: @Sendable (Other) -> Void = { other in
             #expect(throws: Never.self) {
                 try other.unlock(.value("1"))
-                try Lockbox(keyPrefix: TestStore.prefix, backend: other)
-                    .archiveObject("locked", forKey: "k", accessibility: .whenUnlocked)
+                try other.lockbox().archiveObject("locked", forKey: "k", accessibility: .whenUnlocked)
             }
         }
         try atEveryCall(others) { backend, memory, interruption in
-            let owner = open(memory)
-            try owner.setPasscode(.value("1"), strength: .interactive)
-            try Lockbox(keyPrefix: TestStore.prefix, backend: owner)
-                .archiveObject("open", forKey: "k", accessibility: .always)
+            let owner = try open(memory).setUp(passcode: "1", items: ["k": .always])
             interruption.raise()
             let error = lockboxError {
                 try backend.importBackup(from: path, passphrase: .value("p"), existing: .replace)

@@ -19,7 +19,7 @@ import Lockbox
         return SealedBackend(storage: storage, deviceKey: deviceKey)
     }
 
-    private func lockbox() throws -> Lockbox { try Lockbox(keyPrefix: "p", backend: backend()) }
+    private func lockbox() throws -> Lockbox { try backend().lockbox("p") }
 
     @Test(arguments: BackendConformance.all)
     func conforms(_ requirement: BackendConformance) throws {
@@ -79,10 +79,7 @@ import Lockbox
     }
 
     @Test func theDeviceKeyIsRefused() throws {
-        let stored = try Lockbox(
-            keyPrefix: "p",
-            backend: SealedBackend(storage: LimitedStorage(wrapped: memory))
-        )
+        let stored = try SealedBackend(storage: LimitedStorage(wrapped: memory)).lockbox("p")
         expectError(.invalidDeviceKey) { try stored.archiveObject("value", forKey: "key") }
         #expect(
             try memory.read([RecordName(name: "device-key"), RecordName(name: "keybag")], maximum: 9999)
@@ -114,7 +111,7 @@ import Lockbox
         }
         _ = try rotating.rotateKeys()
         #expect(commits.withLock { $0 } >= stage)
-        for instance in [try self.lockbox(), lockbox, try Lockbox(keyPrefix: "p", backend: rotating)] {
+        for instance in [try self.lockbox(), lockbox, try rotating.lockbox("p")] {
             #expect(try instance.unarchiveObject(forKey: "old") == "old")
             #expect(try instance.unarchiveObject(forKey: "new") == "new")
         }
@@ -132,7 +129,7 @@ import Lockbox
             guard pages.next() == 2 else { return }
             do { _ = try other.rotateKeys() } catch { Issue.record(error) }
         })
-        let lockbox = try Lockbox(keyPrefix: "p", backend: reading)
+        let lockbox = try reading.lockbox("p")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "0") == "value")
         _ = try other.rotateKeys()
         #expect(try lockbox.allKeys().sorted() == keys.sorted())
@@ -148,7 +145,7 @@ import Lockbox
             guard readings.next() == 1 else { return }
             do { try lockbox.setAttributes(forKey: "a", label: .set("new")) } catch { Issue.record(error) }
         })
-        try Lockbox(keyPrefix: "p", backend: batching).batch { batch in
+        try batching.lockbox("p").batch { batch in
             for key in ["a", "b"] { try batch.archiveObject("new", forKey: key) }
         }
         let item = try lockbox.unarchiveItem(String.self, forKey: "a")

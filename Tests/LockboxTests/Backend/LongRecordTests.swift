@@ -23,7 +23,7 @@ import Lockbox
     private var limited: SystemCalls { .failing(from: 5000) }
 
     @Test func itCanBeReplaced() throws {
-        let lockbox = try store.lockbox(TestStore.prefix, limited)
+        let lockbox = try store.backend(limited).lockbox()
         expectError(.corrupt) { try lockbox.unarchiveObject(String.self, forKey: "k") }
         expectError(.duplicateItem) { try lockbox.archiveObject("new", forKey: "k", policy: .addOnly) }
         try lockbox.archiveObject("new", forKey: "k")
@@ -42,7 +42,7 @@ import Lockbox
     }
 
     @Test func itCanBeRemoved() throws {
-        let lockbox = try store.lockbox(TestStore.prefix, limited)
+        let lockbox = try store.backend(limited).lockbox()
         #expect(try lockbox.removeExpired() == 0)
         try lockbox.removeObject(forKey: "k")
         #expect(try store.lockbox().allKeys() == [])

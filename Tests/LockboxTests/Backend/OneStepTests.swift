@@ -42,7 +42,7 @@ import Lockbox
     @Test(arguments: Engine.allCases) func aMovedItemIsAlwaysUnderOneKey(_ engine: Engine) throws {
         let backend = engine.backend()
         let keys = try ["a", "b"].map { try ItemKey(prefix: "com.example", key: $0) }
-        let lockbox = try Lockbox(keyPrefix: "com.example", backend: backend)
+        let lockbox = try backend.lockbox("com.example")
         try lockbox.archiveObject("value", forKey: "a", label: "label")
         let isDone = Protected(false)
         let mover = Thread {
@@ -61,7 +61,7 @@ import Lockbox
     /// Each wants the item under another key.
     @Test(arguments: Engine.allCases) func ofManyWhoMoveAnItemOneDoes(_ engine: Engine) throws {
         let backend = engine.backend()
-        let lockbox = try Lockbox(keyPrefix: "com.example", backend: backend)
+        let lockbox = try backend.lockbox("com.example")
         for round in 0..<20 {
             try lockbox.archiveObject(round, forKey: "source")
             let count = Protected(0)
@@ -79,7 +79,7 @@ import Lockbox
     @Test(arguments: [Engine.memory, .keychain, .sealedMemory]) func aRefusedBatchChangesNothing(
         _ engine: Engine
     ) throws {
-        let lockbox = try Lockbox(keyPrefix: "com.example", backend: engine.backend())
+        let lockbox = try engine.backend().lockbox("com.example")
         try lockbox.archiveObject("old", forKey: "first")
         try lockbox.archiveObject("old", forKey: "second")
         expectError(.duplicateItem) {
@@ -93,36 +93,18 @@ import Lockbox
         #expect(try Set(lockbox.allKeys()) == ["first", "second"])
     }
 
-    /// Another program changes the item between the read and the move.
-    private struct Interrupted: KeychainCalls {
-        let keychain: KeychainSimulator
-        let before: @Sendable () -> Void
-
-        func add(_ attributes: Attributes) -> Int32 { keychain.add(attributes) }
-        func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
-            keychain.copyMatching(query)
-        }
-        func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
-            before()
-            return keychain.update(query, attributes)
-        }
-        func delete(_ query: Attributes) -> Int32 { keychain.delete(query) }
-    }
-
     @Test func aMoveInTheKeychainKeepsWhatAnotherProgramWrites() throws {
         let keychain = KeychainSimulator()
-        let other = try Lockbox(keyPrefix: "com.example", backend: KeychainBackend(keychain))
+        let other = try KeychainBackend(keychain).lockbox("com.example")
         try other.archiveObject("old", forKey: "a")
-        let isFirst = Protected(true)
-        let calls = Interrupted(keychain: keychain) {
-            guard
-                isFirst.withLock({ first in
-                    defer { first = false }; return first
-                })
-            else { return }
+        let isDone = Protected(false)
+        let calls = InterruptedKeychain(keychain: keychain) { call in
+            // Between the read and the move.
+            guard call == .update, isDone.raise() else { return nil }
             #expect(throws: Never.self) { try other.archiveObject("newer", forKey: "a") }
+            return nil
         }
-        let lockbox = try Lockbox(keyPrefix: "com.example", backend: KeychainBackend(calls))
+        let lockbox = try KeychainBackend(calls).lockbox("com.example")
         try lockbox.moveObject(forKey: "a", toKey: "b")
         #expect(try lockbox.unarchiveObject(forKey: "b") == "newer")
         #expect(try lockbox.allKeys() == ["b"])
@@ -131,7 +113,7 @@ import Lockbox
     /// The Keychain cannot rename an item over another.
     @Test func aMoveInTheKeychainThatReplacesTakesTwoSteps() throws {
         let keychain = KeychainSimulator()
-        let lockbox = try Lockbox(keyPrefix: "com.example", backend: KeychainBackend(keychain))
+        let lockbox = try KeychainBackend(keychain).lockbox("com.example")
         try lockbox.archiveObject("new", forKey: "a")
         try lockbox.archiveObject("old", forKey: "b")
         try lockbox.moveObject(forKey: "a", toKey: "b", policy: .replace)

@@ -41,7 +41,7 @@ import Lockbox
 
     init() throws {
         backend = SealedBackend(storage: storage, deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
-        lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        lockbox = try backend.lockbox("p")
         for number in 0..<3 { try lockbox.archiveObject(number, forKey: "\(number)") }
     }
 
@@ -81,7 +81,7 @@ import Lockbox
 
     @Test(arguments: [true, false]) func aCopyEndsWithTheOutage(isSource: Bool) throws {
         let other = InMemoryBackend()
-        let others = try Lockbox(keyPrefix: "p", backend: other)
+        let others = try other.lockbox("p")
         for number in 0..<300 { try (isSource ? lockbox : others).archiveObject(number, forKey: "\(number)") }
         let error = LockboxError.notReachable(endpoint: "e", reason: "r")
         storage.fail(.reading, error)

@@ -54,9 +54,7 @@ import Lockbox
 
     /// A locked value may be intact.
     @Test func whatIsLockedStays() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1"), strength: .interactive)
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject("v", forKey: "k")
+        let backend = try store.backend().setUp(items: ["k": .whenUnlocked])
         let record = try store.path("k").split(separator: "/").suffix(2).joined(separator: "/")
         let locked = store.backend()
         expectError(.interactionNotAllowed) { try locked.remove(record: record) }
@@ -74,7 +72,8 @@ import Lockbox
             number += 1
             let store = try TestStore()
             let record = try Self.damaged(damage, store)
-            let (isHealed, path, others) = (Protected(false), try store.path("k"), try store.lockbox())
+            let (isHealed, path) = (Protected(false), try store.path("k"))
+            let others = try store.backend(lockTimeout: .milliseconds(10)).lockbox()
             let interruption = Interruption(at: number) {
                 let error = lockboxError { try Self.heal(damage, path, others) }
                 isHealed.withLock { $0 = error == nil }
@@ -102,10 +101,7 @@ import Lockbox
             number += 1
             let memory = InMemoryStorage()
             let key: DeviceKeySource = .bytes([UInt8](repeating: 7, count: 32))
-            let others = try Lockbox(
-                keyPrefix: TestStore.prefix,
-                backend: SealedBackend(storage: memory, deviceKey: key)
-            )
+            let others = try SealedBackend(storage: memory, deviceKey: key).lockbox()
             try others.archiveObject("old", forKey: "k")
             let backend = SealedBackend(storage: memory, deviceKey: key)
             let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "k"))

@@ -14,14 +14,13 @@ import Lockbox
 
     init() throws { store = try TestStore() }
 
-    private static let prefixes = ["com.example.process", "com.example.other"]
+    private static let prefixes = [TestStore.prefix, "com.example.other"]
 
     /// Five items in each of two prefixes, one of them expired.
     private func prepare(passcode: String? = nil) throws -> EncryptedFileBackend {
-        let backend = store.backend()
-        if let passcode { try backend.setPasscode(.value(passcode), strength: .interactive) }
+        let backend = try store.backend().setUp(passcode: passcode)
         for prefix in Self.prefixes {
-            let lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
+            let lockbox = try backend.lockbox(prefix)
             for (index, accessibility) in Accessibility.allCases.dropLast(2).enumerated() {
                 try lockbox.archiveObject(
                     "of \(index)",
@@ -33,16 +32,6 @@ import Lockbox
             }
         }
         return backend
-    }
-
-    private func items(_ backend: EncryptedFileBackend) throws -> [ItemKey: StoredItem] {
-        var items: [ItemKey: StoredItem] = [:]
-        for prefix in try backend.prefixes() {
-            for key in try backend.attributes(prefix: prefix, now: nil).keys {
-                items[key] = try backend.item(for: key, now: nil)
-            }
-        }
-        return items
     }
 
     private func epochs() throws -> Set<UInt32> {
@@ -65,7 +54,7 @@ import Lockbox
         #expect(try keybag().isRotating)
         chmod(path, 0o600)
         #expect(try backend.rotateKeys().isComplete)
-        #expect(try items(store.backend()).count == 10)
+        #expect(try store.backend().allItems().count == 10)
     }
 
     /// A damaged header names the new keys: the old ones must stay all the same.
@@ -79,12 +68,12 @@ import Lockbox
         #expect(try backend.rotateKeys().unreadableItems.map(\.location) == [path])
         try overwrite(path, bytes)
         #expect(try store.backend().rotateKeys().isComplete)
-        #expect(try items(store.backend()).count == 10)
+        #expect(try store.backend().allItems().count == 10)
     }
 
     @Test(arguments: [nil, "1234"]) func everyItemGetsNewKeys(_ passcode: String?) throws {
         let backend = try prepare(passcode: passcode)
-        let before = try items(backend)
+        let before = try backend.allItems()
         let oldKeys = try backend.keys.currentKeyring()
         var progress: [StoreProgress] = []
         let report = try backend.rotateKeys { progress.append($0) }
@@ -94,10 +83,10 @@ import Lockbox
         #expect(progress == [5, 10].map { StoreProgress(completed: $0, total: 10) })
         let epoch = oldKeys.epoch + 1
         #expect(try epochs() == [epoch])
-        #expect(try items(backend) == before)
+        #expect(try backend.allItems() == before)
         let other = store.backend()
         if let passcode { try other.unlock(.value(passcode)) }
-        #expect(try items(other) == before)
+        #expect(try other.allItems() == before)
         #expect(try !keybag().isRotating)
 
         let newKeys = try backend.keys.currentKeyring()
@@ -124,9 +113,8 @@ import Lockbox
 
     @Test func anUnreadableItemKeepsTheOldKeysAlive() throws {
         let backend = try prepare()
-        let path = try store.path("2", prefix: "com.example.other")
-        let intact = try readBytes(path)
-        try overwrite(path, intact.dropLast() + [intact.last! ^ 1])
+        let intact = try readBytes(store.path("2", prefix: "com.example.other"))
+        let path = try store.damage("2", prefix: "com.example.other")
         let report = try backend.rotateKeys()
         #expect(report.resealedCount == 9)
         #expect(report.unreadableItems.map(\.location) == [path])
@@ -135,7 +123,7 @@ import Lockbox
         #expect(try keybag().isRotating)
 
         try overwrite(path, intact)
-        let other = try Lockbox(keyPrefix: "com.example.other", backend: store.backend())
+        let other = try store.backend().lockbox("com.example.other")
         #expect(try other.unarchiveObject(forKey: "2") == "of 2", "restored, it opens under its old key")
         let carriedOn = try backend.rotateKeys()
         #expect(carriedOn.resealedCount == 10)
@@ -153,7 +141,7 @@ import Lockbox
             if progress.completed == progress.total { try? overwrite(path, old) }
         }
         #expect(report.unreadableItems.map(\.location) == [path])
-        let other = try Lockbox(keyPrefix: Self.prefixes[1], backend: store.backend())
+        let other = try store.backend().lockbox(Self.prefixes[1])
         #expect(try other.unarchiveObject(forKey: "2") == "of 2")
         #expect(try backend.rotateKeys().isComplete)
         #expect(try other.unarchiveObject(forKey: "2") == "of 2")
@@ -177,7 +165,7 @@ import Lockbox
         let backend = try prepare(passcode: "1234")
         let other = store.backend()
         try other.unlock(.value("1234"))
-        let lockbox = try Lockbox(keyPrefix: Self.prefixes[0], backend: other)
+        let lockbox = try other.lockbox(Self.prefixes[0])
         #expect(try lockbox.unarchiveObject(forKey: "0") == "of 0")
         try backend.rotateKeys()
         try lockbox.archiveObject("new", forKey: "new")
@@ -197,7 +185,7 @@ import Lockbox
 
     @Test func othersWriteMeanwhile() throws {
         let backend = try prepare()
-        let writer = try Lockbox(keyPrefix: Self.prefixes[0], backend: store.backend())
+        let writer = try store.backend().lockbox(Self.prefixes[0])
         var round = 0
         try backend.rotateKeys { _ in
             round += 1
@@ -207,7 +195,7 @@ import Lockbox
             }
             #expect(written == nil)
         }
-        let reopened = try Lockbox(keyPrefix: Self.prefixes[0], backend: store.backend())
+        let reopened = try store.backend().lockbox(Self.prefixes[0])
         #expect(try reopened.unarchiveObject(forKey: "counter") == round)
         for number in 1...round { #expect(try reopened.unarchiveObject(forKey: "new \(number)") == number) }
         #expect(try epochs() == [2])
@@ -221,13 +209,13 @@ import Lockbox
         while status == -SIGKILL {
             number += 1
             let cell = try RotationTests()
-            let before = try cell.items(cell.prepare())
+            let before = try cell.prepare().allItems()
             status = try TestProcess("die-in", cell.store.directory, "\(number)", "rotate").wait()
-            #expect(try cell.items(cell.store.backend()) == before, "call \(number)")
+            #expect(try cell.store.backend().allItems() == before, "call \(number)")
             _ = try TestProcess("die-in", cell.store.directory, "\(number / 2)", "rotate").wait()
-            #expect(try cell.items(cell.store.backend()) == before, "call \(number), then \(number / 2)")
+            #expect(try cell.store.backend().allItems() == before, "call \(number), then \(number / 2)")
             #expect(try cell.store.backend().rotateKeys().isComplete)
-            #expect(try cell.items(cell.store.backend()) == before)
+            #expect(try cell.store.backend().allItems() == before)
             #expect(try cell.epochs().count == 1)
             #expect(try !cell.keybag().isRotating)
         }

@@ -40,17 +40,6 @@ import Lockbox
         )
     }
 
-    private func all(_ backend: any LockboxBackend) throws -> Set<StoredItem> {
-        let now: Date? = nil
-        return Set(
-            try backend.prefixes().flatMap { prefix in
-                try backend.attributes(prefix: prefix, now: now).keys.compactMap {
-                    try backend.item(for: $0, now: now)
-                }
-            }
-        )
-    }
-
     private func fill() throws -> Set<StoredItem> {
         var items = [
             try item("expired", expires: date - 1), try item("k", prefix: "com.example.b"),
@@ -70,8 +59,8 @@ import Lockbox
         #expect(Set(report.transferredKeys) == Set(items.map(\.key)))
         #expect(report.isComplete && report.transferredKeys.count == items.count)
         #expect(progress.last == StoreProgress(completed: items.count, total: items.count))
-        #expect(try all(destination) == items)
-        #expect(try all(source) == items)
+        #expect(try destination.allItems() == items)
+        #expect(try source.allItems() == items)
 
         let before = try new.snapshot()
         #expect(try source.copyItems(to: destination).isComplete)
@@ -82,11 +71,11 @@ import Lockbox
         let items = try fill()
         let moved = try source.moveItems(to: destination, prefix: "com.example.b")
         #expect(moved.transferredKeys.count == 2)
-        #expect(try all(destination) == items.filter { $0.key.prefix == "com.example.b" })
-        #expect(try all(source) == items.filter { $0.key.prefix == "com.example.a" })
+        #expect(try destination.allItems() == items.filter { $0.key.prefix == "com.example.b" })
+        #expect(try source.allItems() == items.filter { $0.key.prefix == "com.example.a" })
         #expect(try source.moveItems(to: destination).isComplete)
-        #expect(try all(destination) == items)
-        #expect(try all(source).isEmpty)
+        #expect(try destination.allItems() == items)
+        #expect(try source.allItems().isEmpty)
         #expect(try source.moveItems(to: destination).transferredKeys.isEmpty)
     }
 
@@ -95,7 +84,7 @@ import Lockbox
         let memory = InMemoryBackend()
         #expect(try source.moveItems(to: memory).isComplete)
         #expect(try memory.moveItems(to: destination).isComplete)
-        #expect(try all(destination) == items)
+        #expect(try destination.allItems() == items)
         #expect(memory.prefixes().isEmpty)
     }
 
@@ -107,15 +96,15 @@ import Lockbox
         let key = try item("other").key
 
         expectError(.duplicateItem) { try source.moveItems(to: destination, existing: .fail) }
-        #expect(try all(source).count == 2)
+        #expect(try source.allItems().count == 2)
         let report = try source.moveItems(to: destination, existing: .keep)
         #expect(report.keptKeys == [key] && report.transferredKeys.map(\.key) == ["same"])
         #expect(report.isComplete, "as the policy says")
-        #expect(try all(source) == [item("other", "theirs")])
-        #expect(try all(destination) == [item("same"), item("other", "ours")])
+        #expect(try source.allItems() == [item("other", "theirs")])
+        #expect(try destination.allItems() == [item("same"), item("other", "ours")])
         #expect(try source.moveItems(to: destination, existing: .replace).isComplete)
-        #expect(try all(source).isEmpty)
-        #expect(try all(destination) == [item("same"), item("other", "theirs")])
+        #expect(try source.allItems().isEmpty)
+        #expect(try destination.allItems() == [item("same"), item("other", "theirs")])
     }
 
     /// Found by the history checker: the copy reported as kept what it had written.
@@ -124,7 +113,7 @@ import Lockbox
         let report = try source.copyItems(to: ContendedBackend(wrapped: destination), existing: .keep)
         #expect(report.keptKeys.isEmpty)
         #expect(Set(report.transferredKeys) == Set(items.map(\.key)))
-        #expect(try all(destination) == items)
+        #expect(try destination.allItems() == items)
     }
 
     /// Promise 2: what cannot be made durable in the destination stays in the source.
@@ -151,7 +140,7 @@ import Lockbox
             armed.withLock { $0 = number }
             let report = try? source.moveItems(to: target)
             let isFailing = armed.withLock { $0 } == 0
-            let left = try all(source)
+            let left = try source.allItems()
             // The failed synchronization and all later ones concern what is still in the source.
             #expect(report.map { $0.transferredKeys.count + left.count == items.count } ?? (left == items))
             if !isFailing { break }
@@ -191,7 +180,7 @@ import Lockbox
     @Test func whatARefusedBatchLeftIsWrittenAgain() throws {
         let items = try fill()
         let updates = Protected(0)
-        let hooked = Hooked(afterUpdating: { updates.withLock { $0 += 1 } }, refusesBatches: true)
+        let hooked = HookedBackend(afterUpdating: { updates.withLock { $0 += 1 } }, refusesBatches: true)
         let report = try source.copyItems(to: hooked)
         #expect(report.isComplete && report.transferredKeys.count == items.count)
         #expect(updates.withLock { $0 } == items.count)
@@ -242,19 +231,16 @@ import Lockbox
             }
         }
         #expect(report.isComplete && Set(report.transferredKeys) == Set(keys))
-        #expect(try all(destination) == items)
+        #expect(try destination.allItems() == items)
     }
 
     @Test func whatIsNotCopiedIsNotRemoved() throws {
-        try source.setPasscode(.value("1234"), strength: .interactive)
+        try source.setUp()
         try source.write(item("locked"), policy: .replace)
         try source.write(item("open", "value", .always), policy: .replace)
         try source.write(item("damaged", "value", .always), policy: .replace)
         try source.write(item("passcode", "value", .whenPasscodeSetThisDeviceOnly), policy: .replace)
-        let path = source.storage.location(of: try source.record(of: item("damaged").key))
-        var record = try readBytes(path)
-        record[record.count - 1] ^= 1
-        try overwrite(path, record)
+        try old.damage("damaged", prefix: "com.example.a")
 
         let unlocked = try source.moveItems(to: destination)
         #expect(unlocked.transferredKeys.map(\.key).sorted() == ["locked", "open"])
@@ -278,11 +264,11 @@ import Lockbox
         for same in [source, old.backend(), EncryptedFileBackend(directory: "\(link)/store")] {
             expectError(.invalidKey) { try source.moveItems(to: same) }
         }
-        #expect(try all(source) == items)
+        #expect(try source.allItems() == items)
         let memory = InMemoryBackend()
         try memory.write(item("k"), policy: .replace)
         expectError(.invalidKey) { try memory.moveItems(to: memory) }
-        #expect(try all(memory).count == 1)
+        #expect(try memory.allItems().count == 1)
         #expect(try source.verify().findings.isEmpty)
     }
 
@@ -290,18 +276,15 @@ import Lockbox
     @Test func aStoreIsNotMovedIntoItselfByTwo() throws {
         try source.write(item("k"), policy: .replace)
         let (old, source, isNested) = (old, source, Protected(false))
-        let first = Hooked(
+        let first = HookedBackend(
             wrapped: source,
-            beforeReading: {
-                let isFirst = isNested.withLock { isNested in
-                    defer { isNested = true }
-                    return !isNested
-                }
-                if isFirst { expectError(.invalidKey) { try source.moveItems(to: old.backend()) } }
+            beforeReading: { _ in
+                guard isNested.raise() else { return }
+                expectError(.invalidKey) { try source.moveItems(to: old.backend()) }
             }
         )
         expectError(.invalidKey) { try first.moveItems(to: old.backend()) }
-        #expect(try all(source) == [item("k")])
+        #expect(try source.allItems() == [item("k")])
     }
 
     /// A killed move leaves its probe, which expires, and which a later move removes.
@@ -315,9 +298,10 @@ import Lockbox
         #expect(try destination.item(for: key, now: nil) == nil)
 
         let left = Protected<[ItemAttributes]>([])
-        let watching = Hooked(
+        let watching = HookedBackend(
             wrapped: source,
-            beforeReading: { [destination] in
+            beforeReading: { [destination] key in
+                guard ItemKey.isReserved(prefix: key.prefix) else { return }
                 let now: Date? = nil
                 let probes = try? destination.attributes(prefix: "\0transfer", now: now)
                 left.withLock { $0 += probes?.values.map(\.self) ?? [] }
@@ -335,8 +319,8 @@ import Lockbox
             try destination.write(item("k", "expired", expires: long), policy: .replace)
             let report = try source.moveItems(to: destination, existing: policy)
             #expect(report.isComplete && report.transferredKeys.count == 1)
-            #expect(try all(destination) == [item("k", "live")])
-            #expect(try all(source).isEmpty)
+            #expect(try destination.allItems() == [item("k", "live")])
+            #expect(try source.allItems().isEmpty)
             try destination.removeAll(prefix: item("k").key.prefix)
         }
     }
@@ -344,9 +328,9 @@ import Lockbox
     /// The destination says that it has written, and has not.
     @Test func whatDoesNotReadBackIsNotRemoved() throws {
         try source.write(item("k"), policy: .replace)
-        let report = try source.moveItems(to: Hooked(forgetsUpdates: true))
+        let report = try source.moveItems(to: HookedBackend(forgetsUpdates: true))
         #expect((report.failures[try item("k").key] as? LockboxError)?.code == .corrupt)
-        #expect(try all(source) == [item("k")])
+        #expect(try source.allItems() == [item("k")])
     }
 
     /// From the N-th system call on, of either store, nothing works any more, as for a process that is killed there.
@@ -357,17 +341,16 @@ import Lockbox
         var isDone = false
         while !isDone {
             calls += 1
-            let (old, new) = (try TestStore(), try TestStore())
-            try FileManager.default.copyItem(atPath: self.old.directory, toPath: old.directory)
+            let (old, new) = (try TestStore(copying: self.old), try TestStore())
             let dying = SystemCalls.failing(from: calls)
             let report = try? old.backend(isSource ? dying : SystemCalls())
                 .moveItems(to: new.backend(isSource ? SystemCalls() : dying))
             isDone = report?.isComplete ?? false
 
-            #expect(try all(old.backend()).union(all(new.backend())) == items, "call \(calls)")
+            #expect(try old.backend().allItems().union(new.backend().allItems()) == items, "call \(calls)")
             #expect(try old.backend().moveItems(to: new.backend()).isComplete, "call \(calls)")
-            #expect(try all(new.backend()) == items, "call \(calls)")
-            #expect(try all(old.backend()).isEmpty, "call \(calls)")
+            #expect(try new.backend().allItems() == items, "call \(calls)")
+            #expect(try old.backend().allItems().isEmpty, "call \(calls)")
         }
         #expect(calls > 30)
     }
@@ -376,10 +359,10 @@ import Lockbox
         try source.write(item("k"), policy: .replace)
         let newer = try item("k", "newer")
         let report = try source.moveItems(
-            to: Hooked(afterUpdating: { try! source.write(newer, policy: .replace) })
+            to: HookedBackend(afterUpdating: { try! source.write(newer, policy: .replace) })
         )
         #expect((report.failures[newer.key] as? LockboxError)?.code == .conflict)
-        #expect(try all(source).map(\.value) == [newer.value])
+        #expect(try source.allItems().map(\.value) == [newer.value])
     }
 
     /// By another writer, who also may remove it.
@@ -389,7 +372,7 @@ import Lockbox
         let theirs = try item("k", "theirs")
         let other = destination
         let report = try source.moveItems(
-            to: Hooked(
+            to: HookedBackend(
                 wrapped: destination,
                 afterUpdating: {
                     #expect(throws: Never.self) {
@@ -404,52 +387,8 @@ import Lockbox
             existing: .replace
         )
         #expect((report.failures[key] as? LockboxError)?.code == .conflict)
-        #expect(try all(source) == [item("k")], "what was not moved stays")
-        #expect(try all(destination) == (isRemoved ? [] : [theirs]), "their change is kept")
+        #expect(try source.allItems() == [item("k")], "what was not moved stays")
+        #expect(try destination.allItems() == (isRemoved ? [] : [theirs]), "their change is kept")
         #expect(try destination.attributes(prefix: ItemKey.probePrefix, now: nil).isEmpty)
-    }
-}
-
-/// Does something more, or something else, where a test says so.
-struct Hooked: LockboxBackend {
-    var wrapped: any LockboxBackend = InMemoryBackend()
-    var beforeReading: @Sendable () -> Void = {}
-    var afterUpdating: @Sendable () -> Void = {}
-    var afterWriting: @Sendable () -> Void = {}
-    var forgetsUpdates = false
-    var refusesBatches = false
-
-    func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
-        beforeReading()
-        return try wrapped.value(for: key, now: now)
-    }
-
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try wrapped.write(changes, to: key, policy: policy)
-        afterWriting()
-    }
-    func item(for key: ItemKey, now: Date?) throws -> StoredItem? { try wrapped.item(for: key, now: now) }
-    func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        try wrapped.attributes(for: key, now: now)
-    }
-    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
-        try wrapped.attributes(prefix: prefix, now: now)
-    }
-    func prefixes() throws -> Set<String> { try wrapped.prefixes() }
-    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        if forgetsUpdates { return _ = try change(nil) }
-        try wrapped.update(key, now: now, change)
-        afterUpdating()
-    }
-    func apply(_ operations: [ItemOperation]) throws {
-        try wrapped.apply(operations)
-        if refusesBatches { throw LockboxError.storageFailure(operation: "fsync", path: "store", errno: EIO) }
-    }
-    func remove(_ key: ItemKey) throws { try wrapped.remove(key) }
-    func removeAll(prefix: String) throws { try wrapped.removeAll(prefix: prefix) }
-    func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
-        -> Int
-    {
-        try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 }

@@ -48,10 +48,8 @@ import Lockbox
 
     @Test func everyKindOfFinding() throws {
         let (damaged, cut, open, link) = (
-            try store.path("0"), try store.path("1"), try store.path("2"), try store.path("x")
+            try store.damage("0"), try store.path("1"), try store.path("2"), try store.path("x")
         )
-        let bytes = try readBytes(damaged)
-        try overwrite(damaged, bytes.dropLast() + [bytes.last! ^ 1])
         try overwrite(cut, [])
         chmod(open, 0o644)
         symlink(open, link)
@@ -85,7 +83,7 @@ import Lockbox
         try overwrite(leftOver, [1])
         let backend = store.backend()
         #expect(found(try verify(backend)) == [leftOver: .leftOver])
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject(1, forKey: "0")
+        try backend.lockbox().archiveObject(1, forKey: "0")
         #expect(try store.leftovers() == [])
     }
 
@@ -93,7 +91,7 @@ import Lockbox
     @Test func leftoversOfAStoreWithManyPrefixes() throws {
         let backend = store.backend()
         for number in 0..<300 {
-            try Lockbox(keyPrefix: "p\(number)", backend: backend).archiveObject("v", forKey: "k")
+            try backend.lockbox("p\(number)").archiveObject("v", forKey: "k")
         }
         let leftOver = "\(store.directory)/tmp/root.1"
         try overwrite(leftOver, [1])
@@ -101,17 +99,13 @@ import Lockbox
     }
 
     /// The kernel holds what goes with another keybag: waiting for its writer is no writing.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func leftoversBesideAStaleUnlock() throws {
-        let deviceKey = { try readBytes(store.deviceKey) }
-        try store.backend().setPasscode(.value("1234"), strength: .interactive)
-        let old = (keybag: try readBytes(store.keybag), deviceKey: try deviceKey())
-        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
-        let backend = store.backend()
-        try backend.unlock(.value("1234"), scope: .user)
+        let backend = try store.backend().setUp(scope: .user)
+        let old = try store.keyFiles()
+        defer { store.lockForEverybody() }
         try backend.changePasscode(to: .value("5678"), strength: .interactive)
-        try overwrite(store.keybag, old.keybag)
-        try overwrite(store.deviceKey, old.deviceKey)
+        try store.putBack(old)
         let leftOver = "\(store.directory)/tmp/root.1"
         try overwrite(leftOver, [1])
         #expect(found(try verify()) == [leftOver: .leftOver, store.keybag: .rolledBack])
@@ -162,9 +156,7 @@ import Lockbox
     }
 
     @Test func lockedItemsAreCounted() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
-        try store.lockbox().archiveObject("x", forKey: "always", accessibility: .always)
+        let backend = try store.backend().setUp(items: ["always": .always])
         let report = try verify()
         #expect(report.intactCount == 5)
         #expect(report.lockedCount == 4)

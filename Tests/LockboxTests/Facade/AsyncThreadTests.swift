@@ -25,7 +25,7 @@ import Lockbox
                 return nil
             }
         )
-        lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        lockbox = try backend.lockbox()
         (self.store, self.seen) = (store, seen)
     }
 

@@ -88,7 +88,7 @@ import Lockbox
         while !isDone {
             calls += 1
             let store = try TestStore(copying: store)
-            let dying = try store.lockbox(TestStore.prefix, .failing(from: calls))
+            let dying = try store.backend(.failing(from: calls)).lockbox()
             isDone = (try? change(dying)) != nil
             let lockbox = try store.lockbox()
             let values = try lockbox.unarchiveObjects(String.self, forKeys: ["a", "b", "c", "d"])
@@ -118,12 +118,11 @@ import Lockbox
     /// Every file is written before the first is synchronized, and the folder is synchronized once.
     @Test func synchronizationIsShared() throws {
         let calls = Protected<[SystemCalls.Call]>([])
-        let lockbox = try store.lockbox(
-            TestStore.prefix,
+        let lockbox = try store.backend(
             SystemCalls { call in
                 calls.withLock { $0.append(call) }; return nil
             }
-        )
+        ).lockbox()
         _ = try lockbox.allKeys()
         calls.withLock { $0 = [] }
         try lockbox.batch { batch in
@@ -138,14 +137,13 @@ import Lockbox
     @Test func aBatchLosesNoOther() throws {
         let store = store
         let interruptions = Protected(0)
-        let racing = try store.lockbox(
-            TestStore.prefix,
+        let racing = try store.backend(
             .before(.flock) {
                 interruptions.withLock { $0 += 1 }
                 _ = try? store.lockbox().update("a", as: String.self) { $0? += "+" }
                 return interruptions.withLock { $0 } == 3
             }
-        )
+        ).lockbox()
         try racing.backend.apply([
             .write(
                 ItemChanges(label: "changed", modified: Date()),

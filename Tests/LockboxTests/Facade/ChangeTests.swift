@@ -17,12 +17,12 @@ import Lockbox
     init() throws {
         store = try TestStore()
         let date = now
-        lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend()) { date }
+        lockbox = try store.lockbox { date }
     }
 
     private func later(_ seconds: TimeInterval, _ backend: (any LockboxBackend)? = nil) throws -> Lockbox {
         let date = now + seconds
-        return try Lockbox(keyPrefix: TestStore.prefix, backend: backend ?? lockbox.backend) { date }
+        return try (backend ?? lockbox.backend).lockbox { date }
     }
 
     private func archive(
@@ -68,8 +68,7 @@ import Lockbox
     }
 
     @Test("Promise 11: a token is refreshed while the store is locked") func refreshWhileLocked() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let backend = try store.backend().setUp()
         try archive(in: later(0, backend))
         try backend.lock()
         let locked = try later(5, backend)
@@ -101,8 +100,7 @@ import Lockbox
     }
 
     @Test func anExpiredItemIsAbsentAlsoWhileItIsLocked() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let backend = try store.backend().setUp()
         try later(0, backend).archiveObject("v1", forKey: "key", expires: .after(60))
         try backend.lock()
         let live = try later(59, store.backend())
@@ -158,7 +156,7 @@ import Lockbox
             for _ in 0..<4 {
                 let backend: any LockboxBackend =
                     isInMemory ? memory : store.backend(lockTimeout: .seconds(60))
-                let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+                let lockbox = try backend.lockbox()
                 group.addTask {
                     for _ in 0..<200 {
                         try await lockbox.update("count", as: Int.self) { $0 = ($0 ?? 0) + 1 }
@@ -168,7 +166,7 @@ import Lockbox
             try await group.waitForAll()
         }
         let backend: any LockboxBackend = isInMemory ? memory : store.backend()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         let count = try await lockbox.unarchiveObject(Int.self, forKey: "count")
         #expect(count == 800)
     }

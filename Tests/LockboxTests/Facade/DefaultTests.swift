@@ -80,7 +80,7 @@ private enum GlobalState {
         try expect(Lockbox.allKeys() == ["key"])
         try expect(Lockbox.removeExpired() == 0)
 
-        let instance = try Lockbox(keyPrefix: "com.example.static", backend: backend)
+        let instance = try backend.lockbox("com.example.static")
         try expect(instance.unarchiveObject(forKey: "key") == "secret")
         try Lockbox.removeObject(forKey: "key")
         try expect(!instance.containsObject(forKey: "key"))

@@ -243,7 +243,7 @@ import Lockbox
     }
 
     @Test func canBeMatchedInACatch() throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         do {
             try lockbox.archiveObject(1, forKey: "k", policy: .updateOnly)
             Issue.record("no error")
@@ -269,7 +269,7 @@ import Lockbox
     @Test("Promise 7: secrets do not appear in error texts and descriptions")
     func noWayOfPrintingShowsAValue() throws {
         enum Mode: String, Codable { case on }
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         try lockbox.archiveObject("hunter2", forKey: "k")
         let value = try ArchivedValue(data: Data("hunter2".utf8), format: .data)
         let item = try StoredItem(key: ItemKey(prefix: "p", key: "k"), value: value, modified: Date())

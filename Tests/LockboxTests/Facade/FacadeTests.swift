@@ -164,7 +164,7 @@ import Lockbox
     @Test(.timeLimit(.minutes(10))) func asyncCallsDoNotBlockThePool() async throws {
         let count = 2 * ProcessInfo.processInfo.activeProcessorCount + 2
         let backend = RendezvousBackend(count)
-        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+        let lockbox = try backend.lockbox("com.example.app")
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<count { group.addTask { try await lockbox.removeObject(forKey: "key") } }
             try await group.waitForAll()
@@ -173,7 +173,7 @@ import Lockbox
 
     @Test func appCanTestItsErrorPaths() throws {
         let failing = FailingBackend(backend)
-        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: failing)
+        let lockbox = try failing.lockbox("com.example.app")
         try lockbox.archiveObject("secret", forKey: "key")
         failing.fail(.read, times: 2, with: LockboxError.interactionNotAllowed(.whenUnlocked))
         for _ in 0..<2 {

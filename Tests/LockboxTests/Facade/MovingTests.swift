@@ -65,7 +65,7 @@ import Lockbox
         while !isDone {
             calls += 1
             let store = try TestStore(copying: store)
-            let dying = try store.lockbox(TestStore.prefix, .failing(from: calls))
+            let dying = try store.backend(.failing(from: calls)).lockbox()
             isDone = (try? dying.moveObject(forKey: "old", toKey: "new")) != nil
             let lockbox = try store.lockbox()
             let places = try lockbox.unarchiveObjects(String.self, forKeys: ["old", "new"])
@@ -80,8 +80,7 @@ import Lockbox
         let store = store
         let isDone = Protected(false)
         // Another process comes between the copy and the removal.
-        let racing = try store.lockbox(
-            TestStore.prefix,
+        let racing = try store.backend(
             .before(.rename) {
                 isDone.withLock { isDone in
                     defer { isDone = true }
@@ -89,7 +88,7 @@ import Lockbox
                     return true
                 }
             }
-        )
+        ).lockbox()
         expectError(.conflict) {
             try racing.moveObject(forKey: "old", toKey: "new", prefix: "com.example.other")
         }
@@ -104,21 +103,19 @@ import Lockbox
         #expect(before.allSatisfy { after[$0.key] == $0.value } && after.count == before.count + 2)
         #expect(try lockbox.allKeys() == ["old"])
         #expect(try lockbox.backend.prefixes() == [TestStore.prefix])
-        try Lockbox(keyPrefix: "p", backend: InMemoryBackend()).checkAccess()
+        try InMemoryBackend().lockbox("p").checkAccess()
     }
 
     @Test func whyTheStoreCannotBeUsed() throws {
         for code in [ENOSPC, EROFS, EACCES] {
-            let failing = try store.lockbox(
-                TestStore.prefix,
+            let failing = try store.backend(
                 SystemCalls { $0 == .write ? .failure(code) : nil }
-            )
+            ).lockbox()
             expectError(code == ENOSPC ? .storageFailure : .readOnly) { try failing.checkAccess() }
         }
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let backend = try store.backend().setUp()
         try backend.lock()
-        let locked = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let locked = try backend.lockbox()
         expectError(.interactionNotAllowed) { try locked.checkAccess() }
         try locked.checkAccess(accessibility: .always)
         chmod(store.directory, 0o777)

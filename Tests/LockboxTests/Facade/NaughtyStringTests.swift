@@ -37,7 +37,7 @@ import Lockbox
         expectError(.invalidKey) { try lockbox.archiveObject("", forKey: "") }
         expectError(.invalidKey) { try store.lockbox("") }
         for prefix in Set(keys) where !prefix.hasPrefix("\0") {
-            let lockbox = try Lockbox(keyPrefix: prefix, backend: InMemoryBackend())
+            let lockbox = try InMemoryBackend().lockbox(prefix)
             #expect(lockbox.keyPrefix == prefix)
         }
     }

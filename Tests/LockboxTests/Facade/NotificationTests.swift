@@ -41,7 +41,7 @@ import Testing
     @Test func writesUpdatesBatchesMovesAndRemovals() async throws {
         let store = try TestStore()
         for backend in backends(store) {
-            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            let lockbox = try backend.lockbox()
             for key in ["old", "removed", "moved"] { try await lockbox.archiveObject(0, forKey: key) }
             let sequence = try await lockbox.changes()
             try await lockbox.archiveObject("v", forKey: "new")
@@ -59,7 +59,7 @@ import Testing
     @Test func everyWriteAfterTheSubscriptionIsReported() async throws {
         let store = try TestStore()
         for backend in backends(store) {
-            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            let lockbox = try backend.lockbox()
             for round in 0..<20 {
                 let sequence = try await lockbox.changes()
                 try await lockbox.archiveObject(round, forKey: "key \(round)")
@@ -73,7 +73,7 @@ import Testing
 
     @Test func anotherProcessIsNoticed() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         let sequence = try await lockbox.changes()
         #expect(try TestProcess("write", store.directory, "theirs", "value").wait() == 0)
         let seen = try await changes(sequence) { $0.contains(.item("theirs")) || $0.contains(.everything) }
@@ -83,7 +83,7 @@ import Testing
     /// The folders of the prefix do not exist yet, or are removed, moved and put back meanwhile.
     @Test func foldersThatComeAndGo() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         let sequence = try await lockbox.changes()
         try await lockbox.archiveObject(1, forKey: "first")
         #expect(try await changes(sequence) { !$0.isEmpty } != nil)
@@ -97,7 +97,7 @@ import Testing
         let third = try await lockbox.changes()
         try FileManager.default.moveItem(atPath: store.directory, toPath: aside)
         try FileManager.default.copyItem(atPath: aside, toPath: store.directory)
-        let other = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let other = try store.lockbox()
         // Again and again: as long as `.everything` waits to be read, it stands for this item too.
         let writer = Task {
             while !Task.isCancelled {
@@ -114,7 +114,7 @@ import Testing
     /// Whoever waits for changes must not make a new store where one was removed.
     @Test func aRemovedStoreStaysRemoved() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         try await lockbox.archiveObject(1, forKey: "k")
         let sequence = try await lockbox.changes()
         try FileManager.default.removeItem(atPath: store.directory)
@@ -127,7 +127,7 @@ import Testing
     @Test func aRemovedItemHasANameIfItWasKnown() async throws {
         let store = try TestStore()
         let backend = store.backend()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         try await lockbox.archiveObject(1, forKey: "known")
         let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "other"))
         let sequence = try await lockbox.changes()
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test func changesAreMergedUntilTheyAreRead() async throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         let sequence = try await lockbox.changes()
         for value in 0..<1000 { try await lockbox.archiveObject(value, forKey: "same") }
         try await lockbox.archiveObject(0, forKey: "end")
@@ -181,21 +181,39 @@ import Testing
         watch.cancel()
     }
 
+    // MARK: The end of a subscription
+
+    /// How many of this process's inotify instances watch the store's folder: inotify(7), proc(5).
+    private func watches(of store: TestStore) throws -> Int {
+        var status = stat()
+        try #require(stat(store.directory, &status) == 0)
+        let inode = " ino:\(String(status.st_ino, radix: 16)) "
+        return try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fdinfo").count {
+            (try? String(contentsOfFile: "/proc/self/fdinfo/\($0)", encoding: .utf8))?.contains(inode)
+                ?? false
+        }
+    }
+
+    /// The threads that end them take a moment.
+    private func expectNoWatches(of store: TestStore) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try watches(of: store) > 0, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(try watches(of: store) == 0)
+    }
+
     /// Cancellation ends the loop, and with it the thread and its descriptors.
     @Test func cancellationEndsIt() async throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+        let lockbox = try store.lockbox()
         try await lockbox.archiveObject(1, forKey: "k")
-        func watches() throws -> Int {
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
-                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
-                return target?.contains("inotify") ?? false
-            }
-        }
         let sequences = try (0..<40).map { _ in try lockbox.changes() }
-        #expect(try watches() >= 40)
-        let tasks = sequences.map { sequence in
+        #expect(try watches(of: store) == 40)
+        let tasks = sequences.enumerated().map { number, sequence in
             Task {
+                // Half of them before they wait for a change.
+                if number.isMultiple(of: 2) { withUnsafeCurrentTask { $0?.cancel() } }
                 for try await _ in sequence {}
                 return true
             }
@@ -204,38 +222,42 @@ import Testing
             task.cancel()
             #expect(try await task.value)
         }
-        let deadline = ContinuousClock.now + .seconds(10)
-        while try watches() >= 40, ContinuousClock.now < deadline {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        #expect(try watches() < 40, "other tests may have some")
+        try await expectNoWatches(of: store)
         _ = sequences.count
     }
 
     /// A sequence that nobody reads is released, too.
     @Test func anUnusedSequenceIsReleased() async throws {
-        let backend = InMemoryBackend()
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
-        for _ in 0..<1000 { _ = try await lockbox.changes() }
+        let backend = SubscribedBackend()
+        for _ in 0..<100 { _ = try await backend.lockbox().changes() }
+        #expect(backend.started.withLock { $0 } == 100 && backend.ended.withLock { $0 } == 100)
         let store = try TestStore()
-        let files = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
-        for _ in 0..<20 {
+        let files = try store.lockbox()
+        try await files.archiveObject(1, forKey: "k")
+        for _ in 0..<10 {
             for _ in 0..<10 { _ = try await files.changes() }
-            // The threads that release them take a moment; a user may have 128.
-            try await Task.sleep(for: .milliseconds(20))
+            try await expectNoWatches(of: store)
         }
     }
 
     @Test func aBackendThatCannotTellSaysSo() throws {
-        struct Silent: LockboxBackend {
-            let wrapped = InMemoryBackend()
-            func item(for key: ItemKey, now: Date?) throws -> StoredItem? { wrapped.item(for: key, now: now) }
-            func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] { [:] }
-            func prefixes() throws -> Set<String> { [] }
-            func remove(_ key: ItemKey) throws {}
-            func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {}
-        }
-        let lockbox = try Lockbox(keyPrefix: "p", backend: Silent())
+        let lockbox = try HookedBackend().lockbox()
         expectError(.notSupported) { try lockbox.changes() }
+    }
+}
+
+/// Reports nothing, and counts its subscriptions.
+private struct SubscribedBackend: WrappingBackend, NotifyingBackend {
+    let wrapped: any LockboxBackend = InMemoryBackend()
+    let started = Protected(0)
+    let ended = Protected(0)
+
+    func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) -> @Sendable () -> Void {
+        _ = started.next()
+        let hasEnded = Protected(false)
+        return { [ended] in if hasEnded.raise() { _ = ended.next() } }
     }
 }

@@ -82,7 +82,7 @@ import LockboxMigration
         samples["RotationReport"] = [try backend.rotateKeys()]
         failing.fail(with: Quoting(text: secret))
         let failed = try memory.copyItems(to: failing)
-        #expect(failed.failed.values.contains { $0 is Quoting }, "the control")
+        #expect(failed.failures.values.contains { $0 is Quoting }, "the control")
         samples["TransferReport"] = [try memory.copyItems(to: backend), failed]
         samples["MigrationReport"] = [try lockboxes[0].migrate(migration, dryRun: true)]
         samples.merge(

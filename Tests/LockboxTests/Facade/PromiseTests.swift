@@ -38,10 +38,9 @@ import Lockbox
                 try work()
             }
         }
-        let failing = try store.lockbox(
-            TestStore.prefix,
+        let failing = try store.backend(
             SystemCalls(fault: { $0 == .read ? .failure(EIO) : nil })
-        )
+        ).lockbox()
         return [
             (
                 "cut short", .corrupt, try store.lockbox(),
@@ -49,7 +48,7 @@ import Lockbox
             ),
             (
                 "changed", .authenticationFailed, try store.lockbox(),
-                prepared { try overwrite(path, bytes.dropLast() + [bytes.last! ^ 1]) }
+                prepared { try store.damage("key") }
             ),
             (
                 "newer", .unsupportedVersion, try store.lockbox(),
@@ -195,7 +194,7 @@ import Lockbox
         try FileManager.default.moveItem(atPath: store.directory, toPath: store.directory + "-moved")
         defer { try? FileManager.default.removeItem(atPath: store.directory + "-moved") }
         mkdir(store.directory, 0o700)
-        usleep(2000)  // it is noticed within a millisecond
+        TestStore.waitUntilChangesAreSeen()
         expectError(.storeReplaced) { try lockbox.archiveObject("new", forKey: "key") }
         expectError(.storeReplaced) { try lockbox.unarchiveObject(String.self, forKey: "key") }
         #expect(try FileManager.default.contentsOfDirectory(atPath: store.directory).isEmpty)
@@ -238,7 +237,7 @@ import Lockbox
             return .failure(ENOENT)  // what the look at the keybag had found a moment before
         })
         mkdir(store.directory, 0o700)
-        let value: String? = try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key")
+        let value: String? = try store.backend(calls).lockbox().unarchiveObject(forKey: "key")
         #expect(value == "by another")
         #expect(made.withLock { $0 })
     }
@@ -282,7 +281,7 @@ import Lockbox
     @Test func aScopeThatWasMadeAnewWhileOpenIsFound() throws {
         let scope = Path.parent(of: try store.path("key"))
         try FileManager.default.moveItem(atPath: scope, toPath: scope + "-moved")
-        usleep(2000)  // it is noticed within a millisecond
+        TestStore.waitUntilChangesAreSeen()
         #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
         try FileManager.default.removeItem(atPath: scope + "-moved")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)

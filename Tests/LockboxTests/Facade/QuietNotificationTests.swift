@@ -33,7 +33,7 @@ import Testing
             queue.notices.withLock { $0.append { report(notice) } }
         }
         let backend = SealedBackend(storage: storage, deviceKey: .bytes(Array(0..<32)))
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let lockbox = try backend.lockbox("p")
         try lockbox.archiveObject(0, forKey: "known")
         queue.send()
         let cancel = try backend.subscribe(prefix: "p", queue.receive)
@@ -54,7 +54,7 @@ import Testing
     {
         let store = try TestStore()
         let backend = store.backend()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         try await lockbox.archiveObject(0, forKey: "other")
         let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "k"))
         let path = backend.storage.location(of: name)

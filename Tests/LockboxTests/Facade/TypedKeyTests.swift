@@ -22,7 +22,7 @@ extension LockboxKey<Data?> {
 @Suite struct TypedKeyTests {
     private let lockbox: Lockbox
 
-    init() throws { lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend()) }
+    init() throws { lockbox = try InMemoryBackend().lockbox("p") }
 
     @Test func anAbsentItemReadsAsTheDefault() throws {
         #expect(try lockbox[.session] == nil)
@@ -107,13 +107,13 @@ extension LockboxKey<Data?> {
     /// A locked or damaged item is not the default, for the subscript or the property.
     @Test func noErrorIsSwallowed() throws {
         let failing = FailingBackend(InMemoryBackend())
-        let lockbox = try Lockbox(keyPrefix: "p", backend: failing)
+        let lockbox = try failing.lockbox("p")
         let property = LockboxItem(.attempts, in: lockbox)
         try property.set(1)
         failing.fail(.read, with: LockboxError.interactionNotAllowed(.whenUnlocked))
         expectError(.interactionNotAllowed) { try lockbox[.attempts] }
         expectError(.interactionNotAllowed) { try property.wrappedValue.get() }
-        let other = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let other = try InMemoryBackend().lockbox("p")
         try other.archiveObject("text", forKey: "attempts")
         expectError(.decodingFailed) { try other[.attempts] }
         expectError(.decodingFailed) { try other.update(.attempts) { $0 += 1 } }
@@ -151,7 +151,7 @@ extension LockboxKey<Data?> {
     }
 
     @Test func aPropertyGivesTheErrorOfItsLockbox() throws {
-        let settings = Settings(try Lockbox(keyPrefix: "", backend: InMemoryBackend()))
+        let settings = Settings(try InMemoryBackend().lockbox(""))
         expectError(.invalidKey) { try settings.attempts.get() }
         expectError(.invalidKey) { try settings.$attempts.value() }
         expectError(.invalidKey) { try settings.$attempts.set(1) }
@@ -182,7 +182,7 @@ extension LockboxKey<Data?> {
             full.key.name
                 == "https://alice%40home@example.com:8443/a%20b/c%3Fd?securityDomain=realm&authenticationType=form"
         )
-        let lockbox = try Lockbox(keyPrefix: InternetPassword.sharedPrefix, backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox(InternetPassword.sharedPrefix)
         let small = InternetPassword(server: "", account: "", path: "")
         #expect(small.path == nil)
         for password in [full, small] {
@@ -217,7 +217,7 @@ extension LockboxKey<Data?> {
     }
 
     @Test func anItemWithoutTheNamesIsNone() throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         try lockbox.archiveObject("v", forKey: "k", attributes: ["server": "example.com"])
         #expect(try lockbox.attributes(forKey: "k").flatMap(InternetPassword.init) == nil)
     }

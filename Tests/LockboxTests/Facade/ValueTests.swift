@@ -12,25 +12,25 @@ import LockboxTesting
 
     @Test func lockboxesAreEqualIfTheyGiveAccessToTheSameItems() throws {
         let backend = InMemoryBackend()
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let lockbox = try backend.lockbox("p")
         #expect(try lockbox == Lockbox(keyPrefix: "p", backend: backend, coder: ReversedCoder()))
-        #expect(try lockbox != Lockbox(keyPrefix: "other", backend: backend))
-        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: InMemoryBackend()))
-        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: FailingBackend(backend)))
+        #expect(try lockbox != backend.lockbox("other"))
+        #expect(try lockbox != InMemoryBackend().lockbox("p"))
+        #expect(try lockbox != FailingBackend(backend).lockbox("p"))
         let store = try TestStore()
         #expect(try store.lockbox() != store.lockbox(), "they unlock apart")
     }
 
     @Test func lockboxesOnABackendThatIsAValue() throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: PlainBackend())
+        let lockbox = try PlainBackend().lockbox("p")
         let copy = lockbox
         #expect(lockbox == copy)
-        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: PlainBackend()))
-        #expect(try lockbox != Lockbox(keyPrefix: "p", backend: InMemoryBackend()))
-        let one = try Lockbox(keyPrefix: "p", backend: EquatableBackend(number: 1))
-        #expect(try one == Lockbox(keyPrefix: "p", backend: EquatableBackend(number: 1)))
-        #expect(try one != Lockbox(keyPrefix: "p", backend: EquatableBackend(number: 2)))
-        #expect(try one != Lockbox(keyPrefix: "other", backend: EquatableBackend(number: 1)))
+        #expect(try lockbox != PlainBackend().lockbox("p"))
+        #expect(try lockbox != InMemoryBackend().lockbox("p"))
+        let one = try EquatableBackend(number: 1).lockbox("p")
+        #expect(try one == EquatableBackend(number: 1).lockbox("p"))
+        #expect(try one != EquatableBackend(number: 2).lockbox("p"))
+        #expect(try one != EquatableBackend(number: 1).lockbox("other"))
     }
 
     // MARK: Typed throws
@@ -48,7 +48,7 @@ import LockboxTesting
                 size: 0,
                 format: .data
             )
-            return try Lockbox(keyPrefix: key.prefix, backend: InMemoryBackend())
+            return try InMemoryBackend().lockbox(key.prefix)
         }
         func configure() throws(LockboxError) -> Lockbox {
             try Lockbox.configure(keyPrefix: "")

@@ -77,7 +77,7 @@ import Lockbox
                 try store.lockbox().archiveObject("old", forKey: "k", expires: .at(.distantFuture))
             }
             let backend = store.backend(losing(number, hits))
-            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+            let lockbox = try backend.lockbox()
             let error = lockboxError {
                 switch operation {
                 case .make, .write: try lockbox.archiveObject("new", forKey: "k")
@@ -146,10 +146,7 @@ import Lockbox
     @Test func whoLostOnceIsNotOvertakenAgain() throws {
         let store = try TestStore()
         try store.lockbox().archiveObject("old", forKey: "k")
-        let other = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: store.backend(lockTimeout: .milliseconds(20))
-        )
+        let other = try store.backend(lockTimeout: .milliseconds(20)).lockbox()
         let (lockbox, key) = (try store.lockbox(), try ItemKey(prefix: TestStore.prefix, key: "k"))
         var errors: [LockboxError?] = []
         try lockbox.backend.update(key, now: Date()) { _ in
@@ -176,18 +173,14 @@ import Lockbox
         }
         let other = try store.lockbox()
         let count = Protected(0)
-        let removing = try store.lockbox(
-            TestStore.prefix,
+        let removing = try store.backend(
             SystemCalls { call in
                 guard call == .flock else { return nil }
-                let number = count.withLock { count in
-                    count += 1
-                    return count
-                }
+                let number = count.next()
                 if number == 1 { #expect(throws: Never.self) { try other.archiveObject("new", forKey: "a") } }
                 return nil
             }
-        )
+        ).lockbox()
         #expect(try removing.removeExpired() == 1)
         #expect(count.withLock { $0 } == 1)
         #expect(try store.lockbox().unarchiveObject(forKey: "a") == "new")
@@ -198,9 +191,7 @@ import Lockbox
         let storage = storage(lockTimeout: .milliseconds(50))
         var lock: (any StorageLock)? = try storage.lock("a")
         defer { lock?.release() }
-        try FileManager.default.moveItem(atPath: store.directory, toPath: store.directory + "-moved")
-        try FileManager.default.copyItem(atPath: store.directory + "-moved", toPath: store.directory)
-        usleep(2000)  // it is noticed within a millisecond
+        try store.copyInPlace()
         let revision = try storage.revision(of: one, maximum: 100)
         func change() throws -> CommitOutcome {
             try storage.commit([.put(one, [2])], expecting: [one: revision], lock: &lock)

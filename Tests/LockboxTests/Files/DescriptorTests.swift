@@ -22,7 +22,7 @@ import Lockbox
         let backend = store.backend()
         for _ in 0..<2 {
             for prefix in prefixes {
-                let lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
+                let lockbox = try backend.lockbox(prefix)
                 #expect(try lockbox.unarchiveObject(forKey: "key") == prefix)
                 #expect(try lockbox.allKeys() == ["key"])
             }
@@ -42,7 +42,7 @@ import Lockbox
             }
         )
         for prefix in prefixes.prefix(20) {
-            let lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
+            let lockbox = try backend.lockbox(prefix)
             #expect(try lockbox.unarchiveObject(forKey: "key") == prefix)
             #expect(try lockbox.unarchiveObject(String.self, forKey: "absent") == nil)
             try lockbox.archiveObject("new", forKey: "key")

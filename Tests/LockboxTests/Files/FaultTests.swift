@@ -108,7 +108,7 @@ import Lockbox
     private func failing(_ operation: Operation, _ store: TestStore, _ injector: Injector) throws -> (
         any Error
     )? {
-        do { try run(operation, on: store.lockbox(TestStore.prefix, injector.calls)) } catch { return error }
+        do { try run(operation, on: store.backend(injector.calls).lockbox()) } catch { return error }
         return nil
     }
 
@@ -156,7 +156,7 @@ import Lockbox
                 number += 1
                 let before = try store.snapshot()
                 let injector = Injector(number, .failure(EIO))
-                let found = try? read(store.lockbox(TestStore.prefix, injector.calls))
+                let found = try? read(store.backend(injector.calls).lockbox())
                 #expect(found != false, "call \(number), \(String(describing: injector.hit)): read as absent")
                 #expect(try store.snapshot() == before)
                 #expect(store.openDescriptors() == 0)
@@ -171,8 +171,8 @@ import Lockbox
         let store = try TestStore()
         let calls = SystemCalls(fault: { $0 == .read || $0 == .write ? .partial : nil })
         let data = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
-        try store.lockbox(TestStore.prefix, calls).archiveObject(data, forKey: "key")
-        #expect(try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key") == data)
+        try store.backend(calls).lockbox().archiveObject(data, forKey: "key")
+        #expect(try store.backend(calls).lockbox().unarchiveObject(forKey: "key") == data)
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == data)
     }
 
@@ -184,8 +184,8 @@ import Lockbox
                 $0 += 1; return $0 % 2 == 0 ? .failure(EINTR) : nil
             }
         })
-        try store.lockbox(TestStore.prefix, calls).archiveObject("secret", forKey: "key")
-        #expect(try store.lockbox(TestStore.prefix, calls).unarchiveObject(forKey: "key") == "secret")
+        try store.backend(calls).lockbox().archiveObject("secret", forKey: "key")
+        #expect(try store.backend(calls).lockbox().unarchiveObject(forKey: "key") == "secret")
     }
 
     /// The order that alone survives a power cut: see the crash matrix of the documentation.
@@ -196,7 +196,7 @@ import Lockbox
             trace.withLock { $0.append(call) }
             return nil
         })
-        let lockbox = try store.lockbox(TestStore.prefix, calls)
+        let lockbox = try store.backend(calls).lockbox()
         try lockbox.archiveObject("new", forKey: "key")
         // The rename is between two writes of the change count.
         #expect(
@@ -244,7 +244,7 @@ import Lockbox
                 return nil
             })
         )
-        try Lockbox(keyPrefix: TestStore.prefix, backend: EncryptedFileBackend(storage: storage))
+        try EncryptedFileBackend(storage: storage).lockbox()
             .archiveObject("secret", forKey: "key")
         let calls = trace.withLock { $0 }
         let unsynchronized = zip(calls, calls.dropFirst()).count { $0 == .mkdir && $1 != .fsync }
@@ -261,13 +261,12 @@ import Lockbox
             try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
         }
         let count = Protected(0)
-        let lockbox = try store.lockbox(
-            TestStore.prefix,
+        let lockbox = try store.backend(
             SystemCalls(fault: { call in
                 if call == .fsync { count.withLock { $0 += 1 } }
                 return nil
             })
-        )
+        ).lockbox()
         try lockbox.archiveObject("secret", forKey: "key")
         #expect(count.withLock { $0 } == 4, "the file, the folder, and the two folders above it")
         try lockbox.archiveObject("secret", forKey: "key")
@@ -284,15 +283,14 @@ import Lockbox
                 attributes: [.posixPermissions: 0o700]
             )
             let trace = Protected<[SystemCalls.Call]>([])
-            let lockbox = try store.lockbox(
-                TestStore.prefix,
+            let lockbox = try store.backend(
                 SystemCalls(fault: { call in
                     trace.withLock { trace in
                         trace.append(call)
                         return trace.count - 1 == refused ? .failure(EACCES) : nil
                     }
                 })
-            )
+            ).lockbox()
             try lockbox.archiveObject("secret", forKey: "key")
             #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
             return trace.withLock { $0 }
@@ -313,13 +311,12 @@ import Lockbox
         let store = try prepare(.replace)
         let path = try store.path("key")
         let isUp = Protected(false)
-        let lockbox = try store.lockbox(
-            TestStore.prefix,
+        let lockbox = try store.backend(
             SystemCalls(fault: { call in
                 if call == .read, isUp.withLock({ $0 }) { truncate(path, 100) }
                 return nil
             })
-        )
+        ).lockbox()
         #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
         isUp.withLock { $0 = true }
         guard
@@ -349,7 +346,7 @@ import Lockbox
             let store = try prepare(.replace)
             let armed = Protected(false)
             let calls = SystemCalls(fault: { $0 == call && armed.withLock { $0 } ? .failure(ENOSPC) : nil })
-            let lockbox = try store.lockbox(TestStore.prefix, calls)
+            let lockbox = try store.backend(calls).lockbox()
             #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
             armed.withLock { $0 = true }
             let error = lockboxError { try lockbox.archiveObject("new", forKey: "key") }

@@ -17,7 +17,7 @@ import Lockbox
     init() throws {
         store = try TestStore()
         for key in ["a", "b"] { try store.lockbox().archiveObject("v", forKey: key) }
-        name = try HiddenName(store.path("a"))
+        name = try HiddenName(store.path("a"), LockFile(store.folder(of: "a")))
     }
 
     /// Runs `body` before each reading of a folder by a process that lists; gives it the reading's number.
@@ -28,16 +28,11 @@ import Lockbox
         let count = Protected(0)
         let calls = SystemCalls { call in
             guard call == .readdir, isUp.withLock({ $0 }) else { return nil }
-            body(
-                count.withLock {
-                    $0 += 1
-                    return $0
-                }
-            )
+            body(count.next())
             return nil
         }
         let backend = store.backend(calls, lockTimeout: lockTimeout)
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         _ = try lockbox.allKeys()
         isUp.withLock { $0 = true }
         return try lockbox.allKeys()
@@ -99,15 +94,12 @@ import Lockbox
             let (count, isUp) = (Protected(0), Protected(false))
             let calls = SystemCalls { [name, number] _ in
                 guard isUp.withLock({ $0 }) else { return nil }
-                let current = count.withLock {
-                    $0 += 1
-                    return $0
-                }
+                let current = count.next()
                 if current == number { name.beginRename() }
                 if current == number + length { name.endRename() }
                 return nil
             }
-            let lockbox = try store.lockbox(TestStore.prefix, calls)
+            let lockbox = try store.backend(calls).lockbox()
             _ = try lockbox.unarchiveObject(String.self, forKey: "b")
             isUp.withLock { $0 = true }
             try body(lockbox)
@@ -143,18 +135,9 @@ private final class HiddenName: Sendable {
     private var hidden: String { Path.parent(of: Path.parent(of: path)) + "-hidden" }
     private let isRenaming = Protected(false)
 
-    init(_ path: String) throws {
+    init(_ path: String, _ lock: LockFile) {
         self.path = path
-        let folder = Path.parent(of: path)
-        let current = SystemCalls.currentDirectory
-        let directory = try Directory.open(
-            folder,
-            at: current,
-            path: folder,
-            calls: SystemCalls(),
-            creating: false
-        )
-        lock = try LockFile(#require(directory))
+        self.lock = lock
     }
 
     var isThere: Bool { access(path, F_OK) == 0 }

@@ -55,8 +55,7 @@ import Lockbox
         for list in lists {
             let count = Protected(0)
             // The folder has been opened, and is about to be read.
-            let lockbox = try store.lockbox(
-                TestStore.prefix,
+            let lockbox = try store.backend(
                 .before(.readdir) {
                     for key in Self.keys { try? other.archiveObject("v", forKey: key) }
                     return count.withLock {
@@ -64,7 +63,7 @@ import Lockbox
                         return $0 == times + 1  // the first time it is the folder of the scopes
                     }
                 }
-            )
+            ).lockbox()
             #expect(try list(lockbox) == Self.keys)
         }
     }
@@ -75,13 +74,12 @@ import Lockbox
         let store = try TestStore(on: btrfs)
         try fill(store)
         let other = try store.lockbox()
-        let lockbox = try store.lockbox(
-            TestStore.prefix,
+        let lockbox = try store.backend(
             .before(.readdir) {
                 for key in Self.keys { try? other.setAccessibility(.always, forKey: key) }
                 return false
             }
-        )
+        ).lockbox()
         try lockbox.removeAllObjects()
         #expect(try store.lockbox().allKeys() == [])
         for key in Self.keys { #expect(try !store.lockbox().containsObject(forKey: key)) }
@@ -97,7 +95,7 @@ import Lockbox
         for _ in 0..<2 {
             DispatchQueue.global().async(group: group) {
                 let backend = store.backend(lockTimeout: .seconds(10))
-                let writer = try! Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+                let writer = try! backend.lockbox()
                 while !isOver.withLock({ $0 }) {
                     for key in Self.keys {
                         #expect(throws: Never.self) { try writer.archiveObject("v", forKey: key) }
@@ -105,10 +103,7 @@ import Lockbox
                 }
             }
         }
-        let reader = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: store.backend(lockTimeout: .seconds(10))
-        )
+        let reader = try store.backend(lockTimeout: .seconds(10)).lockbox()
         for _ in 0..<300 { #expect(try reader.allKeys() == Self.keys) }
         isOver.withLock { $0 = true }
         group.wait()
@@ -119,14 +114,14 @@ import Lockbox
     /// Also with as many items as make up several pieces of the folder.
     @Test(arguments: [1, 10, 300, 1000]) func aListWaitsForNobodyWhoWasStopped(items: Int) throws {
         let store = try TestStore()
-        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: store.backend())
+        let lockbox = try store.lockbox()
         try lockbox.archiveObject("v", forKey: "key")
         for number in 1..<items { try lockbox.archiveObject("v", forKey: "key\(number)") }
         let holder = try TestProcess("hold", store.directory, "key")
         holder.waitForOutput()
         holder.stop()
         let backend = store.backend(lockTimeout: .seconds(30))
-        let fresh = try Lockbox(keyPrefix: "com.example.process", backend: backend)
+        let fresh = try backend.lockbox()
         let start = ContinuousClock.now
         #expect(try fresh.allKeys().count == items)
         #expect(try fresh.unarchiveObject(String.self, forKey: "absent") == nil)
@@ -141,8 +136,7 @@ import Lockbox
         let store = try TestStore()
         try fill(store)
         let isRenaming = Protected(false)
-        let writer = try store.lockbox(
-            TestStore.prefix,
+        let writer = try store.backend(
             SystemCalls { call in
                 isRenaming.withLock { isRenaming in
                     if call == .rename { isRenaming = true }
@@ -150,7 +144,7 @@ import Lockbox
                     return isDead ? .failure(EIO) : nil
                 }
             }
-        )
+        ).lockbox()
         let scope = Path.parent(of: try store.path("a"))
         _ = lockboxError { try writer.archiveObject("new", forKey: "a") }
         let count = try readBytes("\(scope)/lock")
@@ -170,22 +164,29 @@ import Lockbox
         let store = try TestStore()
         try fill(store)
         let path = try store.path("a")
-        let reader = try store.lockbox()
+        let (isHidden, looks) = (Protected(false), Protected(0))
+        let reader = try store.backend(
+            SystemCalls { _ in
+                if isHidden.withLock({ $0 }) { _ = looks.next() }
+                return nil
+            }
+        ).lockbox()
         #expect(try reader.unarchiveObject(forKey: "a") == "v")
         let found = Protected<[String?]>([])
         let group = DispatchGroup()
-        let writer = try store.lockbox(
-            TestStore.prefix,
+        let writer = try store.backend(
             .before(.rename) {
                 guard Foundation.rename(path, path + "-hidden") == 0 else { return true }
+                _ = isHidden.raise()
                 DispatchQueue.global().async(group: group) {
                     let value = try? reader.unarchiveObject(String.self, forKey: "a")
                     found.withLock { $0.append(value) }
                 }
-                usleep(20_000)
+                // It has looked for the file, and looks at what the writer does.
+                while looks.withLock({ $0 }) < 8, found.withLock({ $0.isEmpty }) { usleep(100) }
                 return Foundation.rename(path + "-hidden", path) == 0
             }
-        )
+        ).lockbox()
         try writer.archiveObject("v", forKey: "a")
         group.wait()
         #expect(found.withLock { $0 } == ["v"])
@@ -217,8 +218,7 @@ import Lockbox
         let lockbox = try store.lockbox()
         for number in 0..<1200 { try lockbox.archiveObject(number, forKey: "\(number)") }
         let (current, most) = (Protected(0), Protected(0))
-        let removing = try store.lockbox(
-            TestStore.prefix,
+        let removing = try store.backend(
             SystemCalls { call in
                 current.withLock { current in
                     if call == .flock { current = 0 }
@@ -227,7 +227,7 @@ import Lockbox
                 }
                 return nil
             }
-        )
+        ).lockbox()
         try removing.removeAllObjects()
         #expect(try store.lockbox().allKeys() == [])
         #expect((1...1000).contains(most.withLock { $0 }))

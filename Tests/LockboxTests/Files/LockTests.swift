@@ -19,19 +19,10 @@ import Lockbox
 
     /// Holds the lock of the prefix until the process goes.
     private func holder() throws -> TestProcess {
-        try Lockbox(keyPrefix: "com.example.process", backend: store.backend()).archiveObject(
-            "v",
-            forKey: "k"
-        )
         let holder = try TestProcess("hold", store.directory, "k")
         holder.waitForOutput()
         holder.stop()
         return holder
-    }
-
-    private func isHeldLock(_ error: LockboxError?) -> Bool {
-        guard case .lockTimeout = error else { return false }
-        return true
     }
 
     /// Not one after the other, each for the whole time.
@@ -44,33 +35,31 @@ import Lockbox
         for number in 0..<8 {
             Thread.detachNewThread(in: group) {
                 let error = lockboxError {
-                    try Lockbox(keyPrefix: "com.example.process", backend: backend)
-                        .archiveObject("v", forKey: "\(number)")
+                    try backend.lockbox().archiveObject("v", forKey: "\(number)")
                 }
                 errors.withLock { $0.append(error) }
             }
         }
         group.wait()
         #expect(ContinuousClock.now - start < .seconds(2))
-        #expect(errors.withLock { $0.count == 8 && $0.allSatisfy(isHeldLock) })
+        #expect(errors.withLock { $0.count == 8 && $0.allSatisfy { $0?.code == .lockTimeout } })
         holder.kill()
         _ = holder.wait()
         // What was left waiting lets go of the lock when it gets it.
-        try Lockbox(keyPrefix: "com.example.process", backend: backend).archiveObject("v", forKey: "k")
-        try Lockbox(keyPrefix: "com.example.process", backend: store.backend()).archiveObject(
-            "v",
-            forKey: "k"
-        )
+        try backend.lockbox().archiveObject("v", forKey: "k")
+        try store.lockbox().archiveObject("v", forKey: "k")
     }
 
     /// However often somebody tries.
     @Test func waitingInVainLeavesOneThread() throws {
         let holder = try holder()
         let backend = store.backend(lockTimeout: .milliseconds(20))
-        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: backend)
-        #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") }))
+        let lockbox = try backend.lockbox()
+        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         let open = store.openDescriptors()
-        for _ in 0..<20 { #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") })) }
+        for _ in 0..<20 {
+            #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
+        }
         #expect(store.openDescriptors() == open)
         holder.kill()
         _ = holder.wait()
@@ -81,12 +70,12 @@ import Lockbox
     @Test func whatWaitedInVainKeepsNoLock() throws {
         let holder = try holder()
         let waiting = store.backend(lockTimeout: .milliseconds(20))
-        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: waiting)
-        #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") }))
+        let lockbox = try waiting.lockbox()
+        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         holder.kill()
         _ = holder.wait()
         let other = store.backend(lockTimeout: .seconds(5))
-        try Lockbox(keyPrefix: "com.example.process", backend: other).archiveObject("new", forKey: "k")
+        try other.lockbox().archiveObject("new", forKey: "k")
         #expect(try lockbox.unarchiveObject(forKey: "k") == "new")
     }
 
@@ -94,8 +83,8 @@ import Lockbox
     @Test func aLockThatCameAndWentIsWaitedForAnew() throws {
         let first = try holder()
         let waiting = store.backend(lockTimeout: .milliseconds(20))
-        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: waiting)
-        #expect(isHeldLock(lockboxError { try lockbox.archiveObject("v", forKey: "k") }))
+        let lockbox = try waiting.lockbox()
+        #expect(lockboxError { try lockbox.archiveObject("v", forKey: "k") }?.code == .lockTimeout)
         first.kill()
         _ = first.wait()
         let second = try holder()  // has waited for the thread to let go of it
@@ -107,20 +96,7 @@ import Lockbox
             outcome.withLock { $0 = error }
         }
         #expect(group.wait(timeout: .now() + 20) == .success)
-        #expect(isHeldLock(outcome.withLock { $0 }))
-    }
-
-    /// The folder of the item `k`, opened anew, as by another process.
-    private func folder(_ calls: SystemCalls = SystemCalls()) throws -> Directory {
-        let path = Path.parent(of: try store.path("k"))
-        let folder = try Directory.open(
-            path,
-            at: SystemCalls.currentDirectory,
-            path: path,
-            calls: calls,
-            creating: false
-        )
-        return try #require(folder)
+        #expect(outcome.withLock { $0?.code == .lockTimeout })
     }
 
     /// When it comes between the last look at the clock and the giving up.
@@ -144,7 +120,7 @@ import Lockbox
             }
             return nil
         }
-        let folder = try folder(calls)
+        let folder = try store.folder(of: "k", calls)
         let first = try folder.queue.acquire(folder, timeout: .seconds(5))
         held.withLock { $0 = first }
         isLate.withLock { $0 = true }
@@ -157,10 +133,11 @@ import Lockbox
 
     /// Not even by who comes again at once, before the process that waits has woken up.
     @Test func whoHadTheLockGivesWayToWhoWaits() throws {
-        let (order, other) = (Protected<[String]>([]), try folder())
+        let (order, other) = (Protected<[String]>([]), try store.folder(of: "k"))
         let (hasComeAgain, group) = (Protected(false), DispatchGroup())
         let calls = Protected<[SystemCalls.Call]>([])
-        let folder = try folder(
+        let folder = try store.folder(
+            of: "k",
             SystemCalls { call in
                 guard hasComeAgain.withLock({ $0 }) else { return nil }
                 calls.withLock { $0.append(call) }
@@ -175,7 +152,7 @@ import Lockbox
             lock?.release()
         }
         let file = try LockFile(folder)
-        while !file.isWaitedFor { usleep(100) }
+        file.waitUntilItIsWaitedFor()
         lock.release()
         hasComeAgain.withLock { $0 = true }
         let again = try folder.queue.acquire(folder, timeout: .seconds(5))
@@ -213,33 +190,29 @@ import Lockbox
             seen.withLock { $0.append((try? readBytes(lock))?.first) }
             return false
         }
-        try store.lockbox(TestStore.prefix, calls).archiveObject("new", forKey: "k")
+        try store.backend(calls).lockbox().archiveObject("new", forKey: "k")
         #expect(seen.withLock { $0.count == 1 && $0.allSatisfy { $0?.isMultiple(of: 2) == false } })
         #expect(try readBytes(lock)[0].isMultiple(of: 2))
     }
 
     /// Only one and the same holder is waited for that long.
     @Test func aLockThatChangesHandsIsWaitedForOn() throws {
-        let file = try LockFile(folder())
+        let file = try LockFile(store.folder(of: "k"))
+        let (isWaiting, looks) = (Protected(false), Protected(0))
+        let calls = SystemCalls { call in
+            // Who waits looks at the count, and finds a new holder each time.
+            guard call == .read, isWaiting.withLock({ $0 }), looks.withLock({ $0 }) < 30 else { return nil }
+            #expect(throws: Never.self) { try file.setCount(file.count() + 2) }
+            if looks.next() == 30 { file.unlock() }
+            return nil
+        }
+        let lockbox = try store.backend(calls, lockTimeout: .milliseconds(200)).lockbox()
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "v")
         #expect(try file.lock())
-        let outcome = Protected<LockboxError?>(nil)
-        let isDone = Protected(false)
-        let group = DispatchGroup()
-        let lockbox = try store.lockbox()  // waits 200 ms
-        Thread.detachNewThread(in: group) {
-            let error = lockboxError { try lockbox.archiveObject("new", forKey: "k") }
-            outcome.withLock { $0 = error }
-            isDone.withLock { $0 = true }
-        }
-        // As new holders do.
-        for _ in 0..<40 {
-            usleep(25_000)
-            try file.setCount(file.count() + 2)
-            #expect(!isDone.withLock { $0 })
-        }
-        file.unlock()
-        group.wait()
-        #expect(outcome.withLock { $0 } == nil)
+        _ = isWaiting.raise()
+        let start = ContinuousClock.now
+        try lockbox.archiveObject("new", forKey: "k")
+        #expect(.now - start > .milliseconds(200), "the control: longer than for one holder")
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "new")
     }
 
@@ -253,7 +226,7 @@ import Lockbox
             counts.withLock { seen in if let count = try? readBytes(lock) { seen.insert(count) } }
             return nil
         }
-        let writer = try store.lockbox(TestStore.prefix, calls)
+        let writer = try store.backend(calls).lockbox()
         #expect(try writer.unarchiveObject(forKey: "k") == "v")
         isSlow.withLock { $0 = true }
         let group = DispatchGroup()
@@ -264,16 +237,13 @@ import Lockbox
                 }
             }
         }
-        let file = try LockFile(folder())
+        let file = try LockFile(store.folder(of: "k"))
         while try file.lock() {
             file.unlock()
             usleep(1000)
         }
         // Much shorter than the batch, and longer than 64 files.
-        let waiting = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: store.backend(lockTimeout: .milliseconds(400))
-        )
+        let waiting = try store.backend(lockTimeout: .milliseconds(400)).lockbox()
         #expect(lockboxError { try waiting.archiveObject("new", forKey: "k") } == nil)
         group.wait()
         #expect(counts.withLock { $0.count } >= 10)
@@ -290,14 +260,14 @@ import Lockbox
         for number in 0..<4 {
             Thread.detachNewThread(in: group) { [store] in
                 let backend = sharing ? shared : store.backend(lockTimeout: .seconds(20))
-                let lockbox = try! Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+                let lockbox = try! backend.lockbox()
                 while !isOver.withLock({ $0 }) {
                     #expect(throws: Never.self) { try lockbox.archiveObject("v", forKey: "k") }
                     counts.withLock { $0[number] += 1 }
                 }
             }
         }
-        sleep(1)
+        while counts.withLock({ $0.reduce(0, +) }) < 400 { usleep(1000) }
         isOver.withLock { $0 = true }
         group.wait()
         let result = counts.withLock { $0 }
@@ -306,27 +276,16 @@ import Lockbox
     }
 
     /// A store that is locked is said to be so at once.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aReaderDoesNotWaitForTheHolderOfTheRoot() throws {
         let store = try TestStore()
-        let first = store.backend()
-        try first.setPasscode(.value("1234"), strength: .interactive)
-        try Lockbox(keyPrefix: "p", backend: first).archiveObject("v", forKey: "k", accessibility: .always)
-        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
-        try #require(try store.backend().unlock(.value("1234"), scope: .user) == .user)
-        // What the kernel has now is worth nothing any more.
-        let refused = EncryptedFileBackend(
-            storage: FileStorage(directory: store.directory),
-            deviceKey: .stored,
-            kernel: KernelKeyring { EPERM }
-        )
-        try refused.unlock(.value("1234"))
-        try refused.changePasscode(to: .value("5678"), strength: .interactive)
-        let storage = FileStorage(directory: store.directory)
-        try storage.holdingLock(of: nil) {
-            let reader = try Lockbox(keyPrefix: "p", backend: store.backend(lockTimeout: .seconds(5)))
+        try store.backend().setUp(items: ["k": .always], scope: .user)
+        defer { store.lockForEverybody() }
+        try store.makeKernelStale()
+        try store.backend().storage.holdingLock(of: nil) {
+            let reader = try store.backend(lockTimeout: .seconds(5)).lockbox()
             let start = ContinuousClock.now
-            #expect(try reader.unarchiveObject(forKey: "k") == "v")
+            #expect(try reader.unarchiveObject(forKey: "k") == "old")
             #expect(try reader.allKeys() == ["k"])
             #expect(ContinuousClock.now - start < .seconds(2))
         }

@@ -19,15 +19,9 @@ import Lockbox
         try lockbox.archiveObject("old", forKey: "key")
     }
 
-    private func copyInPlace() throws {
-        try FileManager.default.moveItem(atPath: store.directory, toPath: store.directory + "-moved")
-        try FileManager.default.copyItem(atPath: store.directory + "-moved", toPath: store.directory)
-        usleep(2000)  // it is noticed within a millisecond
-    }
-
     /// The copy is the store now.
     @Test func aCopyInTheStoresPlaceIsUsed() throws {
-        try copyInPlace()
+        try store.copyInPlace()
         #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
         try store.lockbox().archiveObject("new", forKey: "key")
         try store.lockbox().archiveObject("more", forKey: "another")
@@ -40,7 +34,7 @@ import Lockbox
     }
 
     @Test func theKeysOfACopyMayBeOthersByNow() throws {
-        try copyInPlace()
+        try store.copyInPlace()
         try store.backend().rotateKeys()
         #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
         try lockbox.archiveObject("new", forKey: "key")
@@ -52,7 +46,7 @@ import Lockbox
         try FileManager.default.removeItem(atPath: store.directory)
         try store.lockbox().archiveObject("another store's", forKey: "key")
         let before = try store.snapshot()
-        usleep(2000)  // it is noticed within a millisecond
+        TestStore.waitUntilChangesAreSeen()
         for (number, call) in lockbox.everyCall.enumerated() {
             guard case .storeReplaced = lockboxError(call) else {
                 Issue.record("call \(number): \(String(describing: lockboxError(call)))")
@@ -69,19 +63,16 @@ import Lockbox
     /// It waited for the lock meanwhile.
     @Test func nothingIsWrittenToAStoreThatWasMovedWhileItsLockWasWaitedFor() throws {
         let record = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
-        let group = DispatchGroup()
+        let (group, lock) = (DispatchGroup(), try LockFile(store.folder(of: "key")))
         let holder = store.backend()
-        let waiting = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: store.backend(lockTimeout: .seconds(10))
-        )
+        let waiting = try store.backend(lockTimeout: .seconds(10)).lockbox()
         _ = try waiting.allKeys()
         try holder.storage.holdingLock(of: record.namespace) {
             Thread.detachNewThread(in: group) {
                 #expect(throws: Never.self) { try waiting.archiveObject("new", forKey: "key") }
             }
-            usleep(100_000)
-            try copyInPlace()
+            lock.waitUntilItIsWaitedFor()
+            try store.copyInPlace()
         }
         group.wait()
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
@@ -93,7 +84,7 @@ import Lockbox
             .namespace
         let storage = store.backend(lockTimeout: .seconds(10)).storage
         try storage.holdingLock(of: namespace) {}
-        let group = DispatchGroup()
+        let (group, lock) = (DispatchGroup(), try LockFile(store.folder(of: "key")))
         try store.backend().storage.holdingLock(of: namespace) {
             Thread.detachNewThread(in: group) { [store] in
                 #expect(throws: Never.self) {
@@ -105,8 +96,8 @@ import Lockbox
                     }
                 }
             }
-            usleep(100_000)
-            try copyInPlace()
+            lock.waitUntilItIsWaitedFor()
+            try store.copyInPlace()
         }
         group.wait()
     }
@@ -158,9 +149,7 @@ import Lockbox
         let bytes = try readBytes(store.keybag)
         try overwrite(store.keybag, bytes)
         #expect(try revision() == before)
-        var others = bytes
-        others[others.count - 1] ^= 1
-        try overwrite(store.keybag, others)
+        try flipLastByte(of: store.keybag)
         #expect(try revision() != before)
         try overwrite(store.keybag, bytes)
         #expect(try revision() == before)

@@ -226,14 +226,14 @@ import Lockbox
                 }
                 return nil
             }
-            try store.lockbox(TestStore.prefix, calls).archiveObject("secret", forKey: "key")
+            try store.backend(calls).lockbox().archiveObject("secret", forKey: "key")
             #expect(seen.withLock { $0 } > 10)
         }
     #endif
 
     @Test func missingParentsAreMadeForTheOwnerOnly() throws {
         let base = Path.parent(of: store.directory)
-        try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: "\(base)/a/b/c/")).archiveObject(
+        try EncryptedFileBackend(directory: "\(base)/a/b/c/").lockbox("p").archiveObject(
             1,
             forKey: "k"
         )
@@ -255,7 +255,7 @@ import Lockbox
 }
 
 private func archiveForUmask(_ directory: String) throws {
-    try Lockbox(keyPrefix: "p", backend: EncryptedFileBackend(directory: directory)).archiveObject(
+    try EncryptedFileBackend(directory: directory).lockbox("p").archiveObject(
         "secret",
         forKey: "key"
     )

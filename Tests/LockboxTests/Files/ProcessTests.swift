@@ -10,10 +10,6 @@ import Lockbox
 
 /// Several processes at one store, and processes that die.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ProcessTests {
-    private static let prefix = "com.example.process"
-
-    private func lockbox(_ store: TestStore) throws -> Lockbox { try store.lockbox(Self.prefix) }
-
     /// All of them wait for the same instant. One keybag is made, and nobody's value is lost.
     @Test("Promise 8: many processes use one store at once") func twentyProcessesCreateOneStore() throws {
         for _ in 0..<5 {
@@ -21,7 +17,7 @@ import Lockbox
             let processes = try (0..<20).map { try TestProcess("use", store.directory, "\($0)") }
             processes.forEach { $0.endInput() }
             #expect(processes.map { $0.wait() } == [Int32](repeating: 0, count: 20))
-            let lockbox = try lockbox(store)
+            let lockbox = try store.lockbox()
             for number in 0..<20 {
                 #expect(try lockbox.unarchiveObject(forKey: "own \(number)") == "of \(number)")
             }
@@ -33,11 +29,11 @@ import Lockbox
 
     @Test func eightProcessesWriteOneKey() throws {
         let store = try TestStore()
-        try lockbox(store).archiveObject("of nobody", forKey: "shared")
+        try store.lockbox().archiveObject("of nobody", forKey: "shared")
         let processes = try (0..<8).map { try TestProcess("use", store.directory, "\($0)") }
         processes.forEach { $0.endInput() }
         #expect(processes.allSatisfy { $0.wait() == 0 })
-        let value = try #require(try lockbox(store).unarchiveObject(String.self, forKey: "shared"))
+        let value = try #require(try store.lockbox().unarchiveObject(String.self, forKey: "shared"))
         #expect((0..<8).map { "of \($0)" }.contains(value))
     }
 
@@ -48,24 +44,28 @@ import Lockbox
         }
         processes.forEach { $0.endInput() }
         #expect(processes.map { $0.wait() } == [0, 0, 0, 0])
-        #expect(try lockbox(store).unarchiveObject(Int.self, forKey: "count") == 800)
+        #expect(try store.lockbox().unarchiveObject(Int.self, forKey: "count") == 800)
     }
 
     /// What was acknowledged is counted. Each of the killed may have counted once more, unacknowledged.
     @Test func countersThatAreKilledLoseNothing() throws {
         let store = try TestStore()
         let logs = (0..<4).map { "\(store.directory).\($0)" }
-        let processes = try logs.map { try TestProcess("count", store.directory, "500", $0) }
+        let processes = try zip(logs, ["1000000", "1000000", "500", "500"]).map {
+            try TestProcess("count", store.directory, $1, $0)
+        }
         processes.forEach { $0.endInput() }
-        for process in processes[..<2] {
-            usleep(100_000)
+        for (process, log) in zip(processes, logs).prefix(2) {
+            while try !FileManager.default.fileExists(atPath: log) || readBytes(log).count < 20 {
+                usleep(1000)
+            }
             process.kill()
         }
-        #expect(processes[..<2].map { $0.wait() } == [-SIGKILL, -SIGKILL], "they had ended before")
+        #expect(processes[..<2].map { $0.wait() } == [-SIGKILL, -SIGKILL])
         #expect(processes[2...].map { $0.wait() } == [0, 0])
         let acknowledged = try logs.map { try readBytes($0).count }
         #expect(acknowledged[2...] == [500, 500])
-        let count = try #require(try lockbox(store).unarchiveObject(Int.self, forKey: "count"))
+        let count = try #require(try store.lockbox().unarchiveObject(Int.self, forKey: "count"))
         let sum = acknowledged.reduce(0, +)
         #expect((sum...sum + 2).contains(count), "\(acknowledged)")
     }
@@ -81,11 +81,11 @@ import Lockbox
             number += 1
             let store = try TestStore()
             if replaces {
-                try lockbox(store).archiveObject("old", forKey: "key")
-                try lockbox(store).archiveObject("bystander", forKey: "bystander")
+                try store.lockbox().archiveObject("old", forKey: "key")
+                try store.lockbox().archiveObject("bystander", forKey: "bystander")
             }
             status = try TestProcess("die", store.directory, "key", "new", "\(number)").wait()
-            let lockbox = try lockbox(store)
+            let lockbox = try store.lockbox()
             let value: String? = try lockbox.unarchiveObject(forKey: "key")
             seen.insert(value)
             #expect([replaces ? "old" : nil, "new"].contains(value), "call \(number)")
@@ -94,7 +94,7 @@ import Lockbox
                 #expect(try lockbox.unarchiveObject(forKey: "bystander") == "bystander", "call \(number)")
             }
             try lockbox.archiveObject("newer", forKey: "key")
-            #expect(try self.lockbox(store).unarchiveObject(forKey: "key") == "newer", "call \(number)")
+            #expect(try store.lockbox().unarchiveObject(forKey: "key") == "newer", "call \(number)")
         }
         #expect(status == 0)
         #expect(number > (replaces ? 6 : 30))
@@ -104,7 +104,7 @@ import Lockbox
     /// Its lock goes with it; and while it lives, others wait only so long.
     @Test func theLockOfAnotherProcess() throws {
         let store = try TestStore()
-        let lockbox = try lockbox(store)
+        let lockbox = try store.lockbox()
         try lockbox.archiveObject("old", forKey: "key")
         let holder = try TestProcess("hold", store.directory, "key")
         holder.waitForOutput()
@@ -156,7 +156,7 @@ import Lockbox
             if let held, let number = CInt(held) { duplicate.withLock { $0 = dup(number) } }
             return nil
         })
-        try store.lockbox(TestStore.prefix, calls).archiveObject("new", forKey: "key")
+        try store.backend(calls).lockbox().archiveObject("new", forKey: "key")
         #expect(duplicate.withLock { $0 } >= 0)
         try lockbox.archiveObject("newer", forKey: "key")
         close(duplicate.withLock { $0 })
@@ -165,16 +165,16 @@ import Lockbox
     /// What a live writer has in hand is no leftover.
     @Test func openingAStoreLeavesLiveWritersAlone() throws {
         let store = try TestStore()
-        try lockbox(store).archiveObject("old", forKey: "key")
+        try store.lockbox().archiveObject("old", forKey: "key")
         let holder = try TestProcess("hold", store.directory, "key")
         holder.waitForOutput()
-        let namespace = try URL(fileURLWithPath: store.path("key", prefix: Self.prefix))
+        let namespace = try URL(fileURLWithPath: store.path("key"))
             .deletingLastPathComponent().lastPathComponent
         try overwrite("\(store.directory)/tmp/\(namespace).1234", [1])
-        #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "old")
         #expect(try store.leftovers() == ["\(namespace).1234"])
         #expect(holder.wait() == 0)
-        #expect(try lockbox(store).unarchiveObject(forKey: "key") == "old")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "old")
         #expect(try store.leftovers() == [])
     }
 }

@@ -12,11 +12,7 @@ import Lockbox
 
     init() throws {
         store = try TestStore()
-        try lockbox().archiveObject("old", forKey: "key")
-    }
-
-    private func lockbox(_ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
-        try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend(calls))
+        try store.lockbox().archiveObject("old", forKey: "key")
     }
 
     /// Runs `body` before the n-th call of that name since it was armed.
@@ -54,17 +50,17 @@ import Lockbox
         let hook = Hook()
         // The first lock is the file's, the second the folder's.
         let calls = hook.calls(before: .flock, 2) { [store] in
-            let other = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend())
+            let other = try store.lockbox()
             try other.archiveObject("other", forKey: "another key")
             let names = try FileManager.default.contentsOfDirectory(atPath: "\(store.directory)/tmp")
             #expect(names.count == 1)
         }
-        let writer = try lockbox(calls)
+        let writer = try store.backend(calls).lockbox()
         #expect(try writer.unarchiveObject(forKey: "key") == "old")
         hook.arm()
         try writer.archiveObject("new", forKey: "key")
         #expect(hook.trace.withLock { $0.count { $0 == .rename } } == 1)
-        #expect(try lockbox().unarchiveObject(forKey: "key") == "new")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
         #expect(try temporary == [])
     }
 
@@ -72,18 +68,18 @@ import Lockbox
     @Test func aFileThatWasSweptAwayIsWrittenAgain() throws {
         let hook = Hook()
         let calls = hook.calls(before: .flock, 1) { [store] in
-            _ = try Lockbox(keyPrefix: TestStore.prefix, backend: store.backend()).allKeys()
+            _ = try store.lockbox().allKeys()
             let folder = "\(store.directory)/tmp"
             for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
                 unlink("\(folder)/\(name)")
             }
         }
-        let writer = try lockbox(calls)
+        let writer = try store.backend(calls).lockbox()
         #expect(try writer.unarchiveObject(forKey: "key") == "old")
         hook.arm()
         try writer.archiveObject("new", forKey: "key")
         #expect(hook.trace.withLock { $0.count { $0 == .rename } } == 2)
-        #expect(try lockbox().unarchiveObject(forKey: "key") == "new")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
         #expect(try temporary == [])
     }
 
@@ -96,28 +92,25 @@ import Lockbox
             let file = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC)  // until the end of the test
             #expect(flock(file, LOCK_EX | LOCK_NB) == 0)
         }
-        let writer = try lockbox(calls)
+        let writer = try store.backend(calls).lockbox()
         #expect(try writer.unarchiveObject(forKey: "key") == "old")
         hook.arm()
         try writer.archiveObject("new", forKey: "key")
-        #expect(try lockbox().unarchiveObject(forKey: "key") == "new")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
     }
 
     /// While one writer waits for the disk, another one writes.
     @Test(arguments: [1, 2]) func nobodyWaitsForTheDiskOfAnother(_ sync: Int) throws {
         let hook = Hook()
         let calls = hook.calls(before: .fsync, sync) { [store] in
-            let other = try Lockbox(
-                keyPrefix: TestStore.prefix,
-                backend: store.backend(lockTimeout: .milliseconds(50))
-            )
+            let other = try store.backend(lockTimeout: .milliseconds(50)).lockbox()
             try other.archiveObject("other", forKey: "another key")
         }
-        let writer = try lockbox(calls)
+        let writer = try store.backend(calls).lockbox()
         #expect(try writer.unarchiveObject(forKey: "key") == "old")
         hook.arm()
         try writer.archiveObject("new", forKey: "key")
-        #expect(try lockbox().allKeys() == ["key", "another key"])
+        #expect(try store.lockbox().allKeys() == ["key", "another key"])
     }
 
     /// Items are sealed with a keybag's keys as soon as it can be read. So no other one replaces it before it is

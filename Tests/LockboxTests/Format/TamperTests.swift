@@ -36,7 +36,7 @@ import Lockbox
     /// Puts `bytes` into the item's file and expects every way of reading it to fail as it should.
     private func expectRefusal(_ bytes: [UInt8], _ what: String, attributesToo: Bool) throws {
         try overwrite(path, bytes)
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: shared)
+        let lockbox = try shared.lockbox()
         let reading = lockboxError { try lockbox.unarchiveObject(String.self, forKey: "victim") }
         #expect(isDamage(reading), "\(what): \(String(describing: reading))")
         if attributesToo {
@@ -105,7 +105,7 @@ import Lockbox
     /// The metadata of one version of an item with the value of another.
     @Test func partsOfTwoVersions() throws {
         let backend = store.backend()
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         try lockbox.archiveObject("of the victim, later", forKey: "victim")
         let later = try readBytes(path)
         let split = ItemHeader.length + SealedBox.overhead + 256

@@ -12,8 +12,8 @@ import Lockbox
     private func lockbox(_ backend: String) throws -> Lockbox {
         switch backend {
         case "files": try TestStore().lockbox()
-        case "memory": try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
-        default: try Lockbox(keyPrefix: "p", backend: KeychainBackend(KeychainSimulator()))
+        case "memory": try InMemoryBackend().lockbox("p")
+        default: try KeychainBackend(KeychainSimulator()).lockbox("p")
         }
     }
 
@@ -223,7 +223,7 @@ import Lockbox
     @Test func anIdentityHasACertificate() throws {
         let error = LockboxError.invalidAttribute(name: "identity", reason: "it has no certificate")
         #expect(throws: error) { try Identity(chain: [], privateKey: PrivateKey(pkcs8: Data([1]))) }
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         try lockbox.archiveObject(["chain": [String]()], forKey: "k")
         let decoding = lockboxError { try lockbox.unarchiveObject(Identity.self, forKey: "k") }
         #expect(decoding?.code == .decodingFailed)
@@ -242,7 +242,7 @@ import Lockbox
 
     /// A name can be longer than an attribute: the item is refused, and not stored under a part of it.
     @Test func aSubjectThatIsTooLongIsRefused() throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         let attributes = Certificate.Attributes(subject: String(repeating: "x", count: 4097))
         let error = lockboxError {
             try lockbox.archiveObject(Certificate(der: Data()), forKey: attributes.key("k"))
@@ -252,7 +252,7 @@ import Lockbox
     }
 
     @Test func attributesThatAreNotOfTheClassAreNone() throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("p")
         try lockbox.archiveObject("v", forKey: "k", attributes: ["subj": "CN=a", "slnr": "+1", "bsiz": "x"])
         let stored = try #require(try lockbox.attributes(forKey: "k"))
         #expect(Certificate.Attributes(stored) == nil && PrivateKey.Attributes(stored) == nil)

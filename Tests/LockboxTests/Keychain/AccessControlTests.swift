@@ -132,7 +132,7 @@ import LockboxKeychain
     private var backend: KeychainBackend { KeychainBackend(keychain, accessControl: .userPresence) }
 
     private func lockbox(_ backend: KeychainBackend? = nil) throws -> Lockbox {
-        try Lockbox(keyPrefix: "p", backend: backend ?? self.backend)
+        try (backend ?? self.backend).lockbox("p")
     }
 
     private func code(_ body: () throws -> Void) -> LockboxError.Code? {

@@ -55,29 +55,6 @@ import Lockbox
         return keychain.copyMatching(query).items
     }
 
-    /// Calls that something happens before.
-    private struct Interrupted: KeychainCalls {
-        let keychain: KeychainSimulator
-        let before: @Sendable (_ call: String) -> Void
-
-        func add(_ attributes: Attributes) -> Int32 {
-            before("add")
-            return keychain.add(attributes)
-        }
-        func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
-            before("copyMatching")
-            return keychain.copyMatching(query)
-        }
-        func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
-            before("update")
-            return keychain.update(query, attributes)
-        }
-        func delete(_ query: Attributes) -> Int32 {
-            before("delete")
-            return keychain.delete(query)
-        }
-    }
-
     /// Always the same answer.
     private struct Answering: KeychainCalls {
         let status: Int32
@@ -159,7 +136,7 @@ import Lockbox
             expectError(code) { _ = try text() }
             expectError(code) { try backend.write(item(), policy: .replace) }
             expectError(code) { _ = try backend.attributes(prefix: "p", now: now) }
-            let list = try Lockbox(keyPrefix: "p", backend: backend).list()
+            let list = try backend.lockbox("p").list()
             #expect(list.items.keys.sorted() == ["kept"] && list.unreadable.map(\.key?.key) == ["k"])
         }
         try backend.remove(key())
@@ -167,7 +144,7 @@ import Lockbox
     }
 
     @Test func whatCannotBeReadCanBeRemoved() throws {
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let lockbox = try backend.lockbox("p")
         try backend.write(item(), policy: .replace)
         // Without a key, and without metadata.
         for account in ["", "x"] {
@@ -319,8 +296,9 @@ import Lockbox
     @Test func theEntitlementIsLookedForOnce() throws {
         let deletions = Protected(0)
         let backend = KeychainBackend(
-            Interrupted(keychain: keychain) { call in
-                if call == "delete" { deletions.withLock { $0 += 1 } }
+            InterruptedKeychain(keychain: keychain) { call in
+                if call == .delete { deletions.withLock { $0 += 1 } }
+                return nil
             }
         )
         for _ in 0..<3 { #expect(try text("k", backend) == nil) }
@@ -363,17 +341,17 @@ import Lockbox
         DispatchQueue.concurrentPerform(iterations: 4) { _ in
             do {
                 // Each with a backend of its own, like processes.
-                let lockbox = try Lockbox(keyPrefix: "p", backend: KeychainBackend(keychain))
+                let lockbox = try KeychainBackend(keychain).lockbox("p")
                 for _ in 0..<200 { try lockbox.update("n", as: Int.self) { $0 = ($0 ?? 0) + 1 } }
             } catch { failures.withLock { $0 += 1 } }
         }
         #expect(failures.withLock { $0 } == 0)
-        #expect(try Lockbox(keyPrefix: "p", backend: backend).unarchiveObject(Int.self, forKey: "n") == 800)
+        #expect(try backend.lockbox("p").unarchiveObject(Int.self, forKey: "n") == 800)
     }
 
     /// Runs `body` with another writer before the first call of a kind.
     private func race(
-        _ call: String,
+        _ call: InterruptedKeychain.Call,
         _ other: @escaping @Sendable () throws -> Void,
         _ body: (KeychainBackend) throws -> Void
     )
@@ -382,13 +360,9 @@ import Lockbox
         let isDone = Protected(false)
         try body(
             KeychainBackend(
-                Interrupted(keychain: keychain) { name in
-                    guard name == call,
-                        !isDone.withLock({ isDone in
-                            defer { isDone = true }; return isDone
-                        })
-                    else { return }
-                    try? other()
+                InterruptedKeychain(keychain: keychain) { next in
+                    if next == call, isDone.raise() { try? other() }
+                    return nil
                 }
             )
         )
@@ -399,19 +373,19 @@ import Lockbox
         let (others, backend) = (try item("other"), backend)
         // From absent: the add collides, and the closure runs again.
         var seen: [StoredItem?] = []
-        try race("add", { try backend.write(others, policy: .replace) }) {
+        try race(.add, { try backend.write(others, policy: .replace) }) {
             try $0.update(key(), now: now) { old in
                 seen.append(old)
                 return try item("mine")
             }
         }
         #expect(seen == [nil, others])
-        try race("add", { try backend.write(item("other", "two"), policy: .replace) }) { racing in
+        try race(.add, { try backend.write(item("other", "two"), policy: .replace) }) { racing in
             expectError(.duplicateItem) { try racing.write(item("mine", "two"), policy: .addOnly) }
         }
         #expect(try text("two") == "other")
         // From an item: the update names the revision that was read.
-        try race("update", { try backend.write(others, policy: .replace) }) {
+        try race(.update, { try backend.write(others, policy: .replace) }) {
             try $0.update(key(), now: now) { old in
                 let old = try #require(old)
                 return try item("\(String(decoding: old.value.data, as: UTF8.self))+")
@@ -419,7 +393,7 @@ import Lockbox
         }
         #expect(try text() == "other+")
         // A removal names it, too.
-        try race("delete", { try backend.write(others, policy: .replace) }) {
+        try race(.delete, { try backend.write(others, policy: .replace) }) {
             var count = 0
             try $0.update(key(), now: now) { old in
                 count += 1
@@ -428,7 +402,7 @@ import Lockbox
         }
         #expect(try text() == "other")
         // An item that was removed meanwhile is made anew.
-        try race("update", { try backend.remove(others.key) }) {
+        try race(.update, { try backend.remove(others.key) }) {
             try $0.write(item("again"), policy: .replace)
         }
         #expect(try text() == "again")
@@ -439,10 +413,11 @@ import Lockbox
         try backend.write(item, policy: .replace)
         let rounds = Protected(0)
         let racing = KeychainBackend(
-            Interrupted(keychain: keychain) { call in
-                guard call == "update" else { return }
+            InterruptedKeychain(keychain: keychain) { call in
+                guard call == .update else { return nil }
                 rounds.withLock { $0 += 1 }
                 try? backend.write(item, policy: .replace)
+                return nil
             }
         )
         expectError(.conflict) { try racing.write(self.item("mine"), policy: .replace) }
@@ -455,7 +430,7 @@ import Lockbox
         let (backend, others) = (backend, try item("other"))
         #expect(try backend.item(for: key(), now: now) == nil && stored.count == 1)
         // Two that both see it expired: one of them adds.
-        try race("update", { try backend.write(others, policy: .addOnly) }) { racing in
+        try race(.update, { try backend.write(others, policy: .addOnly) }) { racing in
             expectError(.duplicateItem) { try racing.write(item("mine"), policy: .addOnly) }
         }
         #expect(try text() == "other")

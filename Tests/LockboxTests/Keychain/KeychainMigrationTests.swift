@@ -18,7 +18,7 @@ import Lockbox
 
     init() throws {
         let now = now
-        lockbox = try Lockbox(keyPrefix: "com.example.app", backend: InMemoryBackend()) { now }
+        lockbox = try InMemoryBackend().lockbox("com.example.app") { now }
     }
 
     // MARK: What the libraries write
@@ -226,7 +226,7 @@ import Lockbox
     }
 
     @Test func lockboxsOwnItemsAreNotMigrated() throws {
-        let own = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend(keychain))
+        let own = try KeychainBackend(keychain).lockbox("com.example.app")
         try own.archiveObject("mine", forKey: "token")
         let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
         #expect(try source.keys(for: lockbox).isEmpty)
@@ -238,24 +238,10 @@ import Lockbox
         #expect(try own.unarchiveObject(forKey: "token") == "mine")
     }
 
-    /// Something happens before a removal.
-    private struct Interrupted: KeychainCalls {
-        let keychain: KeychainSimulator
-        let before: @Sendable () -> Int32?
-
-        func add(_ attributes: Attributes) -> Int32 { keychain.add(attributes) }
-        func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
-            keychain.copyMatching(query)
-        }
-        func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
-            keychain.update(query, attributes)
-        }
-        func delete(_ query: Attributes) -> Int32 { before() ?? keychain.delete(query) }
-    }
-
     @Test func anItemThatChangesMeanwhileStays() throws {
         keychainAccess("token", "t0ken")
-        let calls = Interrupted(keychain: keychain) { [keychain] in
+        let calls = InterruptedKeychain(keychain: keychain) { [keychain] call in
+            guard call == .delete else { return nil }
             let query: Attributes = ["class": .text("genp"), "acct": .text("token")]
             _ = keychain.update(query, ["v_Data": .data(Data("newer".utf8))])
             return nil
@@ -271,8 +257,8 @@ import Lockbox
             "class": .text("genp"), "svce": .text("com.example.app"), "acct": .text("b"),
             "v_Data": .data(Data("other".utf8)), "agrp": .text("T.shared"), "sync": .bool(false),
         ]
-        let calls = Interrupted(keychain: keychain) { [keychain] in
-            _ = keychain.add(double)
+        let calls = InterruptedKeychain(keychain: keychain) { [keychain] call in
+            if call == .delete { _ = keychain.add(double) }
             return nil
         }
         let source = MigrationSource.keychain(service: "com.example.app", calls: calls)
@@ -290,7 +276,8 @@ import Lockbox
         func value(_ text: String) -> Attributes { item.merging(["v_Data": .data(Data(text.utf8))]) { $1 } }
         #expect(mac.add(value("t0ken")) == 0)
         let newer = value("newer")
-        let calls = Interrupted(keychain: mac) {
+        let calls = InterruptedKeychain(keychain: mac) { call in
+            guard call == .delete else { return nil }
             _ = mac.delete(item)
             _ = mac.add(newer)
             return nil
@@ -313,7 +300,7 @@ import Lockbox
         let migration = { (calls: any KeychainCalls) in
             Migration("m", from: .keychain(service: "com.example.app", calls: calls), .string("token"))
         }
-        let failing = Interrupted(keychain: keychain) { -25308 }
+        let failing = InterruptedKeychain(keychain: keychain) { $0 == .delete ? -25308 : nil }
         expectError(.interactionNotAllowed) { try lockbox.migrate(migration(failing)) }
         #expect(try text("token") == "t0ken" && count == 1)
         #expect(try lockbox.migrate(migration(keychain)).isComplete && count == 0)
@@ -323,7 +310,7 @@ import Lockbox
     @Test func intoTheSameKeychain() throws {
         lockbox2("token", Data("t0ken".utf8))
         keychainAccess("other", "o")
-        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend(keychain))
+        let lockbox = try KeychainBackend(keychain).lockbox("com.example.app")
         #expect(
             try lockbox.migrate(Migration("1", from: .lockboxKeychain(calls: keychain), .string("token")))
                 .isComplete

@@ -9,8 +9,8 @@ import Lockbox
 @testable import LockboxSodium
 
 /// What each class is worth in each state of the store.
-@Suite(.serialized) struct AccessibilityTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.serialized) struct AccessibilityTests {
+    private let store: TestStore
 
     init() throws { store = try TestStore() }
 
@@ -53,6 +53,13 @@ import Lockbox
         case (.whenUnlocked, .locked), (.whenUnlockedThisDeviceOnly, .locked): false
         }
     }
+
+    /// An item of each class for each operation.
+    private static let items = Dictionary(
+        uniqueKeysWithValues: Operation.allCases.flatMap { operation in
+            Accessibility.allCases.map { ("\($0.rawValue)\(operation)", $0) }
+        }
+    )
 
     private func backend(in state: LockState, _ prepared: EncryptedFileBackend) throws -> EncryptedFileBackend
     {
@@ -97,10 +104,10 @@ import Lockbox
         for state in LockState.allCases {
             for accessibility in Accessibility.allCases {
                 let cell = try AccessibilityTests()
-                let prepared = try cell.prepare("1234", Operation.allCases.map(\.rawValue))
+                let prepared = try cell.store.backend().setUp(items: Self.items)
                 let backend = try cell.backend(in: state, prepared)
                 #expect(try backend.lockState == state)
-                let lockbox = try cell.lockbox(backend)
+                let lockbox = try backend.lockbox()
                 for operation in Operation.allCases {
                     let before = try cell.store.snapshot()
                     let outcome: Outcome
@@ -129,15 +136,15 @@ import Lockbox
         #expect(try store.leftovers() == [])
         let backend = store.backend()
         if state != .noPasscode { try backend.unlock(.value("1234")) }
-        #expect(try lockbox(backend).allKeys().isEmpty)
+        #expect(try backend.lockbox().allKeys().isEmpty)
     }
 
     // MARK: Changes of class
 
     @Test func whatIsLockedIsNotOverwrittenByAnotherClass() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         try backend.lock()
-        let lockbox = try lockbox(backend)
+        let lockbox = try backend.lockbox()
         expectError(.interactionNotAllowed) {
             try lockbox.archiveObject("new", forKey: "ak", accessibility: .always)
         }
@@ -153,11 +160,11 @@ import Lockbox
         while status == -SIGKILL {
             number += 1
             let store = try TestStore()
-            let lockbox = try store.lockbox("com.example.process")
+            let lockbox = try store.lockbox()
             try lockbox.archiveObject("old", forKey: "key")
             status = try TestProcess(["die-in", store.directory, "\(number)", "changeClass", "key", "ck"])
                 .wait()
-            let reopened = try store.lockbox("com.example.process")
+            let reopened = try store.lockbox()
             #expect(try reopened.unarchiveObject(forKey: "key") == "old", "call \(number)")
             let accessibility = try reopened.attributes(forKey: "key")?.accessibility
             #expect(accessibility == .whenUnlocked || accessibility == .afterFirstUnlock, "call \(number)")

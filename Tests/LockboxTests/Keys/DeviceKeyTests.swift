@@ -20,8 +20,7 @@ import Lockbox
     }
 
     private func lockbox(_ deviceKey: DeviceKeySource) throws -> Lockbox {
-        let backend = EncryptedFileBackend(directory: store.directory, deviceKey: deviceKey)
-        return try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        try store.backend(deviceKey: deviceKey).lockbox()
     }
 
     @Test func aGivenKeyIsNotStored() throws {
@@ -107,18 +106,13 @@ import Lockbox
 
     private static func use(_ folder: String) throws {
         let backend = EncryptedFileBackend(directory: "\(folder)/store", deviceKey: .credential())
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject("secret", forKey: "key")
+        try backend.lockbox().archiveObject("secret", forKey: "key")
     }
 
     @Test func withAPasscode() throws {
-        let backend = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(key))
-        try backend.setPasscode(.value("1234"), strength: .interactive)
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend).archiveObject("secret", forKey: "key")
-        let other = EncryptedFileBackend(directory: store.directory, deviceKey: .bytes(key))
+        try store.backend(deviceKey: .bytes(key)).setUp(items: ["key": .whenUnlocked])
+        let other = store.backend(deviceKey: .bytes(key))
         try other.unlock(.value("1234"))
-        #expect(
-            try Lockbox(keyPrefix: TestStore.prefix, backend: other).unarchiveObject(forKey: "key")
-                == "secret"
-        )
+        #expect(try other.lockbox().unarchiveObject(forKey: "key") == "old")
     }
 }

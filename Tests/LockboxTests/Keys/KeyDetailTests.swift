@@ -8,8 +8,9 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Single rules of the keybag, its slots, and what the kernel holds of them.
-@Suite(.timeLimit(.minutes(10))) struct KeyDetailTests: PasscodeFixture {
-    let store: TestStore
+@Suite(.timeLimit(.minutes(10))) struct KeyDetailTests {
+    private let store: TestStore
+    private let code = RecoveryCode()
 
     init() throws { store = try TestStore() }
 
@@ -28,12 +29,9 @@ import Lockbox
     }
 
     /// An open store that a recovery code opens, because it costs no Argon2id.
-    private func prepareWithCode() throws -> (EncryptedFileBackend, RecoveryCode) {
-        let backend = store.backend()
-        let code = RecoveryCode()
-        try backend.addRecoveryCode(code, confirmation: .value(code.text))
-        try lockbox(backend).archiveObject("v", forKey: "k")
-        return (backend, code)
+    @discardableResult
+    private func backendWithCode() throws -> EncryptedFileBackend {
+        try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .whenUnlocked])
     }
 
     private func method(_ code: RecoveryCode) -> RecoveryCodeUnlock { .recoveryCode(.value(code.text)) }
@@ -43,7 +41,7 @@ import Lockbox
     /// Whoever had the unlock keys, from the kernel or from memory, can open nothing with them any more.
     @Test(arguments: ["set", "add", "remove", "rotate"])
     func everyChangeMakesNewUnlockKeys(_ change: String) throws {
-        let (backend, code) = try prepareWithCode()
+        let backend = try backendWithCode()
         let opened = try backend.keys.current()
         let old = opened.unlockKeys
         #expect(try opened.keybag.open(old).keys.count == opened.keybag.keyIDs.count, "the control")
@@ -64,7 +62,7 @@ import Lockbox
 
     /// A power cut after the first of the two keybags leaves the present epoch, and after the second the next one.
     @Test func theNextKeysAreThereBeforeTheyAreUsed() throws {
-        let (backend, _) = try prepareWithCode()
+        let backend = try backendWithCode()
         let opened = try backend.keys.current()
         var next = try KeybagRewrite(after: opened)
         try next.contents.beginEpoch()
@@ -93,19 +91,19 @@ import Lockbox
 
     /// The items are resealed when the keybag has no more room.
     @Test func manyChangesThatLeaveTheItemsForLater() throws {
-        let (backend, _) = try prepareWithCode()
+        let backend = try backendWithCode()
         for number in 0..<20 {
             let code = RecoveryCode()
             try backend.addRecoveryCode(code, confirmation: .value(code.text), resealing: false)
             try backend.removeSlot(#require(try backend.slots.last).id, resealing: false)
             #expect(try store.openedKeybag().epochs.count <= Keybag.maximumEpochs + 1, "round \(number)")
         }
-        #expect(try lockbox(backend).unarchiveObject(forKey: "k") == "v")
+        #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
     /// Others begin epochs until the keybag is full, at whichever call of a rotation that has not begun its own.
     @Test func roomThatOthersTakeDuringARotation() throws {
-        try lockbox(store.backend()).archiveObject("v", forKey: "k")
+        try store.lockbox().archiveObject("v", forKey: "k")
         while try store.openedKeybag().epochs.count < Keybag.maximumEpochs - 1 {
             _ = try store.backend().keys.rotateKeys(.keep)
         }
@@ -127,7 +125,7 @@ import Lockbox
             _ = try backend.lockState
             taking.raise()
             #expect(try backend.rotateKeys().isComplete, "call \(number)")
-            #expect(try lockbox(copy.backend()).unarchiveObject(forKey: "k") == "v", "call \(number)")
+            #expect(try copy.backend().lockbox().unarchiveObject(forKey: "k") == "v", "call \(number)")
             try #require(taking.hasHappened)
         }
         #expect(timesTaken.withLock { $0 } > 1)
@@ -136,7 +134,7 @@ import Lockbox
     // MARK: Slots
 
     @Test func theSameSecretMakesOtherKeysInEachSlot() throws {
-        let (backend, _) = try prepareWithCode()
+        let backend = try backendWithCode()
         for _ in 0..<2 { try backend.addSlot(GivenSecret(), label: "") }
         let slots = try backend.keys.slots
         #expect(slots.count == 3)
@@ -146,17 +144,16 @@ import Lockbox
     }
 
     @Test(arguments: [0, 31, 65]) func aSecretOfAnotherLengthIsRefused(_ count: Int) throws {
-        let (backend, _) = try prepareWithCode()
+        let backend = try backendWithCode()
         let method = GivenSecret(bytes: [UInt8](repeating: 7, count: count))
         expectError(.invalidPasscode) { try backend.addSlot(method, label: "") }
         #expect(try backend.slots.count == 1)
     }
 
     @Test func nobodyIsAskedForASecretInVain() throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         let method = GivenSecret()
         expectError(.slotRefused, "there is no recovery code") { try backend.addSlot(method, label: "") }
-        let code = RecoveryCode()
         try backend.addRecoveryCode(code, confirmation: .value(code.text))
         try backend.lock()
         expectError(.interactionNotAllowed) { try backend.addSlot(method, label: "") }
@@ -173,7 +170,7 @@ import Lockbox
 
     /// The slot is removed at whichever call of the unlock: either it is wrong by then, or it has opened something.
     @Test func anUnlockThatComesTooLateIsNone() throws {
-        let (_, code) = try prepareWithCode()
+        try backendWithCode()
         let spare = RecoveryCode()
         let first = store.backend()
         try first.unlock(with: method(code))
@@ -200,7 +197,7 @@ import Lockbox
     }
 
     @Test(arguments: UnlockScope.allCases) func aPasscodeRemovedDuringAnUnlock(_ scope: UnlockScope) throws {
-        let backend = try prepare()
+        let backend = try store.backend().setUp(items: .everyClass)
         let id = try backend.keys.currentKeyring().storeID
         defer { _ = try? UserUnlock(kernel: KernelKeyring()).remove(id) }
         let passcode = PasscodeSource {
@@ -214,7 +211,7 @@ import Lockbox
     // MARK: Who has the device key only
 
     @Test func aChangedGenerationIsNoticedAtTheUnlock() throws {
-        let (_, code) = try prepareWithCode()
+        try backendWithCode()
         let deviceKey = try #require(try store.deviceKeys().first)
         for (change, isIntact) in [(0, true), (1, false)] as [(UInt8, Bool)] {
             var record = try readBytes(store.keybag)
@@ -234,42 +231,34 @@ import Lockbox
     /// Made of a forged item of a lower class, it would pass for one that only the owner can have written.
     @Test func theClassOfAForgedItemCannotBeRaised() throws {
         try store.lockbox().archiveObject("forged", forKey: "k", accessibility: .always)
-        let required = EncryptedFileBackend(
-            directory: store.directory,
-            requires: .init(minimumClass: .afterFirstUnlock)
-        )
+        let required = store.backend(requires: .init(minimumClass: .afterFirstUnlock))
         let before = try store.snapshot()
         expectError(.requirementNotMet) {
-            try lockbox(required).setAccessibility(.whenUnlocked, forKey: "k")
+            try required.lockbox().setAccessibility(.whenUnlocked, forKey: "k")
         }
         #expect(try store.snapshot() == before)
     }
 
     @Test func theStoresOwnRecordsMayHaveAnyClass() throws {
-        let required = EncryptedFileBackend(
-            directory: store.directory,
-            requires: .init(minimumClass: .whenUnlocked)
-        )
+        let required = store.backend(requires: .init(minimumClass: .whenUnlocked))
         try required.checkAccess(.always, now: Date())
         expectError(.requirementNotMet, "the control") {
-            try lockbox(required).archiveObject("v", forKey: "k", accessibility: .always)
+            try required.lockbox().archiveObject("v", forKey: "k", accessibility: .always)
         }
     }
 
     // MARK: The kernel
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aCopyOfTheKernelsKeyDoesNotOpen() throws {
-        let backend = try prepare()
-        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
-        try #require(try backend.unlock(.value("1234"), scope: .user) == .user)
-        let id = try backend.keys.currentKeyring().storeID
-        let (kernel, place) = (KernelKeyring(), SharedUnlock.Place(level: .unlocked, isOfNextKeybag: false))
-        let serial = try #require(kernel.serial(of: place.name(id)))
+        try store.backend().setUp(scope: .user)
+        defer { store.lockForEverybody() }
+        let (kernel, name) = (KernelKeyring(), try store.kernelName(of: .unlocked))
+        let serial = try #require(kernel.serial(of: name))
         let record = try #require(kernel.read(serial, maximum: SharedUnlock.length) { [UInt8]($0) })
         #expect(try store.backend().lockState == .unlocked, "the control")
-        try kernel.remove(place.name(id))
-        #expect(kernel.add(place.name(id), record, seconds: 60))
+        try kernel.remove(name)
+        #expect(kernel.add(name, record, seconds: 60))
         #expect(try store.backend().lockState == .locked)
     }
 
@@ -288,19 +277,19 @@ import Lockbox
     }
 
     /// Whoever got the keys from the kernel does not keep them in a way that another process's lock cannot end.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func whoChangesThePasscodeWithTheKernelsKeysIsLockedByOthers() throws {
-        try #require(try prepare().unlock(.value("1234"), scope: .user) == .user)
-        defer { try? store.backend().lock(includingAfterFirstUnlock: true) }
+        try store.backend().setUp(items: .everyClass, scope: .user)
+        defer { store.lockForEverybody() }
         let own = store.backend()
         try own.changePasscode(to: .value("5678"), strength: .interactive)
         #expect(try own.unlockScope == .user)
         try store.backend().lock()
         #expect(try own.lockState == .locked)
-        expectError(.interactionNotAllowed) { try lockbox(own).unarchiveObject(String.self, forKey: "ak") }
+        expectError(.interactionNotAllowed) { try own.lockbox().unarchiveObject(String.self, forKey: "ak") }
     }
 
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"))
+    @Test(.needsKernelKeyring)
     func aChangedEntryOfAGenerationIsNone() throws {
         let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
         let kernel = KernelKeyring()

@@ -7,13 +7,13 @@ import Lockbox
 @testable import LockboxSodium
 
 /// Somebody has the device key and may write, but has none of the secrets that unlock the store.
-@Suite struct RequirementTests: PasscodeFixture {
-    let store: TestStore
+@Suite struct RequirementTests {
+    private let store: TestStore
 
     init() throws { store = try TestStore() }
 
     private func backend(_ requirements: StoreRequirements) -> EncryptedFileBackend {
-        EncryptedFileBackend(directory: store.directory, requires: requirements)
+        store.backend(requires: requirements)
     }
 
     /// Puts a store that the device key alone opens in the place of this one.
@@ -23,7 +23,7 @@ import Lockbox
     }
 
     @Test func aStoreWithoutAPasscodeIsRefused() throws {
-        _ = try prepare()
+        try store.backend().setUp(items: .everyClass)
         let identity = try #require(try store.backend().identity)
         try backend(.init(protection: .passcode, identity: identity)).unlock(.value("1234"))
         try plantStore()
@@ -32,7 +32,7 @@ import Lockbox
         ] {
             let before = try store.snapshot()
             let planted = backend(requirements)
-            let lockbox = try lockbox(planted)
+            let lockbox = try planted.lockbox()
             expectError(.requirementNotMet) { try lockbox.unarchiveObject(String.self, forKey: "ak") }
             expectError(.requirementNotMet) { try lockbox.archiveObject("secret", forKey: "new") }
             expectError(.requirementNotMet) { try planted.unlock(.value("1234")) }
@@ -47,14 +47,14 @@ import Lockbox
 
     @Test func aStoreThatHasGoneIsNotMadeAnew() throws {
         let required = backend(.init(protection: .passcode))
-        expectError(.requirementNotMet) { try lockbox(required).archiveObject("secret", forKey: "k") }
+        expectError(.requirementNotMet) { try required.lockbox().archiveObject("secret", forKey: "k") }
         #expect(!FileManager.default.fileExists(atPath: store.keybag))
-        #expect(try lockbox(required).unarchiveObject(String.self, forKey: "k") == nil)
+        #expect(try required.lockbox().unarchiveObject(String.self, forKey: "k") == nil)
         try required.setPasscode(.value("1234"), strength: .interactive)
-        try lockbox(required).archiveObject("secret", forKey: "k")
+        try required.lockbox().archiveObject("secret", forKey: "k")
         try FileManager.default.removeItem(atPath: store.directory)
         let identified = backend(.init(identity: String(repeating: "0", count: 32)))
-        expectError(.requirementNotMet) { try lockbox(identified).archiveObject("secret", forKey: "k") }
+        expectError(.requirementNotMet) { try identified.lockbox().archiveObject("secret", forKey: "k") }
     }
 
     /// What was looked at while a passcode was to be set is not what the program requires.
@@ -62,15 +62,15 @@ import Lockbox
         try store.lockbox().archiveObject("of the attacker", forKey: "k")
         let required = backend(.init(protection: .passcode))
         expectError(.invalidPasscode) { try required.setPasscode(.value(""), strength: .interactive) }
-        expectError(.requirementNotMet) { try lockbox(required).unarchiveObject(String.self, forKey: "k") }
-        expectError(.requirementNotMet) { try lockbox(required).archiveObject("secret", forKey: "n") }
+        expectError(.requirementNotMet) { try required.lockbox().unarchiveObject(String.self, forKey: "k") }
+        expectError(.requirementNotMet) { try required.lockbox().archiveObject("secret", forKey: "n") }
     }
 
     @Test func aRecoveryCodeIsASlot() throws {
         let required = backend(.init(protection: .anySlot))
         let code = RecoveryCode()
         try required.addRecoveryCode(code, confirmation: .value(code.text))
-        try lockbox(required).archiveObject("v", forKey: "k")
+        try required.lockbox().archiveObject("v", forKey: "k")
         try backend(.init(protection: .anySlot)).unlock(with: .recoveryCode(.value(code.text)))
         let strict = EncryptedFileBackend(
             directory: store.directory + "-strict",
@@ -92,7 +92,7 @@ import Lockbox
         let required = backend(.init(protection: .passcode))
         expectError(.requirementNotMet) { try required.lockState }
         try required.setPasscode(.value("1234"), strength: .interactive)
-        #expect(try lockbox(required).unarchiveObject(forKey: "k") == "v")
+        #expect(try required.lockbox().unarchiveObject(forKey: "k") == "v")
         let key = [UInt8](repeating: 3, count: 32)
         let code = RecoveryCode()
         try required.addRecoveryCode(code, confirmation: .value(code.text))
@@ -123,12 +123,12 @@ import Lockbox
     }
 
     @Test func aForgedItemOfAnUnprotectedClassIsRefused() throws {
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         try forge("ak", "forged")
-        #expect(try lockbox(own).unarchiveObject(forKey: "ak") == "forged", "the control")
+        #expect(try own.lockbox().unarchiveObject(forKey: "ak") == "forged", "the control")
         let required = backend(.init(protection: .passcode, minimumClass: .afterFirstUnlock))
         try required.unlock(.value("1234"))
-        let lockbox = try lockbox(required)
+        let lockbox = try required.lockbox()
         let path = try store.path("ak")
         let forged = try readBytes(path)
         expectError(.requirementNotMet) { try lockbox.unarchiveObject(String.self, forKey: "ak") }
@@ -180,7 +180,7 @@ import Lockbox
     @Test func everyChangedByteOfTheKeybagIsNoticedAtTheUnlock() throws {
         // A recovery code costs no Argon2id.
         let code = RecoveryCode()
-        try prepare().addRecoveryCode(code, confirmation: .value(code.text))
+        try store.backend().setUp(recovery: code, items: .everyClass)
         let method = RecoveryCodeUnlock(.value(code.text))
         let intact = try readBytes(store.keybag)
         try rewrite { _ in }
@@ -202,7 +202,7 @@ import Lockbox
 
     /// The attacker knows the public key of the passcode's slot, and makes every other key.
     @Test func anUnlockKeyOfTheAttackerIsRefused() throws {
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         let deviceKey = try #require(try store.deviceKeys().first)
         let keybag = try store.openedKeybag()
         var contents = try #require(try KeybagContents(after: own.keys.current()))
@@ -214,13 +214,13 @@ import Lockbox
         try overwrite(store.keybag, contents.encoded(deviceKey: deviceKey))
         expectError(.authenticationFailed) { try store.backend().unlock(.value("1234")) }
         expectError(.interactionNotAllowed) {
-            try lockbox(store.backend()).archiveObject("secret", forKey: "n")
+            try store.lockbox().archiveObject("secret", forKey: "n")
         }
     }
 
     /// The open process reads the forged keybag, and wraps nothing anew.
     @Test func aPlantedSlotNeverGetsTheNextKey() throws {
-        let own = try prepare()
+        let own = try store.backend().setUp(items: .everyClass)
         let deviceKey = try #require(try store.deviceKeys().first)
         var contents = try #require(try KeybagContents(after: own.keys.current()))
         let planted = try own.keys.makeSlot(

@@ -75,9 +75,9 @@ import Lockbox
             )
         }
         let (one, other) = (machine(), machine())
-        let lockbox = try Lockbox(keyPrefix: "p", backend: one)
+        let lockbox = try one.lockbox("p")
         try lockbox.archiveObject("v", forKey: "k")
-        let others = try Lockbox(keyPrefix: "p", backend: other)
+        let others = try other.lockbox("p")
         let keybag = KeyStore<SharedStorage>.keybagRecord
         func record() throws -> Record { try #require(records.read([keybag], maximum: .max)[keybag]) }
         func put(_ record: Record) throws {
@@ -107,7 +107,7 @@ import Lockbox
     // MARK: Records in the kernel
 
     /// The store is locked or unlocked while another process replaces the keybag.
-    @Test(.enabled(if: hasKernelKeyring, "the kernel gives this process no keyring"), arguments: 0..<4)
+    @Test(.needsKernelKeyring, arguments: 0..<4)
     func aLockOrUnlockDuringAChangeStays(_ event: Int) throws {
         let unlock = UserUnlock(kernel: KernelKeyring())
         let keybag = try KeybagContents(), device = try SecretKey.random()

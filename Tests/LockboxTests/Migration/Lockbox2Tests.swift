@@ -114,7 +114,7 @@ private enum EveryForm {
     static func check() throws {
         let backend = InMemoryBackend()
         try Lockbox.configure(keyPrefix: "com.example.lockbox2", backend: backend)
-        let lockbox = try Lockbox(keyPrefix: "com.example.lockbox2", backend: backend)
+        let lockbox = try backend.lockbox("com.example.lockbox2")
         let forms: any SetterForms.Type = DeprecatedForms.self
         for (setters, accessibility) in forms.all(of: lockbox) {
             try check(setters, accessibility, lockbox)
@@ -145,7 +145,7 @@ private enum EveryForm {
     private let lockbox: Lockbox
     private var v2: any Lockbox2 { lockbox }
 
-    init() throws { lockbox = try Lockbox(keyPrefix: "com.example.lockbox2", backend: InMemoryBackend()) }
+    init() throws { lockbox = try InMemoryBackend().lockbox("com.example.lockbox2") }
 
     // MARK: Lockbox 2's bytes
 

@@ -86,7 +86,7 @@ import LockboxTesting
 
     @Test func anotherBackendHasItAgain() throws {
         let other = InMemoryBackend()
-        let old = try Lockbox(keyPrefix: "old", backend: other)
+        let old = try other.lockbox("old")
         let source = MigrationSource.backend(other, keyPrefix: "old")
         let migration = Migration("m", from: source, .string("a"), .string("b"))
         try write("a".utf8, "a", in: old)
@@ -120,7 +120,7 @@ import LockboxTesting
             if call == .rename { calls.withLock { $0 += 1 } }
             return nil
         }
-        #expect(try store.lockbox(TestStore.prefix, counting).migrate(migration)["k"] == .doneBefore)
+        #expect(try store.backend(counting).lockbox().migrate(migration)["k"] == .doneBefore)
         #expect(calls.withLock { $0 } == 0)
     }
 
@@ -141,7 +141,7 @@ import LockboxTesting
 
     @Test func aFinishedMigrationReadsEachItemOnce() throws {
         let backend = CountingBackend()
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let lockbox = try backend.lockbox("p")
         let keys = (0..<20).map { "\($0)" }
         for key in keys { try write("v".utf8, key, in: lockbox) }
         for number in 0..<100 { try lockbox.archiveObject("v", forKey: "other \(number)") }
@@ -167,7 +167,7 @@ import LockboxTesting
 
     @Test func aLockedSourceIsNoErrorOfAFinishedMigration() throws {
         let old = FailingBackend()
-        let other = try Lockbox(keyPrefix: "old", backend: old)
+        let other = try old.lockbox("old")
         try write("a".utf8, "a", in: other)
         let migration = Migration("m", from: .backend(old, keyPrefix: "old"), .string("a"))
         #expect(try lockbox.migrate(migration).isComplete)

@@ -22,13 +22,11 @@ import Lockbox
         }
     }
 
-    private func lockbox(_ backend: (any LockboxBackend)? = nil) throws -> Lockbox {
-        try Lockbox(keyPrefix: TestStore.prefix, backend: backend ?? self.backend)
-    }
-
     @discardableResult
-    private func claim(_ patience: Duration, _ backend: (any LockboxBackend)? = nil) throws -> MigrationClaim
-    {
+    private func claim(
+        patience: Duration = .zero,
+        _ backend: (any LockboxBackend)? = nil
+    ) throws -> MigrationClaim {
         try MigrationClaim.$patience.withValue(patience) {
             try MigrationClaim(
                 MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix),
@@ -38,113 +36,126 @@ import Lockbox
         }
     }
 
-    private func names() throws -> Set<String> { try lockbox().allKeys() }
+    /// Gives signs of work whenever it can.
+    private func renewing<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try MigrationClaim.$interval.withValue(.zero, operation: body)
+    }
+
+    private func names() throws -> Set<String> { try backend.lockbox().allKeys() }
+
+    // MARK: Who waits
 
     /// Between the look at the record and the change of it.
     @Test func ofTwoThatFindItFreeOneHasIt() throws {
         let isDone = Protected(false)
         let slow = HookedBackend(
             wrapped: backend,
-            beforeUpdate: {
-                let isFirst = isDone.withLock { isDone in
-                    defer { isDone = true }
-                    return !isDone
-                }
-                if isFirst { #expect(throws: Never.self) { try claim(.zero) } }
-            }
+            beforeUpdating: { if isDone.raise() { #expect(throws: Never.self) { try claim() } } }
         )
         let start = ContinuousClock.now
-        try claim(.milliseconds(300), slow)
+        try claim(patience: .milliseconds(300), slow)
         #expect(.now - start >= .milliseconds(300), "it has waited for the other")
     }
 
-    /// Another one took over while a batch was being written: nothing is removed then, and no other batch written.
-    @Test(arguments: [1, 2]) func whoWasTakenOverFromStops(after items: Int) throws {
-        let error = lockboxError {
-            try lockbox().migrate(migration) { progress in
-                guard progress.completed == items else { return }
-                #expect(throws: Never.self) { try claim(.zero) }
-                usleep(1_050_000)  // it looks once in a second
-            }
+    @Test func whoWasKilledIsNotWaitedForLong() throws {
+        try claim()
+        let start = ContinuousClock.now
+        let report = try MigrationClaim.$patience.withValue(.milliseconds(300)) {
+            try backend.lockbox().migrate(migration)
         }
-        #expect(error?.code == .conflict)
-        #expect(try names() == ["k1", "k2", "new1", "new2"])
-        let report = try MigrationClaim.$patience.withValue(.milliseconds(20)) {
-            try lockbox().migrate(migration)
-        }
+        let waited = ContinuousClock.now - start
         #expect(report.isComplete)
-        #expect(try names() == ["new1", "new2"])
+        #expect(waited >= .milliseconds(300) && waited < .seconds(4))
     }
 
     @Test func whoFailsGivesTheRightBack() throws {
         let failing = FailingBackend(backend)
         failing.fail(.write, with: LockboxError.notEnoughMemory(bytes: 1))
-        expectError(.notEnoughMemory) { try lockbox(failing).migrate(migration) }
+        expectError(.notEnoughMemory) { try failing.lockbox().migrate(migration) }
         let start = ContinuousClock.now
         let report = try MigrationClaim.$patience.withValue(.seconds(30)) {
-            try lockbox().migrate(migration)
+            try backend.lockbox().migrate(migration)
         }
         #expect(report.isComplete)
         #expect(.now - start < .seconds(20), "nobody is waited for")
     }
 
+    /// From its last sign of work on, and not only while the record is first read.
+    @Test func whoIsAtWorkIsWaitedFor() throws {
+        nonisolated(unsafe) let working = try claim()  // used by this thread only
+        let (signs, looks) = (10, Protected(0))
+        let watched = HookedBackend(
+            wrapped: backend,
+            beforeReading: { _ in
+                if looks.next() <= signs { #expect(throws: Never.self) { try renewing(working.renew) } }
+            }
+        )
+        // Who waits looks every 20 ms, so the signs last longer.
+        try claim(patience: .milliseconds(100), watched)
+        #expect(looks.withLock { $0 } > signs)
+        expectError(.conflict) { try working.release() }
+    }
+
+    // MARK: Who works
+
+    @Test func aSignOfWorkIsGivenOncePerInterval() throws {
+        let working = try claim()
+        let key = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
+        func beat() throws -> UInt64? {
+            try MigrationRecord(backend.item(for: key, now: nil)?.value, key).runner?.beat
+        }
+        try MigrationClaim.$interval.withValue(.seconds(1000)) { try working.renew() }
+        #expect(try beat() == 0)
+        for number: UInt64 in 1...2 {
+            try renewing(working.renew)
+            #expect(try beat() == number)
+        }
+    }
+
     /// Reading is work, too: a source may be large, or slow.
     @Test func whoReadsForLongIsAtWork() throws {
         let marker = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
-        let beats = Protected<[UInt64]>([])
+        let beats = Protected<[String: UInt64]>([:])
         let slow = HookedBackend(
             wrapped: backend,
-            beforeRead: { [backend] key in
-                guard key.key.hasPrefix("k"), beats.withLock({ $0.count < 3 }) else { return }
+            beforeReading: { [backend] key in
+                guard key.prefix == TestStore.prefix, beats.withLock({ $0[key.key] }) == nil else { return }
                 let record = try? MigrationRecord(backend.item(for: marker, now: nil)?.value, marker)
-                guard let runner = record?.runner else { return }
-                beats.withLock { $0.append(runner.beat) }
-                usleep(1_050_000)
+                beats.withLock { $0[key.key] = record?.runner?.beat }
             }
         )
-        #expect(try lockbox(slow).migrate(migration).isComplete)
-        #expect(beats.withLock { $0.first == 0 && $0.contains(1) }, "\(beats.withLock { $0 })")
+        #expect(try renewing { try slow.lockbox().migrate(migration).isComplete })
+        let seen = beats.withLock { $0 }
+        #expect(seen["k1"] != nil && seen["k2"] != nil && seen["k1"] != seen["k2"], "\(seen)")
     }
 
-    /// And not only while the record is first read.
-    @Test func whoIsAtWorkIsWaitedForFromItsLastSignOn() throws {
-        let working = try claim(.zero)
-        let isOver = Protected(false)
-        let waiting = Thread {
-            _ = try? claim(.milliseconds(1500))
-            isOver.withLock { $0 = true }
+    // MARK: Who was taken over from
+
+    @Test func whoWasStoppedDoesNotGoOnBesideAnother() throws {
+        let stopped = try claim()
+        let next = try claim()
+        expectError(.conflict) { try renewing(stopped.renew) }
+        expectError(.conflict) { try stopped.release(done: ["k"]) }
+        try next.release(done: ["other"])
+        #expect(try claim().record.done == ["other"])
+    }
+
+    /// Another one took over while a batch was being written: nothing is removed then, and no other batch written.
+    @Test(arguments: [1, 2]) func whoWasTakenOverFromStops(after items: Int) throws {
+        let error = lockboxError {
+            try renewing {
+                try backend.lockbox().migrate(migration) { progress in
+                    guard progress.completed == items else { return }
+                    #expect(throws: Never.self) { try claim() }
+                }
+            }
         }
-        waiting.start()
-        usleep(1_100_000)
-        try working.renew()
-        usleep(1_000_000)
-        #expect(!isOver.withLock { $0 })
-        while !isOver.withLock({ $0 }) { usleep(10_000) }
-        expectError(.conflict) { try working.release() }
+        #expect(error?.code == .conflict)
+        #expect(try names() == ["k1", "k2", "new1", "new2"])
+        let report = try MigrationClaim.$patience.withValue(.zero) {
+            try backend.lockbox().migrate(migration)
+        }
+        #expect(report.isComplete)
+        #expect(try names() == ["new1", "new2"])
     }
-}
-
-/// Does something before each update, and before it reads an item.
-private struct HookedBackend: LockboxBackend {
-    let wrapped: InMemoryBackend
-    var beforeUpdate: @Sendable () -> Void = {}
-    var beforeRead: @Sendable (ItemKey) -> Void = { _ in }
-
-    func item(for key: ItemKey, now: Date?) -> StoredItem? {
-        beforeRead(key)
-        return wrapped.item(for: key, now: now)
-    }
-
-    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] {
-        wrapped.attributes(prefix: prefix, now: now)
-    }
-
-    func prefixes() -> Set<String> { wrapped.prefixes() }
-
-    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        beforeUpdate()
-        try wrapped.update(key, now: now, change)
-    }
-
-    func remove(_ key: ItemKey) { wrapped.remove(key) }
 }

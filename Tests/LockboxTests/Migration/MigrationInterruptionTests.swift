@@ -30,13 +30,12 @@ import Lockbox
         var isDone = false
         while !isDone {
             calls += 1
-            let store = try TestStore()
-            try FileManager.default.copyItem(atPath: self.store.directory, toPath: store.directory)
+            let store = try TestStore(copying: self.store)
             let dying = SystemCalls.failing(from: calls)
-            isDone = (try? store.lockbox(TestStore.prefix, dying).migrate(migration)) != nil
+            isDone = (try? store.backend(dying).lockbox().migrate(migration)) != nil
 
             let lockbox = try store.lockbox()
-            let report = try MigrationClaim.$patience.withValue(.milliseconds(20)) {
+            let report = try MigrationClaim.$patience.withValue(.zero) {
                 try lockbox.migrate(migration)
             }
             #expect(report.isComplete, "call \(calls)")
@@ -50,68 +49,12 @@ import Lockbox
         #expect(calls > 40)
     }
 
-    private func claim(_ patience: Duration = .milliseconds(100)) throws -> MigrationClaim {
-        try MigrationClaim.$patience.withValue(patience) {
-            try MigrationClaim(
-                MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix),
-                store.backend(),
-                now: Date()
-            )
-        }
-    }
-
-    @Test func whoWasKilledIsNotWaitedForLong() throws {
-        try write("value".utf8, "k")
-        _ = try claim()
-        let start = ContinuousClock.now
-        let report = try MigrationClaim.$patience.withValue(.milliseconds(300)) {
-            try store.lockbox().migrate(Migration("m", .string("k")))
-        }
-        #expect(report["k"] == .migrated)
-        #expect(.now - start >= .milliseconds(300))
-    }
-
-    @Test func whoWasStoppedDoesNotGoOnBesideAnother() throws {
-        let stopped = try claim()
-        let next = try claim()
-        sleep(1)
-        expectError(.conflict) { try stopped.renew() }
-        expectError(.conflict) { try stopped.release(done: ["k"]) }
-        try next.release(done: ["other"])
-        #expect(try claim().record.done == ["other"])
-    }
-
-    @Test func whoIsAtWorkIsWaitedFor() throws {
-        let working = try claim()
-        let isOver = Protected(false)
-        let waiting = Thread {
-            _ = try? self.claim(.milliseconds(1500))
-            isOver.withLock { $0 = true }
-        }
-        waiting.start()
-        for _ in 0..<3 {
-            usleep(1_050_000)
-            try working.renew()
-            #expect(!isOver.withLock { $0 })
-        }
-        try working.release()
-        while !isOver.withLock({ $0 }) { usleep(10_000) }
-    }
-
     @Test func runByManyAtOnceItHappensOnce() throws {
         try writeAll()
         let outcomes = Protected<[[MigrationReport.Outcome]]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { _ in
             do {
-                let storage = FileStorage(
-                    directory: store.directory,
-                    calls: SystemCalls(),
-                    lockTimeout: .seconds(60)
-                )
-                let lockbox = try Lockbox(
-                    keyPrefix: TestStore.prefix,
-                    backend: SealedBackend(storage: storage)
-                )
+                let lockbox = try store.backend(lockTimeout: .seconds(60)).lockbox()
                 let report = try lockbox.migrate(all)
                 outcomes.withLock { $0.append(report.outcomes.map(\.outcome)) }
             } catch { Issue.record(error) }
@@ -127,7 +70,7 @@ import Lockbox
     @Test(.timeLimit(.minutes(10))) func runByManyProcessesAtOnceItHappensOnce() throws {
         for _ in 0..<3 {
             let store = try TestStore()
-            let lockbox = try store.lockbox("com.example.process")
+            let lockbox = try store.lockbox()
             for number in 0..<50 { try write("value \(number)".utf8, "k\(number)", in: lockbox) }
             let processes = try (0..<8).map { _ in try TestProcess("migrate", store.directory) }
             processes.forEach { $0.endInput() }
@@ -170,7 +113,7 @@ import Lockbox
     @Test func aBackendThatKeepsAnotherValueIsNoticed() throws {
         let isRemoved = Protected(false)
         let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: DefectiveBackend(.changesValue))
+        let lockbox = try DefectiveBackend(.changesValue).lockbox()
         let error = lockboxError { try lockbox.migrate(Migration(nil, from: source, .string("a"))) }
         #expect(error?.code == .corrupt)
         #expect(!isRemoved.withLock { $0 })
@@ -190,10 +133,8 @@ import Lockbox
         let others: @Sendable () -> Void = {
             #expect(throws: Never.self) { try store.backend.write(theirs, policy: .replace) }
         }
-        let watched = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: Hooked(wrapped: store.backend, afterUpdating: others, afterWriting: others)
-        )
+        let watched = try HookedBackend(wrapped: store.backend, afterUpdating: others, afterWriting: others)
+            .lockbox()
         let report = try watched.migrate(
             isInPlace ? Migration(nil, .string("a")) : Migration(nil, from: source, .string("a", to: "new"))
         )

@@ -19,9 +19,8 @@ import Lockbox
     }
 
     @Test func aLockedItemStopsItBeforeAnythingIsWritten() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let backend = try store.backend().setUp()
+        let lockbox = try backend.lockbox()
         try write("a".utf8, "a", .always, in: lockbox)
         try write("b".utf8, "b", .whenUnlocked, in: lockbox)
         try backend.lock()
@@ -37,8 +36,7 @@ import Lockbox
 
     /// The new class of one item is open, that of the other is not.
     @Test func aLockedClassStopsItBeforeAnythingIsWritten() throws {
-        let backend = store.backend()
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        let backend = try store.backend().setUp()
         let path = try file("app.env", "A=1\nB=2\n".utf8)
         let migration = Migration(
             "m",
@@ -49,12 +47,12 @@ import Lockbox
         try backend.lock()
         let before = try store.snapshot()
         // Also behind a backend of which nobody knows whether it is locked.
-        for backend: any LockboxBackend in [backend, Hooked(wrapped: backend)] {
-            let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        for backend: any LockboxBackend in [backend, HookedBackend(wrapped: backend)] {
+            let lockbox = try backend.lockbox()
             expectError(.interactionNotAllowed) { try lockbox.migrate(migration) }
             #expect(try lockbox.allKeys().isEmpty)
         }
-        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let lockbox = try backend.lockbox()
         expectError(.interactionNotAllowed) { try lockbox.migrate(migration, dryRun: true) }
         let after = try store.snapshot()
         #expect(before.allSatisfy { after[$0.key] == $0.value })
@@ -64,15 +62,11 @@ import Lockbox
     }
 
     @Test(arguments: LockState.allCases) func whatIsOpenInEachState(_ state: LockState) throws {
-        let backend = store.backend()
-        try lockbox.archiveObject(0, forKey: "there is a store")
-        if state != .noPasscode { try backend.setPasscode(.value("1234"), strength: .interactive) }
+        let backend = try store.backend()
+            .setUp(passcode: state == .noPasscode ? nil : "1234", items: ["there is a store": .whenUnlocked])
         if state == .locked { try backend.lock() }
         let isFresh = state == .beforeFirstUnlock
-        let lockbox = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: isFresh ? store.backend() : backend
-        )
+        let lockbox = try (isFresh ? store.backend() : backend).lockbox()
         for accessibility in Accessibility.allCases {
             let key = accessibility.rawValue
             let migration = Migration(

@@ -123,7 +123,7 @@ import Lockbox
         )
         try lockbox.backend.update(taken.key, now: nil) { _ in taken }
         let later = date + 20
-        let clocked = try Lockbox(keyPrefix: TestStore.prefix, backend: lockbox.backend) { later }
+        let clocked = try lockbox.backend.lockbox { later }
         #expect(try clocked.migrate(Migration("m", from: source, .string("k")))["k"] == .migrated)
         #expect(try bytes("k")?.value.data == Data("\"value of k\"".utf8))
     }
@@ -146,7 +146,7 @@ import Lockbox
     @Test func aBackendThatStoresNothingIsNoticed() throws {
         let old = InMemoryBackend()
         try write("k", "old", .json, in: old)
-        let forgetful = try Lockbox(keyPrefix: "new", backend: Hooked(forgetsUpdates: true))
+        let forgetful = try HookedBackend(forgetsUpdates: true).lockbox("new")
         let migration = Migration(nil, from: .backend(old, keyPrefix: "old"), .string("k"))
         #expect(lockboxError { try forgetful.migrate(migration) }?.code == .corrupt)
         #expect(try item("k", "old", in: old) != nil)
@@ -199,7 +199,7 @@ import Lockbox
     @Test(arguments: ["", String(repeating: "k", count: 5000)])
     func invalidOldKeysAreRefusedBeforeAnythingIsRead(_ key: String) throws {
         let backend = CountingBackend()
-        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let lockbox = try backend.lockbox("p")
         for (source, key) in [
             (.store, key), (.backend(backend), key), (.backend(backend, keyPrefix: "q"), key),
             (.backend(backend, keyPrefix: key), "k"), (.backend(backend, keyPrefix: "\0reserved"), "k"),

@@ -133,7 +133,7 @@ import Lockbox
     private func shared() throws -> Lockbox {
         let storage = LimitedStorage(wrapped: InMemoryStorage())
         let backend = SealedBackend(storage: storage, deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
-        return try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        return try backend.lockbox()
     }
 
     private func onMachine<Result>(_ number: Int, _ body: () throws -> Result) throws -> Result {

@@ -44,7 +44,7 @@ import Lockbox
     }
 
     @Test func onAnyBackend() throws {
-        let lockbox = try Lockbox(keyPrefix: "com.example.memory", backend: InMemoryBackend())
+        let lockbox = try InMemoryBackend().lockbox("com.example.memory")
         try writeAll(in: lockbox)
         #expect(try lockbox.migrate(all).outcomes.allSatisfy { $0.outcome == .migrated })
         try expectAll(in: lockbox)
@@ -52,7 +52,7 @@ import Lockbox
     }
 
     @Test func anotherBackend() throws {
-        let old = try Lockbox(keyPrefix: "com.example.old", backend: InMemoryBackend())
+        let old = try InMemoryBackend().lockbox("com.example.old")
         try writeAll(in: old)
         try old.archiveObject("new already", forKey: "new")
         let source = MigrationSource.backend(old.backend, keyPrefix: "com.example.old")
@@ -66,13 +66,10 @@ import Lockbox
     }
 
     @Test func updatesThatRunAgainDecideAgain() throws {
-        let old = try Lockbox(keyPrefix: "com.example.old", backend: InMemoryBackend())
+        let old = try InMemoryBackend().lockbox("com.example.old")
         try writeAll(in: old)
         let source = ContendedBackend(wrapped: old.backend)
-        let new = try Lockbox(
-            keyPrefix: TestStore.prefix,
-            backend: ContendedBackend(wrapped: lockbox.backend)
-        )
+        let new = try ContendedBackend(wrapped: lockbox.backend).lockbox()
         let migration = Migration("m", from: .backend(source, keyPrefix: "com.example.old"), items: all.items)
         let report = try new.migrate(migration)
         #expect(report.isComplete, "\(report)")
@@ -122,10 +119,8 @@ import Lockbox
     @Test func oneDamagedItemDoesNotHoldUpTheOthers() throws {
         try write("a".utf8, "a")
         try write("b".utf8, "b")
-        let path = try store.path("a")
-        var record = try readBytes(path)
-        record[record.count - 1] ^= 1
-        try overwrite(path, record)
+        let path = try store.damage("a")
+        let record = try readBytes(path)
         let report = try lockbox.migrate(Migration("m", .string("a"), .string("b")))
         #expect(report.refused.keys.sorted() == ["a"])
         #expect(try lockbox.unarchiveObject(String.self, forKey: "b") == "b")

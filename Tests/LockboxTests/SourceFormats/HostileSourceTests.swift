@@ -159,26 +159,17 @@ private typealias Writer = PropertyListWriter
             var times: [Duration] = []
             // The best of some, as other tests run beside.
             for _ in 0..<5 {
-                times.append(Self.computing { #expect(fault(body) == expected, "\(name)") })
+                times.append(processorTime { #expect(fault(body) == expected, "\(name)") })
             }
             #expect(times.min()! < Self.limit, "\(name)")
         }
-    }
-
-    /// How long this thread computes, however long it has to wait for a processor.
-    private static func computing(_ body: () -> Void) -> Duration {
-        var (start, end) = (timespec(), timespec())
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start)
-        body()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end)
-        return .seconds(end.tv_sec - start.tv_sec) + .nanoseconds(end.tv_nsec - start.tv_nsec)
     }
 
     /// Each fault names its line; the lines are not counted anew for each.
     @Test func manyFaultsTakeNoLongerThanManyValues() throws {
         func time(_ text: String, _ format: SourceFile.Format) -> Duration {
             let times = (0..<3).map { _ in
-                ContinuousClock().measure { _ = try? SourceFile(bytes: Array(text.utf8), format: format) }
+                processorTime { _ = try? SourceFile(bytes: Array(text.utf8), format: format) }
             }
             return times.min()!
         }

@@ -38,25 +38,15 @@ import Lockbox
         }
     }
 
-    private func refuses(
+    /// - Parameter error: ``SourceError`` if the value is of the right kind, but would lose something.
+    private func refuses<Failure: Error>(
         _ value: PropertyValue,
         _ types: any Decodable.Type...,
+        with error: Failure.Type = DecodingError.self,
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
         for type in types {
-            #expect(throws: DecodingError.self, "\(type)", sourceLocation: sourceLocation) {
-                _ = try value.decode(type)
-            }
-        }
-    }
-
-    private func loses(
-        _ value: PropertyValue,
-        _ types: any Decodable.Type...,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) {
-        for type in types {
-            #expect(throws: SourceError.self, "\(type)", sourceLocation: sourceLocation) {
+            #expect(throws: error, "\(type)", sourceLocation: sourceLocation) {
                 _ = try value.decode(type)
             }
         }
@@ -218,17 +208,26 @@ import Lockbox
         struct NoFields: Decodable {}
         let x = (PropertyValue.string("x"), PropertyValue.integer(1))
         let extra = (PropertyValue.string("secret"), PropertyValue.string("s"))
-        loses(dictionary([x, extra]), Point.self, Point?.self)
-        loses(.array([dictionary([x, extra])]), [Point].self)
-        loses(.array([.integer(1), .integer(2), .integer(3)]), Two.self, CGPoint.self)
-        loses(dictionary([(.string("deep"), dictionary([x, extra]))]), Inner.self)
+        refuses(dictionary([x, extra]), Point.self, Point?.self, with: SourceError.self)
+        refuses(.array([dictionary([x, extra])]), [Point].self, with: SourceError.self)
+        refuses(
+            .array([.integer(1), .integer(2), .integer(3)]),
+            Two.self,
+            CGPoint.self,
+            with: SourceError.self
+        )
+        refuses(dictionary([(.string("deep"), dictionary([x, extra]))]), Inner.self, with: SourceError.self)
         let inner = dictionary([(.string("deep"), dictionary([x]))])
         #expect((try? inner.decode(Inner.self))?.x == 1)
         let point = (PropertyValue.string("x"), PropertyValue.integer(2))
         let parts = dictionary([point, (.string("deep"), dictionary([x]))])
         #expect((try? parts.decode(Parts.self))?.inner.x == 1)
-        loses(dictionary([point, extra, (.string("deep"), dictionary([x]))]), Parts.self)
-        loses(dictionary([extra]), NoFields.self)
+        refuses(
+            dictionary([point, extra, (.string("deep"), dictionary([x]))]),
+            Parts.self,
+            with: SourceError.self
+        )
+        refuses(dictionary([extra]), NoFields.self, with: SourceError.self)
     }
 
     @Test func null() {

@@ -17,3 +17,13 @@ extension Protected<Int> {
         }
     }
 }
+
+extension Protected<Bool> {
+    /// Sets it. Returns whether it was not set before.
+    func raise() -> Bool {
+        withLock { isSet in
+            defer { isSet = true }
+            return !isSet
+        }
+    }
+}

@@ -2,8 +2,8 @@ import Foundation
 
 /// A web server with Basic authentication in front of git's own `http-backend`, on a port of its own.
 final class GitServer: Sendable {
-    let port: UInt16
-    private let listener: CInt
+    private let port: Int
+    private let listener: TCPSocket
     private let repositories: String
     private let backend: String
     private let state = State()
@@ -19,19 +19,13 @@ final class GitServer: Sendable {
             environment: ProcessInfo.processInfo.environment
         ).run().output.trimmingCharacters(in: .whitespacesAndNewlines)
         backend = "\(folder)/git-http-backend"
-        (listener, port) = try Self.listen()
+        port = try TCPSocket.freePorts()
+        listener = try TCPSocket(listeningOn: port)
         state.withLock { $0.password = password }
-        let thread = Thread { [listener, weak self] in
-            while case let connection = accept(listener, nil, nil), connection >= 0 {
-                _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
-                self?.serve(connection)
-                close(connection)
-            }
-        }
-        thread.start()
+        listener.acceptConnections { [weak self] in self?.serve($0) }
     }
 
-    deinit { shutdown(listener, CInt(SHUT_RDWR)) }
+    deinit { listener.shutDown() }
 
     var address: String { "http://127.0.0.1:\(port)" }
     var password: String {
@@ -51,26 +45,9 @@ final class GitServer: Sendable {
         }
     }
 
-    private static func listen() throws -> (CInt, UInt16) {
-        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-        _ = fcntl(listener, F_SETFD, FD_CLOEXEC)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && Foundation.listen(listener, 16) == 0
-                    && getsockname(listener, $0, &length) == 0
-            }
-        }
-        guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
-        return (listener, UInt16(bigEndian: address.sin_port))
-    }
-
     // MARK: One request
 
-    private func serve(_ connection: CInt) {
+    private func serve(_ connection: TCPSocket) {
         guard let request = Request(connection) else { return }
         let right = "Basic " + Data("alice:\(password)".utf8).base64EncodedString()
         let given = request.headers["authorization"]
@@ -79,10 +56,10 @@ final class GitServer: Sendable {
             let answer =
                 "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"\r\n"
                 + "Content-Length: 0\r\nConnection: close\r\n\r\n"
-            return Self.send(Data(answer.utf8), to: connection)
+            connection.write(answer.utf8)
+            return
         }
-        guard let answer = try? run(request) else { return }
-        Self.send(answer, to: connection)
+        if let answer = try? run(request) { connection.write(answer) }
     }
 
     /// As a web server runs a CGI program.
@@ -108,17 +85,6 @@ final class GitServer: Sendable {
         let status = answer.starts(with: Data("Status: ".utf8)) ? "404 Not Found" : "200 OK"
         return Data("HTTP/1.1 \(status)\r\nConnection: close\r\n".utf8) + answer
     }
-
-    private static func send(_ data: Data, to connection: CInt) {
-        data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-            var rest = bytes
-            while !rest.isEmpty {
-                let count = Foundation.send(connection, rest.baseAddress, rest.count, CInt(MSG_NOSIGNAL))
-                if count <= 0 { return }
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            }
-        }
-    }
 }
 
 /// A request of HTTP/1.1 with a body of known length, which is all that git sends for a clone.
@@ -129,13 +95,12 @@ private struct Request {
     let headers: [String: String]
     let body: Data
 
-    init?(_ connection: CInt) {
+    init?(_ connection: TCPSocket) {
         var data = Data()
-        var buffer = [UInt8](repeating: 0, count: 65536)
         func more() -> Bool {
-            let count = recv(connection, &buffer, buffer.count, 0)
-            if count > 0 { data.append(contentsOf: buffer[..<count]) }
-            return count > 0
+            guard let bytes = connection.read() else { return false }
+            data += bytes
+            return true
         }
         var end: Range<Data.Index>?
         while end == nil {

@@ -27,6 +27,16 @@ extension Sandbox {
         }
     }
 
+    /// Damages the first item, at an offset or at its end. Returns the path of its file.
+    @discardableResult
+    func damageAnItem(at offset: Int? = nil) throws -> String {
+        let file = URL(filePath: "\(store)/items/\(try #require(records().min()))")
+        var bytes = try Data(contentsOf: file)
+        bytes[offset ?? bytes.count - 1] ^= 1
+        try bytes.write(to: file)
+        return file.path
+    }
+
     /// The bytes of every item.
     func itemFiles() throws -> Set<Data> {
         try Set(records().map { try Data(contentsOf: URL(filePath: "\(store)/items/\($0)")) })

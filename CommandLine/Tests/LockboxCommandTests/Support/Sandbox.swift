@@ -49,6 +49,10 @@ final class Sandbox {
     /// `lockbox` as somebody uses it who sits at a terminal.
     @discardableResult
     func lockbox(_ arguments: String..., typing answers: [Execution.Answer]) throws -> Outcome {
+        try lockbox(arguments, typing: answers)
+    }
+
+    func lockbox(_ arguments: [String], typing answers: [Execution.Answer]) throws -> Outcome {
         var execution = execution(arguments)
         execution.terminal = [0, 1, 2]
         execution.answers = answers
@@ -64,16 +68,21 @@ final class Sandbox {
         try Lockbox(keyPrefix: prefix, backend: EncryptedFileBackend(directory: store))
     }
 
-    /// Gives the store the passcode "correct horse".
+    /// Gives the store a passcode.
     ///
-    /// - Returns: A file with it.
+    /// - Parameter name: Of a file with the passcode.
+    /// - Returns: The file's path.
     @discardableResult
-    func setPasscode() throws -> String {
-        let passcode = try file("passcode", "correct horse\n")
+    func setPasscode(
+        _ passcode: String = "correct horse",
+        inFile name: String = "passcode",
+        _ options: String...
+    ) throws -> String {
+        let passcode = try file(name, "\(passcode)\n")
         let arguments = [
             "passcode", "set", "--quiet", "--new-passcode-file", passcode, "--strength", "interactive",
         ]
-        let outcome = try execution(arguments).run()
+        let outcome = try execution(arguments + options).run()
         try #require(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
         return passcode
     }
@@ -101,6 +110,11 @@ final class Sandbox {
         #expect(code.wholeMatch(of: /([0-9A-Z]{4}-){6}[0-9A-Z]{4}\n/) != nil)
         #expect(!outcome.output.contains(code.dropLast()) && !outcome.error.contains(code.dropLast()))
         return file
+    }
+
+    /// What is in a file.
+    func text(_ path: String) throws -> String {
+        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
     }
 
     func file(_ name: String, _ contents: String) throws -> String {

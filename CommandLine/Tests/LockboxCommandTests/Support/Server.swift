@@ -39,25 +39,12 @@ final class Server {
 
     /// Answers every request with the same status and text. Returns its port. Lasts as long as this process.
     static func answering(_ status: String, _ text: String) throws -> Int {
-        let port = freePorts()
-        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-        guard with(port, { bind(listener, $0, $1) }) == 0, listen(listener, 16) == 0 else {
-            throw CocoaError(.fileReadUnknown)
-        }
-        let length = text.utf8.count
-        let answer = Data(
-            "HTTP/1.1 \(status)\r\nContent-Length: \(length)\r\nConnection: close\r\n\r\n\(text)".utf8
-        )
-        Thread.detachNewThread {
-            while true {
-                let client = accept(listener, nil, nil)
-                if client < 0 { return }
-                var buffer = [UInt8](repeating: 0, count: 65_536)
-                // Requests are short, and come in one piece.
-                _ = recv(client, &buffer, buffer.count, 0)
-                _ = answer.withUnsafeBytes { send(client, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
-                close(client)
-            }
+        let port = try TCPSocket.freePorts()
+        let answer =
+            "HTTP/1.1 \(status)\r\nContent-Length: \(text.utf8.count)\r\nConnection: close\r\n\r\n\(text)"
+        try TCPSocket(listeningOn: port).acceptConnections { client in
+            // Requests are short, and come in one piece.
+            if client.read() != nil { client.write(answer.utf8) }
         }
         return port
     }
@@ -68,34 +55,7 @@ final class Server {
             .map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
     }
 
-    /// Two ports, one after the other, that nobody listens on. Another program could take them, which nothing prevents.
-    static func freePorts() -> Int {
-        while true {
-            let port = Int.random(in: 20_000..<31_999)
-            if !answers(port), !answers(port + 1) { return port }
-        }
-    }
-
-    /// Whether somebody listens on a port of this machine.
-    static func answers(_ port: Int) -> Bool {
-        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        return with(port) { connect(descriptor, $0, $1) } == 0
-    }
-
-    private static func with(_ port: Int, _ call: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                call($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-    }
-
-    static func waitUntilAnswering(_ port: Int) -> Bool { wait { answers(port) } }
+    static func waitUntilAnswering(_ port: Int) -> Bool { wait { TCPSocket(connectingTo: port) != nil } }
 
     /// Returns whether it is so within half a minute.
     static func wait(until isSo: () -> Bool) -> Bool {

@@ -9,6 +9,8 @@ import LockboxPlatform
 final class MigrationClaim {
     /// The time without a change after which the claim can be taken over.
     @TaskLocal package static var patience: Duration = .seconds(5)
+    /// The time between two changes of the record by its holder.
+    @TaskLocal package static var interval: Duration = .seconds(1)
 
     /// The record as it was when the claim was acquired.
     private(set) var record = MigrationRecord()
@@ -53,7 +55,7 @@ final class MigrationClaim {
     ///
     /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
     func renew() throws {
-        guard .now - renewed >= .seconds(1) else { return }
+        guard .now - renewed >= Self.interval else { return }
         var next = runner
         next.beat += 1
         try change { $0.runner = next }

@@ -1,0 +1,1 @@
+../../../../Tests/LockboxEtcdTests/Support/TCPSocket.swift

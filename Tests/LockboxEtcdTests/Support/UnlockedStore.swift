@@ -1,0 +1,1 @@
+../../LockboxTests/Support/Stores/UnlockedStore.swift

@@ -1,0 +1,1 @@
+../../LockboxEtcdTests/Support/TCPSocket.swift

@@ -1,0 +1,1 @@
+../../LockboxTests/Support/Backends/WrappingBackend.swift

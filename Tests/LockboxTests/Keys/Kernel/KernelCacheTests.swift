@@ -1,0 +1,59 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+
+/// What a process remembers of the kernel's records, and for how long.
+@Suite(.needsKernelKeyring)
+struct KernelCacheTests {
+    private let store: TestStore
+    private let reader: EncryptedFileBackend
+
+    /// The reader has the keys from the kernel, and remembers them.
+    init() throws {
+        store = try TestStore()
+        try store.backend().setUp(items: ["k": .whenUnlocked], scope: .user)
+        reader = store.backend()
+        #expect(try reader.lockState == .unlocked)
+        #expect(remembers)
+    }
+
+    private var remembers: Bool {
+        reader.keys.userRecords.withLock { $0?.outcomes.contains { $0.opened != nil } ?? false }
+    }
+
+    @Test(arguments: [true, false]) func aLockWipesWhatWasReadFromTheKernel(_ includesAll: Bool) throws {
+        defer { store.lockForEverybody() }
+        try reader.lock(includingAfterFirstUnlock: includesAll)
+        #expect(!remembers, "at once, and not at the next call")
+    }
+
+    @Test func soDoesAnothersLockAtTheNextCall() throws {
+        defer { store.lockForEverybody() }
+        try store.backend().lock(includingAfterFirstUnlock: true)
+        #expect(try reader.lockState == .beforeFirstUnlock)
+        #expect(!remembers)
+    }
+
+    /// What a record opens of one keybag is not what it opens of the next: a rotation that was killed right after its new
+    /// keybag leaves the record as it was.
+    @Test func theKeysOfANewKeybagAreFoundUnderTheSameRecord() throws {
+        defer { store.lockForEverybody() }
+        let isDead = Protected(false)
+        let calls = SystemCalls { call in
+            if isDead.withLock({ $0 }) { return .failure(EIO) }
+            if call == .rename { isDead.withLock { $0 = true } }
+            return nil
+        }
+        let rotating = store.backend(calls, kernel: KernelKeyring { isDead.withLock { $0 } ? EIO : nil })
+        try rotating.unlock(.value("1234"))
+        expectError(.outcomeUnknown) { try rotating.rotateKeys() }
+        let keyring = try reader.keys.currentKeyring()
+        #expect(keyring.epoch == 2 && keyring.isComplete)
+        #expect(try keyring.revision == reader.keys.own().keyring.revision)
+        #expect(try reader.lockbox().unarchiveObject(forKey: "k") == "old")
+    }
+}

@@ -1,0 +1,265 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// One unlock, or one lock, for every process of the user.
+@Suite struct UserUnlockTests {
+    private let store: TestStore
+    private let backend: EncryptedFileBackend
+
+    /// The store is locked.
+    init() throws {
+        store = try TestStore()
+        backend = try store.backend().setUp(items: .everyClass)
+        try backend.lock()
+    }
+
+    private func process(_ accessibility: Accessibility) throws -> Int32 {
+        try TestProcess("read", store.directory, accessibility.rawValue).wait()
+    }
+
+    @Test(.needsKernelKeyring)
+    func oneUnlockOpensTheStoreForEveryProcessOfTheUser() throws {
+        defer { store.lockForEverybody() }
+        let other = store.backend()
+        #expect(try other.readable() == .always)
+        #expect(try other.unlockScope == nil)
+        #expect(try process(.whenUnlocked) == 3)
+
+        #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        for backend in [backend, other, store.backend()] {
+            #expect(try backend.readable() == .everyClass)
+            #expect(try backend.lockState == .unlocked)
+            #expect(try backend.unlockScope == .user)
+        }
+        #expect(other.keys.derivations.withLock { $0 } == 0)
+        for accessibility in Accessibility.allCases { #expect(try process(accessibility) == 0) }
+
+        try store.backend().lock()
+        for backend in [backend, other, store.backend()] {
+            #expect(try backend.readable() == .afterFirstUnlock)
+            #expect(try backend.lockState == .locked)
+            #expect(try backend.unlockScope == nil)
+        }
+        #expect(try process(.whenUnlocked) == 3)
+        #expect(try process(.afterFirstUnlock) == 0)
+
+        try store.backend().lock(includingAfterFirstUnlock: true)
+        #expect(try store.serials().isEmpty)
+        for backend in [other, store.backend()] {
+            #expect(try backend.readable() == .always)
+            #expect(try backend.lockState == .beforeFirstUnlock)
+        }
+        #expect(try process(.afterFirstUnlock) == 3)
+    }
+
+    @Test(.needsKernelKeyring)
+    func whoUnlockedForItselfLocksForItself() throws {
+        defer { store.lockForEverybody() }
+        let own = store.backend()
+        #expect(try own.unlock(.value("1234")) == .process)
+        #expect(try store.serials().isEmpty)
+        #expect(try own.unlockScope == .process)
+        try store.backend().unlock(.value("1234"), scope: .user)
+        try store.backend().lock(includingAfterFirstUnlock: true)
+        #expect(try own.readable() == .everyClass)
+
+        // Unlocking for everybody hands the keys over.
+        #expect(try own.unlock(.value("1234"), scope: .user) == .user)
+        try store.backend().lock()
+        #expect(try own.readable() == .afterFirstUnlock)
+    }
+
+    @Test(.needsKernelKeyring)
+    func aTimeLimitEndsIt() throws {
+        defer { store.lockForEverybody() }
+        let start = ContinuousClock.now
+        #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(2)) == .user)
+        let found = try store.backend().readable()
+        // The kernel's seconds are those of its clock: the first of the two may be over at once.
+        #expect(found == .everyClass || start.duration(to: .now) > .seconds(1))
+        // Of the kernel, in whole seconds: nothing else can be waited for.
+        let end = Date(timeIntervalSinceNow: 30)
+        while try backend.lockState == .unlocked, Date() < end {}
+        #expect(try backend.lockState == .locked)
+        #expect(try backend.readable() == .afterFirstUnlock)
+        #expect(try store.backend().readable() == .afterFirstUnlock)
+    }
+
+    @Test(.needsKernelKeyring)
+    func aStoreThatCannotBeWrittenTo() throws {
+        defer { store.lockForEverybody() }
+        let backend = store.backend(SystemCalls { $0 == .flock ? .failure(EROFS) : nil })
+        #expect(try backend.unlock(.value("1234"), scope: .user) == .user)
+        #expect(try store.backend().readable() == .everyClass)
+        try backend.lock()
+        #expect(try store.backend().readable() == .afterFirstUnlock)
+    }
+
+    /// Whatever fails on the way.
+    @Test(.needsKernelKeyring)
+    func anUnlockThatThrowsIsNone() throws {
+        defer { store.lockForEverybody() }
+        var number = 0
+        var isOver = false
+        while !isOver {
+            number += 1
+            try store.backend().lock(includingAfterFirstUnlock: true)
+            let (isUp, calls, last) = (Protected(false), Protected(0), number)
+            let backend = store.backend(
+                SystemCalls { _ in isUp.withLock { $0 } && calls.next() >= last ? .failure(EIO) : nil }
+            )
+            _ = try backend.lockState
+            isUp.withLock { $0 = true }
+            let error = lockboxError { try backend.unlock(.value("1234"), scope: .user) }
+            isOver = calls.withLock { $0 } < number
+            let state = try store.backend().lockState
+            #expect(state == (error == nil ? .unlocked : .beforeFirstUnlock), "call \(number)")
+        }
+        #expect(number > 10)
+    }
+
+    /// What is to be wiped is wiped, also if the folder has gone, or cannot be read.
+    @Test(arguments: UnlockScope.allCases) func aStoreThatCannotBeReadIsLocked(_ scope: UnlockScope) throws {
+        defer { store.lockForEverybody() }
+        let isFailing = Protected(false)
+        let backend = store.backend(SystemCalls { _ in isFailing.withLock { $0 } ? .failure(EIO) : nil })
+        try backend.unlock(.value("1234"), scope: scope)
+        #expect(try backend.readable() == .everyClass)
+        isFailing.withLock { $0 = true }
+        _ = try? backend.lock()
+        isFailing.withLock { $0 = false }
+        #expect(try backend.readable() == .afterFirstUnlock)
+        isFailing.withLock { $0 = true }
+        _ = try? backend.lock(includingAfterFirstUnlock: true)
+        isFailing.withLock { $0 = false }
+        #expect(try backend.readable() == .always)
+    }
+
+    @Test func aPasscodeThatAnotherProcessHasSetLocks() throws {
+        let store = try TestStore()
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("value", forKey: "k")
+        try store.backend().setPasscode(.value("1234"), strength: .interactive)
+        let backend = try #require(lockbox.backend as? EncryptedFileBackend)
+        try backend.lock()
+        #expect(try backend.lockState == .beforeFirstUnlock)
+        expectError(.interactionNotAllowed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
+    }
+
+    // MARK: While the keybag changes
+
+    /// Of the keys that the kernel's record of a level opens.
+    private func epochsInKernel(_ level: UnlockLevel) throws -> Set<UInt32> {
+        let keybag = try store.openedKeybag()
+        let records = try UserUnlock(kernel: KernelKeyring()).records(of: keybag)
+        let record = try #require(records.map(\.record).first { $0.level == level })
+        let keys = try keybag.open([level: record.key]).keys.filter { $0.id.role.level == level }
+        return Set(keys.map(\.id.epoch))
+    }
+
+    @Test(.needsKernelKeyring)
+    func aChangedPasscodeOrKeysLeaveItOpen() throws {
+        defer { store.lockForEverybody() }
+        #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(1000)) == .user)
+        let reader = store.backend()
+        #expect(try reader.readable() == .everyClass)
+
+        // By processes that have the keys from the kernel only.
+        try store.backend().changePasscode(to: .value("5678"), strength: .interactive)
+        #expect(try reader.readable() == .everyClass)
+        #expect(try store.backend().rotateKeys().resealedCount == 7)
+        for backend in [reader, store.backend()] {
+            #expect(try backend.readable() == .everyClass)
+            #expect(try backend.unlockScope == .user)
+        }
+        #expect(
+            try epochsInKernel(.afterFirstUnlock) == [4],
+            "the dropped keys are gone from the kernel, too"
+        )
+        let key = try #require(try store.serial(of: .unlocked))
+        let deadline = KernelKeyring().read(key, maximum: 4096) {
+            $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+        }
+        let left = Double(try #require(deadline)) - Date().timeIntervalSince1970
+        #expect((900...1001).contains(left), "the time limit is the one that was given")
+
+        try store.backend().lock()
+        for backend in [reader, store.backend()] { #expect(try backend.readable() == .afterFirstUnlock) }
+        #expect(throws: LockboxError.wrongPasscode) { try reader.unlock(.value("1234")) }
+    }
+
+    /// Between the new keybag and the kernel's record for it there is an instant, which nobody is to notice.
+    @Test(.needsKernelKeyring)
+    func whileThePasscodeChangesAndTheKeysRotateEverythingStaysOpen() throws {
+        defer { store.lockForEverybody() }
+        #expect(try backend.unlock(.value("1234"), scope: .user) == .user)
+        let isDone = Protected(false)
+        let readers = DispatchGroup()
+        for _ in 0..<2 {
+            DispatchQueue.global().async(group: readers) {
+                do {
+                    repeat {
+                        // As a process that has just started: only such a one has nothing from before.
+                        let reader = store.backend(lockTimeout: .seconds(30))
+                        #expect(try reader.lockState == .unlocked)
+                        let lockbox = try reader.lockbox()
+                        #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
+                    } while !isDone.withLock { $0 }
+                } catch { Issue.record(error) }
+            }
+        }
+        defer {
+            isDone.withLock { $0 = true }
+            readers.wait()
+        }
+        for number in 0..<5 {
+            let changer = store.backend(lockTimeout: .seconds(30))
+            try changer.changePasscode(to: .value("\(number)"), strength: .interactive)
+            #expect(try changer.rotateKeys().isComplete)
+        }
+    }
+
+    /// Whoever rewrites the keybag puts back what it found in the kernel, but not what was locked meanwhile.
+    @Test(
+        .needsKernelKeyring,
+        arguments: [true, false]
+    )
+    func aLockIsNotUndoneByWhoRewritesTheKeybag(_ isRotation: Bool) throws {
+        defer { store.lockForEverybody() }
+        try store.backend().unlock(.value("1234"), scope: .user)
+        let unlocked = try store.kernelName(of: .unlocked)
+        let calls = Protected<Int?>(nil)
+        let (other, done) = (store.backend(lockTimeout: .seconds(30)), DispatchSemaphore(value: 0))
+        let kernel = KernelKeyring {
+            // Both records have been found and read.
+            guard
+                calls.withLock({
+                    $0? += 1; return $0
+                }) == 5
+            else { return nil }
+            Thread.detachNewThread {
+                #expect(throws: Never.self) { try other.lock() }
+                done.signal()
+            }
+            while KernelKeyring().serial(of: unlocked) != nil {}
+            return nil
+        }
+        let rewriter = store.backend(lockTimeout: .seconds(30), kernel: kernel)
+        try rewriter.unlock(.value("1234"))
+        calls.withLock { $0 = 0 }
+        if isRotation {
+            try rewriter.rotateKeys()
+        } else {
+            try rewriter.changePasscode(to: .value("5678"), strength: .interactive)
+        }
+        done.wait()
+        #expect(try store.backend().readable() == .afterFirstUnlock)
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxMigration
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// What other processes see and do while a passcode is set, changed or removed, and what a kill leaves.
+@Suite(.serialized) struct PasscodeChangeTests {
+    private let store: TestStore
+
+    init() throws { store = try TestStore() }
+
+    private init(_ store: TestStore) { self.store = store }
+
+    /// A backend that was open before, and writes after: as another process would.
+    @Test func changesByOtherProcesses() throws {
+        let one = try store.backend().setUp(items: .everyClass)
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        try one.changePasscode(to: .value("5678"), strength: .interactive)
+        for accessibility in Accessibility.allCases {
+            func write() throws {
+                try other.lockbox().archiveObject(
+                    "newer",
+                    forKey: accessibility.rawValue,
+                    accessibility: accessibility
+                )
+            }
+            switch accessibility {
+            case .always, .alwaysThisDeviceOnly:
+                try write()
+                #expect(try one.lockbox().unarchiveObject(forKey: accessibility.rawValue) == "newer")
+            default:
+                expectError(.interactionNotAllowed, "unlocked with the old passcode") { try write() }
+                #expect(try one.lockbox().unarchiveObject(forKey: accessibility.rawValue) == "old")
+                expectError(.interactionNotAllowed) {
+                    try other.lockbox().unarchiveObject(String.self, forKey: accessibility.rawValue)
+                }
+            }
+        }
+        try other.unlock(.value("5678"))
+        try other.lockbox().archiveObject(
+            "newer",
+            forKey: "akpu",
+            accessibility: .whenPasscodeSetThisDeviceOnly
+        )
+        #expect(try one.lockbox().unarchiveObject(forKey: "akpu") == "newer")
+
+        try one.removePasscode()
+        #expect(throws: LockboxError.passcodeNotSet) {
+            try other.lockbox().archiveObject(
+                "lost?",
+                forKey: "akpu",
+                accessibility: .whenPasscodeSetThisDeviceOnly
+            )
+        }
+        try one.setPasscode(.value("9"), strength: .interactive)
+        expectError(.interactionNotAllowed, "not sealed with the key that was destroyed") {
+            try other.lockbox().archiveObject(
+                "lost?",
+                forKey: "akpu",
+                accessibility: .whenPasscodeSetThisDeviceOnly
+            )
+        }
+        #expect(try one.lockbox().unarchiveObject(String.self, forKey: "akpu") == nil)
+    }
+
+    @Test func aLockIsNotUndoneByAChangedKeybag() throws {
+        let one = try store.backend().setUp(items: .everyClass)
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        try other.lock()
+        try one.changePasscode(to: .value("5678"), strength: .interactive)
+        expectError(.interactionNotAllowed) {
+            try other.lockbox().archiveObject("new", forKey: "ck", accessibility: .afterFirstUnlock)
+        }
+        #expect(try other.lockState == .beforeFirstUnlock)
+        expectError(.interactionNotAllowed) { try other.lockbox().unarchiveObject(String.self, forKey: "ak") }
+    }
+
+    @Test func whatAnotherProcessWritesUnderTheNextPasscodeStays() throws {
+        try store.backend().setUp(items: .everyClass)
+        let other = store.backend()
+        let renames = Protected(0)
+        let backend = store.backend(
+            SystemCalls(fault: { call in
+                // The keys are written, and their lock let go: next is the lock of the items that are to go.
+                guard
+                    renames.withLock({
+                        $0 += call == .rename ? 1 : 0; return $0 == 4 && call == .flock
+                    })
+                else {
+                    return nil
+                }
+                renames.withLock { $0 += 1 }
+                let written = lockboxError {
+                    try other.setPasscode(.value("5678"), strength: .interactive, resealing: false)
+                    try other.lockbox().archiveObject(
+                        "new",
+                        forKey: "akpu",
+                        accessibility: .whenPasscodeSetThisDeviceOnly
+                    )
+                }
+                #expect(written == nil)
+                return nil
+            })
+        )
+        try backend.unlock(.value("1234"))
+        try backend.removePasscode()
+        #expect(renames.withLock { $0 } > 5)
+        #expect(try other.lockbox().unarchiveObject(forKey: "akpu") == "new")
+    }
+
+    /// As a kill does, a failure between the new keybag and the removal leaves items that nothing opens.
+    @Test func anInterruptedRemovalOfThePasscodeIsCarriedOn() throws {
+        try store.backend().setUp(items: .everyClass)
+        let backend = store.backend(SystemCalls(fault: { $0 == .unlink ? .failure(EIO) : nil }))
+        try backend.unlock(.value("1234"))
+        expectError(.storageFailure) { try backend.removePasscode() }
+        let path = try store.path("akpu")
+        #expect(FileManager.default.fileExists(atPath: path))
+        #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(try store.lockbox().allKeys().count == Accessibility.allCases.count - 1)
+    }
+
+    @Test(
+        "Promise 2: killed while the passcode is set, changed or removed, one of the two opens the store",
+        arguments: ["setPasscode", "changePasscode", "removePasscode"]
+    )
+    func killedInTheMiddle(_ operation: String) throws {
+        if operation == "setPasscode" {
+            try store.lockbox().archiveObject("old", forKey: "ak")
+        } else {
+            try store.backend().setUp(
+                passcode: "old",
+                items: ["ak": .whenUnlocked, "akpu": .whenPasscodeSetThisDeviceOnly]
+            )
+        }
+        let arguments =
+            operation == "setPasscode"
+            ? ["new"] : operation == "changePasscode" ? ["old", "new"] : ["old"]
+        var number = 0
+        var status: Int32 = -SIGKILL
+        while status == -SIGKILL {
+            number += 1
+            let cell = PasscodeChangeTests(try TestStore(copying: store))
+            status = try TestProcess(["die-in", cell.store.directory, "\(number)", operation] + arguments)
+                .wait()
+            #expect(try cell.passcodesThatOpen() == 1, "\(operation), call \(number)")
+            #expect(try cell.store.leftovers() == [], "\(operation), call \(number)")
+        }
+        #expect(status == 0)
+        #expect(number > 7)
+    }
+
+    /// By another thread, before any of the locks that it takes: no keybag is written without the keys that are locked then.
+    @Test(arguments: ["change", "remove", "rotate"]) func lockedInTheMiddle(_ operation: String) throws {
+        try store.backend().setUp(
+            passcode: "old",
+            items: ["ak": .whenUnlocked, "akpu": .whenPasscodeSetThisDeviceOnly]
+        )
+        var number = 0
+        while true {
+            number += 1
+            let cell = PasscodeChangeTests(try TestStore(copying: store))
+            let backend = Protected<EncryptedFileBackend?>(nil)
+            let lock = Interruption(at: number) {
+                let backend = backend.withLock { $0 }
+                #expect(throws: Never.self) { try backend?.lock() }
+            }
+            let calls = SystemCalls { call in
+                if call == .flock { lock.call() }
+                return nil
+            }
+            let opened = cell.store.backend(calls)
+            backend.withLock { $0 = opened }
+            try opened.unlock(.value("old"))
+            lock.raise()
+            let error = lockboxError {
+                switch operation {
+                case "change":
+                    let passcode = PasscodeSource {
+                        lock.call()
+                        return Array("new".utf8)
+                    }
+                    try opened.changePasscode(to: passcode, strength: .interactive)
+                case "remove": try opened.removePasscode()
+                default: try opened.rotateKeys()
+                }
+            }
+            backend.withLock { $0 = nil }
+            #expect(error == nil || error?.code == .interactionNotAllowed, "call \(number)")
+            #expect(try cell.passcodesThatOpen() == 1, "call \(number)")
+            if !lock.hasHappened { break }
+        }
+        #expect(number > 2)
+    }
+
+    /// How many of the three ways in open everything: no passcode, the old one, the new one.
+    private func passcodesThatOpen() throws -> Int {
+        var count = 0
+        if try store.backend().lockState == .noPasscode {
+            #expect(try store.lockbox().unarchiveObject(forKey: "ak") == "old")
+            count += 1
+        }
+        for passcode in ["old", "new"] where try store.backend().lockState != .noPasscode {
+            let backend = store.backend()
+            guard (try? backend.unlock(.value(passcode))) != nil else { continue }
+            #expect(try backend.lockbox().unarchiveObject(forKey: "ak") == "old")
+            count += 1
+        }
+        return count
+    }
+}

@@ -1,0 +1,152 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+
+/// A counter in memory that can fail.
+private final class Counter: GenerationCounter {
+    struct State {
+        var value: UInt64? = 1
+        var isReachable = true
+        var canIncrement = true
+    }
+
+    let state = Protected(State())
+
+    static let unreachable = LockboxError.notReachable(endpoint: "the counter", reason: "it is off")
+
+    func read() throws -> UInt64? {
+        try state.withLock { state in
+            if !state.isReachable { throw Self.unreachable }
+            return state.value
+        }
+    }
+
+    func increment() throws -> UInt64 {
+        try state.withLock { state in
+            guard state.isReachable, state.canIncrement, let value = state.value else {
+                throw Self.unreachable
+            }
+            state.value = value + 1
+            return value + 1
+        }
+    }
+}
+
+/// A store that uses a counter, and has no other memory.
+@Suite struct CounterTests {
+    private let store: TestStore
+    private let counter = Counter()
+
+    init() throws { store = try TestStore() }
+
+    private func backend(_ counter: Counter?) -> EncryptedFileBackend {
+        let kernel = KernelKeyring { EPERM }
+        return store.backend(kernel: kernel, seen: SeenGeneration(kernel: kernel), counter: counter)
+    }
+
+    private func expectCounted(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(
+            try counter.read() == store.openedKeybag().generation,
+            "the counter stands where the keybag does",
+            sourceLocation: sourceLocation
+        )
+    }
+
+    @Test func anOldKeybagIsRefused() throws {
+        let own = backend(counter)
+        try own.lockbox().archiveObject("old", forKey: "k")
+        try expectCounted()
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        try expectCounted()
+        try store.putBack(old)
+        let before = try store.snapshot()
+        expectError(.rolledBack) { try backend(counter).lockbox().archiveObject("new", forKey: "n") }
+        expectError(.rolledBack) { try backend(counter).rotateKeys() }
+        expectError(.rolledBack) { try backend(counter).setPasscode(.value("1"), strength: .interactive) }
+        #expect(try store.snapshot() == before)
+        #expect(throws: Never.self) { try backend(nil).lockState }
+    }
+
+    @Test func aRestoredStoreIsAccepted() throws {
+        let own = backend(counter)
+        try own.lockbox().archiveObject("old", forKey: "k")
+        let copy = try TestStore(copying: store)
+        for _ in 0..<3 { try own.rotateKeys() }
+        let newest = try store.openedKeybag()
+        try store.replace(with: copy)
+        try backend(counter).acceptRestored()
+        try expectCounted()
+        let accepted = try store.openedKeybag()
+        #expect(accepted.generation > newest.generation)
+        #expect(accepted.epoch > newest.epoch, "no epoch comes twice")
+        #expect(try backend(counter).lockbox().unarchiveObject(forKey: "k") == "old")
+    }
+
+    /// Nothing is absent, and nothing is made anew, where there was a store before.
+    @Test func aStoreThatWasRemovedIsNoNewOne() throws {
+        try backend(counter).lockbox().archiveObject("old", forKey: "k")
+        try backend(counter).rotateKeys()
+        try FileManager.default.removeItem(atPath: store.directory)
+        expectError(.rolledBack) { try backend(counter).lockbox().unarchiveObject(String.self, forKey: "k") }
+        expectError(.rolledBack) { try backend(counter).lockbox().archiveObject("new", forKey: "k") }
+        #expect(!FileManager.default.fileExists(atPath: store.keybag))
+    }
+
+    @Test func noCounterIsNotTheFirstUse() throws {
+        try backend(counter).lockbox().archiveObject("old", forKey: "k")
+        counter.state.withLock { $0.value = nil }
+        expectError(.missing) { try backend(counter).lockbox().unarchiveObject(String.self, forKey: "k") }
+        counter.state.withLock { $0.isReachable = false }
+        #expect(throws: Counter.unreachable) {
+            try backend(counter).lockbox().unarchiveObject(String.self, forKey: "k")
+        }
+    }
+
+    @Test func aCounterThatStandsHigher() throws {
+        try backend(nil).lockbox().archiveObject("v", forKey: "k")
+        counter.state.withLock { $0.value = 100 }
+        expectError(.rolledBack) { try backend(counter).lockState }
+        try backend(counter).acceptRestored()
+        try expectCounted()
+        #expect(try backend(counter).lockbox().unarchiveObject(forKey: "k") == "v")
+    }
+
+    /// The change is made, and the next one makes up for the counter.
+    @Test func anIncrementThatFails() throws {
+        let own = backend(counter)
+        try own.lockbox().archiveObject("v", forKey: "k")
+        counter.state.withLock { $0.canIncrement = false }
+        try own.setPasscode(.value("1234"), strength: .interactive)
+        #expect(try counter.read() == 1)
+        counter.state.withLock { $0.canIncrement = true }
+        let other = backend(counter)
+        try other.unlock(.value("1234"))
+        #expect(try counter.read() == 1, "only changes count, in their turn")
+        try other.rotateKeys()
+        try expectCounted()
+    }
+
+    /// A forged number does not use up the counter.
+    @Test func aForgedGeneration() throws {
+        try backend(nil).lockbox().archiveObject("v", forKey: "k")
+        for _ in 0..<100 { try backend(nil).rotateKeys() }
+        try backend(counter).rotateKeys()
+        // A rotation changes the keybag twice.
+        #expect(try counter.read() == 1 + 2 * 128)
+        #expect(try store.openedKeybag().generation > 1 + 2 * 128)
+    }
+
+    @Test func changesAtOnceDoNotCountTwice() throws {
+        try backend(counter).lockbox().archiveObject("v", forKey: "k")
+        DispatchQueue.concurrentPerform(iterations: 4) { _ in
+            for _ in 0..<5 { #expect(throws: Never.self) { try backend(counter).rotateKeys() } }
+        }
+        try expectCounted()
+        #expect(try backend(counter).lockbox().unarchiveObject(forKey: "k") == "v")
+    }
+}

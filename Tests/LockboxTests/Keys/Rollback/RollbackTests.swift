@@ -1,0 +1,220 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// An old state of the store is put back.
+@Suite struct RollbackTests {
+    private let store: TestStore
+    /// What other tests remember does not push out what these do.
+    private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
+
+    init() throws { store = try TestStore() }
+
+    /// As a process that has just started, with a memory in the kernel, or without one.
+    private func backend(remembering: Bool = true) -> EncryptedFileBackend {
+        let kernel = KernelKeyring { remembering ? nil : EPERM }
+        return store.backend(seen: SeenGeneration(kernel: kernel, name: name))
+    }
+
+    private func forget() { _ = try? KernelKeyring().remove(name) }
+
+    private func expectRolledBack(_ backend: EncryptedFileBackend) throws {
+        let lockbox = try backend.lockbox()
+        let before = try store.snapshot()
+        expectError(.rolledBack) { try lockbox.unarchiveObject(String.self, forKey: "dk") }
+        expectError(.rolledBack) { try lockbox.archiveObject("new", forKey: "dk", accessibility: .always) }
+        expectError(.rolledBack) { try lockbox.allKeys() }
+        expectError(.rolledBack) { try backend.unlock(.value("1234")) }
+        #expect(try backend.verify().findings.map(\.kind) == [.rolledBack])
+        #expect(try store.snapshot() == before)
+    }
+
+    /// Every kind of change makes the keybag before it an old one.
+    @Test(.needsKernelKeyring, arguments: 0..<5)
+    func anOldKeybagIsRefusedByOtherProcesses(_ change: Int) throws {
+        defer { forget() }
+        try store.backend().setUp(items: .everyClass)
+        let own = backend()
+        try own.unlock(.value("1234"))
+        let old = try store.keyFiles()
+        let code = RecoveryCode()
+        switch change {
+        case 0: try own.changePasscode(to: .value("new"), strength: .interactive)
+        case 1: try own.removePasscode()
+        case 2: try own.rotateKeys()
+        case 3: try own.addRecoveryCode(code, confirmation: .value(code.text))
+        default: try own.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
+        }
+        try store.putBack(old)
+        try expectRolledBack(backend())
+    }
+
+    /// A process notices it without the kernel, if it had the store open before.
+    @Test func anOldKeybagIsRefusedByAProcessThatHasSeenANewerOne() throws {
+        try store.backend().setUp(items: .everyClass)
+        let own = backend(remembering: false)
+        try own.unlock(.value("1234"))
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        try store.putBack(old)
+        // What needs the keybag looks at it.
+        expectError(.rolledBack) { try own.lockbox().archiveObject("new", forKey: "ak") }
+        expectError(.rolledBack) { try own.rotateKeys() }
+        #expect(try readBytes(store.keybag) == old.keybag)
+    }
+
+    /// Without any memory: the items are newer than the keybag. Nothing is written in their place.
+    @Test func itemsThatAreNewerThanTheKeybag() throws {
+        let own = backend(remembering: false)
+        try own.lockbox().archiveObject("old", forKey: "k")
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        try store.putBack(old)
+        let other = try backend(remembering: false).lockbox()
+        expectError(.rolledBack) { try other.unarchiveObject(String.self, forKey: "k") }
+        expectError(.rolledBack) { try other.archiveObject("new", forKey: "k") }
+        expectError(.rolledBack) { try other.update("k", as: String.self) { $0 = "new" } }
+        let findings = try backend(remembering: false).verify().findings
+        #expect(findings.map(\.kind) == [.rolledBack])
+        try other.removeObject(forKey: "k")
+        #expect(try other.unarchiveObject(String.self, forKey: "k") == nil, "removed by name, it is gone")
+    }
+
+    @Test(
+        .needsKernelKeyring,
+        arguments: [true, false]
+    )
+    func aRestoredStoreIsAccepted(hasPasscode: Bool) throws {
+        defer { forget() }
+        let own = backend()
+        try own.setUp(passcode: hasPasscode ? "1234" : nil, items: ["k": .whenUnlocked])
+        let copy = try TestStore(copying: store)
+        try own.rotateKeys()
+        try own.rotateKeys()
+        let newest = try store.openedKeybag()
+        try store.replace(with: copy)
+        let restored = backend()
+        expectError(.rolledBack) { try restored.lockState }
+        if hasPasscode {
+            expectError(.interactionNotAllowed) { try restored.acceptRestored() }
+            #expect(throws: LockboxError.wrongPasscode) {
+                try restored.acceptRestored(.passcode(.value("12345")))
+            }
+            expectError(.rolledBack) { try backend().lockState }
+            expectError(.rolledBack, "nor did it remember what it could not accept") {
+                try restored.lockState
+            }
+            expectError(.rolledBack) {
+                try restored.lockbox().archiveObject("v", forKey: "n", accessibility: .always)
+            }
+        }
+        let report = try restored.acceptRestored(hasPasscode ? .passcode(.value("1234")) : nil)
+        #expect(report.resealedCount == 1 && report.isComplete)
+        let accepted = try store.openedKeybag()
+        #expect(accepted.generation > newest.generation)
+        #expect(accepted.epoch > newest.epoch, "no epoch comes twice")
+        let other = backend()
+        if hasPasscode { try other.unlock(.value("1234")) }
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "old")
+    }
+
+    @Test(.needsKernelKeyring)
+    func noPasscodeIsSetForAnOldStore() throws {
+        defer { forget() }
+        let own = backend()
+        try own.lockbox().archiveObject("old", forKey: "k")
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        try store.putBack(old)
+        let before = try store.snapshot()
+        let code = RecoveryCode()
+        expectError(.rolledBack) { try backend().setPasscode(.value("1234"), strength: .interactive) }
+        expectError(.rolledBack) { try backend().addRecoveryCode(code, confirmation: .value(code.text)) }
+        #expect(try store.snapshot() == before)
+    }
+
+    /// A copy at another place is another store, as far as this memory goes.
+    @Test(.needsKernelKeyring)
+    func aCopyElsewhereIsNoRollback() throws {
+        try store.backend().setUp(items: .everyClass)
+        let copy = try TestStore(copying: store)
+        let own = store.backend()
+        try own.unlock(.value("1234"))
+        try own.rotateKeys()
+        try copy.backend().unlock(.value("1234"))
+    }
+
+    @Test(.needsKernelKeyring)
+    func changesOfManyStoresAtOnceAreAllRemembered() throws {
+        defer { forget() }
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for generation in 1...20 {
+                for store in 0..<4 {
+                    seen.write(
+                        .init(generation: UInt64(generation), epoch: 1),
+                        keyring,
+                        at: "/\(thread)/\(store)"
+                    )
+                    // From a process that read the keybag before, and was slow.
+                    seen.write(
+                        .init(generation: UInt64(generation / 2), epoch: 1),
+                        keyring,
+                        at: "/\(thread)/\(store)"
+                    )
+                }
+            }
+        }
+        for thread in 0..<8 {
+            for store in 0..<4 {
+                #expect(
+                    seen.read(keyring, at: "/\(thread)/\(store)")?.generation == 20,
+                    "/\(thread)/\(store)"
+                )
+            }
+        }
+
+        // Who holds the lock holds nobody up.
+        let held = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)
+        defer { close(held) }
+        while flock(held, LOCK_EX | LOCK_NB) != 0 { usleep(1_000) }
+        seen.write(.init(generation: 2, epoch: 1), keyring, at: "/store")
+        #expect(seen.read(keyring, at: "/store")?.generation == 2)
+    }
+
+    @Test(.needsKernelKeyring)
+    func onlyTheStoresThatWereChangedLastAreRemembered() throws {
+        defer { forget() }
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        for number in 0..<100 {
+            seen.write(.init(generation: UInt64(number), epoch: 1), keyring, at: "/\(number)")
+        }
+        for number in 0..<100 {
+            let known = seen.read(keyring, at: "/\(number)")
+            #expect((known != nil) == (number >= 100 - SeenGeneration.maximumEntries), "\(number)")
+            if let known { #expect(known.generation == UInt64(number)) }
+        }
+        // Of another store, which has another key.
+        let other = try Keybag.create(deviceKey: .random()).keyring()
+        #expect(seen.read(other, at: "/99") == nil)
+    }
+
+    @Test func theHighestGenerationIsAnError() throws {
+        let deviceKey = DeviceKeySource.bytes([UInt8](repeating: 1, count: 32))
+        let own = store.backend(deviceKey: deviceKey)
+        try own.lockbox().archiveObject("v", forKey: "k")
+        var contents = try #require(try KeybagContents(after: own.keys.current()))
+        contents.generation = .max
+        try overwrite(store.keybag, contents.encoded(deviceKey: own.keys.current().keybag.deviceKey))
+        let other = store.backend(deviceKey: deviceKey)
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "v")
+        expectError(.corrupt) { try other.rotateKeys() }
+    }
+}

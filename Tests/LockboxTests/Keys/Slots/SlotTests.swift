@@ -1,0 +1,204 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Several ways to unlock one store.
+@Suite struct SlotTests {
+    private let store: TestStore
+    private let code = RecoveryCode()
+
+    init() throws { store = try TestStore() }
+
+    private static let key = [UInt8](repeating: 7, count: 40)
+
+    /// A store with a passcode and a recovery code.
+    @discardableResult
+    private func backendWithRecovery() throws -> EncryptedFileBackend {
+        try store.backend().setUp(recovery: code, items: .everyClass)
+    }
+
+    private func readable(_ method: any UnlockMethod) throws -> Set<Accessibility> {
+        let backend = store.backend()
+        try backend.unlock(with: method)
+        return try backend.readable()
+    }
+
+    @Test func everySlotOpensWhatItIsMadeFor() throws {
+        let backend = try store.backend().setUp(items: .everyClass)
+        try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
+        try backend.addSlot(.key(.bytes(Self.key)), label: "the service")
+        #expect(try readable(.passcode(.value("1234"))) == .everyClass)
+        #expect(try readable(.recoveryCode(.value(code.text.lowercased()))) == .everyClass)
+        #expect(try readable(.key(.bytes(Self.key))) == .afterFirstUnlock)
+        let service = store.backend()
+        try service.unlock(with: .key(.bytes(Self.key)))
+        #expect(try service.lockState == .locked)
+        expectError(.interactionNotAllowed, "it does not open everything") { try service.rotateKeys() }
+        let slots = try service.slots
+        #expect(slots.map(\.kind) == [.passcode, .recoveryCode, .key])
+        #expect(slots.map(\.label) == ["", "in the safe", "the service"])
+        #expect(slots.map(\.opensAll) == [true, true, false])
+        try backend.addSlot(.key(.bytes(Self.key + [1])), label: "", opensAll: true)
+        #expect(try readable(.key(.bytes(Self.key + [1]))) == .everyClass)
+    }
+
+    @Test func wrongSecretsAndMissingSlots() throws {
+        let backend = try backendWithRecovery()
+        let locked = store.backend()
+        #expect(throws: LockboxError.wrongPasscode) {
+            try locked.unlock(with: .recoveryCode(.value(RecoveryCode().text)))
+        }
+        expectError(.invalidPasscode) { try locked.unlock(with: .recoveryCode(.value("1234"))) }
+        expectError(.slotNotFound) { try locked.unlock(with: .key(.bytes(Self.key))) }
+        expectError(.slotNotFound) { try backend.removeSlot("00") }
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        #expect(throws: LockboxError.wrongPasscode) { try locked.unlock(with: .key(.bytes(Self.key + [0]))) }
+        expectError(.invalidDeviceKey) { try locked.unlock(with: .key(.stored)) }
+        #expect(throws: LockboxError.wrongPasscode) {
+            try backend.addRecoveryCode(RecoveryCode(), confirmation: .value(code.text))
+        }
+        #expect(try backend.slots.count == 3)
+    }
+
+    /// A pipe can be read once, and a person is asked once.
+    @Test func aCodeIsAskedForOnce() throws {
+        let backend = try backendWithRecovery()
+        let second = RecoveryCode()
+        try backend.addRecoveryCode(second, confirmation: .value(second.text))
+        let asked = Protected(0)
+        let source = PasscodeSource.closure {
+            asked.withLock { $0 += 1 }
+            return asked.withLock { $0 } == 1 ? second.text : ""
+        }
+        try store.backend().unlock(with: .recoveryCode(source))
+        #expect(asked.withLock { $0 } == 1)
+    }
+
+    /// Before anything else there is a recovery code, and it stays as long as something needs it.
+    @Test func nobodyIsLockedOut() throws {
+        let backend = try store.backend().setUp(items: .everyClass)
+        expectError(.slotRefused) { try backend.addSlot(.key(.bytes(Self.key)), label: "") }
+        expectError(.slotRefused) { try store.backend().addSlot(.passcode(.value("x")), label: "") }
+        let code = RecoveryCode()
+        expectError(.slotRefused, "not typed back") {
+            try backend.addSlot(.recoveryCode(.value(code.text)), label: "")
+        }
+        try backend.addRecoveryCode(code, confirmation: .value(code.text))
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        let recovery = try #require(try backend.slots.first { $0.kind == .recoveryCode })
+        expectError(.slotRefused) { try backend.removeSlot(recovery.id) }
+        let other = RecoveryCode()
+        try backend.addRecoveryCode(other, confirmation: .value(other.text))
+        try backend.removeSlot(recovery.id)
+        #expect(throws: LockboxError.wrongPasscode) {
+            try store.backend().unlock(with: .recoveryCode(.value(code.text)))
+        }
+        try backend.removePasscode()
+        #expect(try store.backend().lockState == .beforeFirstUnlock, "there are other slots")
+        try store.backend().unlock(with: .recoveryCode(.value(other.text)))
+    }
+
+    @Test func theStatusOfAStore() throws {
+        #expect(try store.backend().status() == nil)
+        let backend = try backendWithRecovery()
+        let status = try #require(try backend.status())
+        #expect(try status.identity == backend.identity)
+        #expect(try status.slots == backend.slots)
+        #expect(status.unlockScope == .process && status.unlockedUntil == nil)
+        #expect(status.olderEpochs == [])
+        try backend.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
+        let later = try #require(try store.backend().status())
+        #expect(later.epoch == status.epoch + 1 && later.olderEpochs == [status.epoch])
+        #expect(later.generation > status.generation)
+        #expect(later.unlockScope == nil)
+    }
+
+    @Test(.needsKernelKeyring)
+    func theStatusSaysWhenAnUnlockEnds() throws {
+        try store.backend().setUp(items: .everyClass)
+        defer { store.lockForEverybody() }
+        try store.backend().unlock(.value("1234"), scope: .user, timeout: .seconds(1000))
+        let until = try #require(try store.backend().status()?.unlockedUntil)
+        #expect((900...1001).contains(until.timeIntervalSinceNow))
+        try store.backend().unlock(.value("1234"), scope: .user)
+        #expect(try store.backend().status()?.unlockedUntil == nil)
+    }
+
+    @Test func aForgottenPasscodeIsReplaced() throws {
+        try backendWithRecovery()
+        let backend = store.backend()
+        try backend.unlock(with: .recoveryCode(.value(code.text)))
+        try backend.changePasscode(to: .value("new"), strength: .interactive)
+        #expect(throws: LockboxError.wrongPasscode) { try store.backend().unlock(.value("1234")) }
+        try store.backend().unlock(.value("new"))
+        #expect(try readable(.recoveryCode(.value(code.text))) == .everyClass)
+    }
+
+    @Test func thePresentPasscodeIsAskedFor() throws {
+        let backend = try store.backend().setUp(items: .everyClass)
+        #expect(throws: LockboxError.wrongPasscode) {
+            try backend.changePasscode(from: .value("12345"), to: .value("x"), strength: .interactive)
+        }
+        #expect(throws: LockboxError.wrongPasscode) { try backend.removePasscode(.value("12345")) }
+        try backend.changePasscode(from: .value("1234"), to: .value("x"), strength: .interactive)
+        try backend.removePasscode(.value("x"))
+        #expect(try backend.lockState == .noPasscode)
+    }
+
+    @Test func aStoreHasAtMost32Slots() throws {
+        let backend = store.backend()
+        for number in 0..<Keybag.maximumSlots {
+            let code = RecoveryCode()
+            try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "\(number)")
+        }
+        let code = RecoveryCode()
+        expectError(.slotRefused) { try backend.addRecoveryCode(code, confirmation: .value(code.text)) }
+        #expect(try store.backend().slots.count == Keybag.maximumSlots)
+        #expect(try Data(readBytes(store.keybag)).count < KeybagHeader.maximumRecordLength)
+        let long = String(repeating: "x", count: 257)
+        expectError(.slotRefused) {
+            try backend.addRecoveryCode(code, confirmation: .value(code.text), label: long)
+        }
+    }
+
+    /// By any process, and whoever has unlocked the store with another slot goes on.
+    @Test func whoHasAnotherSlotGoesOn() throws {
+        let backend = try backendWithRecovery()
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        let service = store.backend()
+        try service.unlock(with: .key(.bytes(Self.key)))
+        let person = store.backend()
+        try person.unlock(with: .recoveryCode(.value(code.text)))
+        try backend.changePasscode(to: .value("new"), strength: .interactive)
+        try service.lockbox().archiveObject("newer", forKey: "ck", accessibility: .afterFirstUnlock)
+        #expect(try person.lockbox().unarchiveObject(forKey: "ck") == "newer")
+        try backend.rotateKeys()
+        #expect(try service.lockbox().unarchiveObject(forKey: "ck") == "newer")
+        try person.lockbox().archiveObject("newest", forKey: "ak")
+        #expect(try backend.lockbox().unarchiveObject(forKey: "ak") == "newest")
+    }
+
+    /// Apps call the methods too, with what a keybag of somebody else contains.
+    @Test func whatIsNoSlotIsCorrupt() throws {
+        let salt = [UInt8](repeating: 1, count: 32)
+        let passcode = PasscodeUnlock(.value("correct horse"), strength: .interactive)
+        let enrollment = try passcode.enroll(salt: salt)
+        #expect(try passcode.secret(enrollment.parameters, salt: salt) == enrollment.secret)
+        expectError(.corrupt) { try passcode.secret(enrollment.parameters, salt: [1]) }
+        // Algorithm, zeros, passes; memory that is not in whole KiB, and too much.
+        for index in [0, 1, 2, 3, 4, 8, 12] {
+            var parameters = enrollment.parameters
+            parameters[index] ^= 0x80
+            expectError(.corrupt, "byte \(index)") { try passcode.secret(parameters, salt: salt) }
+        }
+        let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
+        for method in [passcode, code, KeyUnlock(.bytes(Self.key))] as [any UnlockMethod] {
+            let parameters = try method.enroll(salt: salt).parameters
+            expectError(.corrupt) { try method.secret(parameters + [0], salt: salt) }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+import LockboxSealed
+
+extension LockingStorage {
+    /// Runs `body` while nobody else can commit to the namespace.
+    func holdingLock<Result>(of namespace: String?, _ body: () throws -> Result) throws -> Result {
+        let lock = try lock(namespace)
+        defer { lock.release() }
+        return try body()
+    }
+}

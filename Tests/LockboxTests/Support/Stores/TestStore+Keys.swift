@@ -1,0 +1,54 @@
+@testable import LockboxCore
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// The keybag and the device key.
+struct KeyFiles {
+    var keybag: [UInt8]
+    var deviceKey: [UInt8]
+}
+
+extension TestStore {
+    func keyFiles() throws -> KeyFiles {
+        KeyFiles(keybag: try readBytes(keybag), deviceKey: try readBytes(deviceKey))
+    }
+
+    /// As who has a copy of them may do.
+    func putBack(_ files: KeyFiles) throws {
+        try overwrite(keybag, files.keybag)
+        try overwrite(deviceKey, files.deviceKey)
+    }
+
+    func deviceKeys() throws -> [SecretKey] {
+        try readBytes(deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+    }
+
+    /// The name of the kernel's key that opens this much for all processes of the user.
+    func kernelName(of level: UnlockLevel) throws -> String {
+        SharedUnlock.Place(level: level, isOfNextKeybag: false).name(try openedKeybag().storeID)
+    }
+
+    func serial(of level: UnlockLevel) throws -> KernelKeyring.Serial? {
+        KernelKeyring().serial(of: try kernelName(of: level))
+    }
+
+    /// The keys that the kernel holds for the store.
+    func serials() throws -> [KernelKeyring.Serial] { try UnlockLevel.allCases.compactMap(serial) }
+
+    func openedKeybag() throws -> Keybag { try Keybag.read(readBytes(keybag), deviceKeys()) }
+}
+
+extension Keybag {
+    static func read(_ bytes: [UInt8], _ deviceKeys: [SecretKey]) throws -> Keybag {
+        var bytes = bytes
+        return try bytes.withUnsafeMutableBytes { try Keybag($0, deviceKeys: deviceKeys) }
+    }
+
+    /// A new store's.
+    static func create(deviceKey: SecretKey) throws -> Keybag {
+        try read(KeybagContents().encoded(deviceKey: deviceKey), [deviceKey])
+    }
+
+    /// As much as opens without a slot.
+    func keyring() throws -> Keyring { try Keyring(keybag: self, keys: open(unlockKeys(with: nil)).keys) }
+}

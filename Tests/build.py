@@ -1,0 +1,27 @@
+"""Builds LockboxTestProcess for the proofs. Each function returns its path."""
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PRODUCT = ["--product", "LockboxTestProcess"]
+
+
+def for_release():
+    return build("-c", "release", "-Xswiftc", "-enable-testing")
+
+
+def for_debugging():
+    return build()
+
+
+def build(*options):
+    command = ["swift", "build", "--package-path", ROOT, *options]
+    subprocess.run([*command, *PRODUCT], check=True)
+    path = subprocess.run([*command, "--show-bin-path"], check=True, capture_output=True, text=True).stdout
+    return pathlib.Path(path.strip()) / "LockboxTestProcess"
+
+
+def with_the_tests():
+    """With the traits, and what the tests have compiled."""
+    subprocess.run([ROOT / "Scripts/swift", "build", *PRODUCT, "--quiet"], check=True)
+    return ROOT / ".build/tests/debug/LockboxTestProcess"
