@@ -43,6 +43,8 @@ let package = Package(
         .executableTarget(name: "Service", dependencies: [lockbox], exclude: ["lockbox-example.service"]),
         .target(name: "SwapBackendInTests", dependencies: [lockbox]),
         .testTarget(name: "SwapBackendInTestsTests", dependencies: ["SwapBackendInTests", testing]),
+        .target(name: "JSONFileBackend", dependencies: [lockbox]),
+        .testTarget(name: "JSONFileBackendTests", dependencies: ["JSONFileBackend", lockbox, testing]),
         .target(name: "Terminal"),
         .target(name: "TinyHTTP"),
     ],

@@ -11,7 +11,7 @@ extension KeychainBackend {
             guard let old = try read(key), !old.item.attributes.isExpired(at: now) else {
                 throw LockboxError.itemNotFound(key: key.key)
             }
-            let item = old.item.renamed(newKey)
+            let item = old.item.renamed(to: newKey)
             let attributes = query(newKey).filter {
                 $0.key == KeychainName.attrService || $0.key == KeychainName.attrAccount
             }
@@ -29,10 +29,10 @@ extension KeychainBackend {
     /// See ``LockboxBackend/apply(_:)``. The Keychain has no transactions: what would be refused is looked for before
     /// anything is changed. What another program changes meanwhile can still be refused in the middle.
     public func apply(_ operations: [ItemOperation]) throws {
-        try ItemOperation.checkKeys(operations)
+        try ItemOperation.checkKeysDiffer(operations)
         for case .write(let changes, let key, let policy) in operations {
             let old = try item(for: key, now: changes.modified)
-            _ = try attributes(of: changes.item(after: old, key, policy))
+            _ = try attributes(of: changes.item(after: old, for: key, policy: policy))
         }
         for operation in operations {
             switch operation {

@@ -15,7 +15,9 @@
         @Test(arguments: StorageConformance.all)
         func oneStorage(_ requirement: StorageConformance) throws {
             let root = EtcdCluster.root()
-            try requirement.check { [try cluster.storage(root)] }
+            try requirement.check(reopen: { _ in [try cluster.storage(root)] }) {
+                [try cluster.storage(root)]
+            }
         }
 
         @Test(arguments: StorageConformance.all)

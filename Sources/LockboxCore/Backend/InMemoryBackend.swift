@@ -73,14 +73,14 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
 
     /// See ``LockboxBackend/apply(_:)``. Performs all of the operations or none.
     public func apply(_ operations: [ItemOperation]) throws(LockboxError) {
-        try ItemOperation.checkKeys(operations)
+        try ItemOperation.checkKeysDiffer(operations)
         try state.withLock { state throws(LockboxError) in
             var new = state
             for operation in operations {
                 switch operation {
                 case .write(let changes, let key, let policy):
                     let old = Self.live(new.entries[key], at: changes.modified)
-                    let item = try changes.item(after: old, key, policy)
+                    let item = try changes.item(after: old, for: key, policy: policy)
                     try Self.check(item)
                     new.put(item)
                 case .remove(let key): new.entries[key] = nil
@@ -101,8 +101,8 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
             if key == newKey { return }
             let old = Self.live(state.entries[newKey], at: now)
             // A move in two steps that was interrupted is completed.
-            if old != item.renamed(newKey) { try policy.check(key: newKey.key, exists: old != nil) }
-            state.put(item.renamed(newKey))
+            if old != item.renamed(to: newKey) { try policy.check(key: newKey.key, exists: old != nil) }
+            state.put(item.renamed(to: newKey))
             state.entries[key] = nil
         }
         if key != newKey { [key, newKey].forEach(report) }

@@ -1,6 +1,14 @@
 /// A backend whose errors name the record of the item that they are about.
-package protocol LocatingBackend: LockboxBackend {
-    /// Returns how errors refer to the record of an item, or nil if there is no store.
+///
+/// A migration goes past an item that cannot be read, and ends if the whole store cannot: the location tells which. With any other
+/// backend it goes past ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
+/// ``LockboxError/unsupportedVersion(record:version:)`` only.
+public protocol LocatingBackend: LockboxBackend {
+    /// Returns how errors refer to the record of an item, or `nil` if there is no store.
+    ///
+    /// - Parameter key: The item's key. The item need not exist.
+    /// - Returns: The text that errors about this item, and about no other, have as their `record` or `path`.
+    /// - Throws: ``LockboxError`` if the store cannot be read.
     func location(of key: ItemKey) throws -> String?
 }
 

@@ -10,12 +10,12 @@ extension LockboxBackend {
 
     /// See ``LockboxBackend/write(_:to:policy:)``. Calls ``LockboxBackend/update(_:now:_:)``.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try update(key, now: changes.modified) { try changes.item(after: $0, key, policy) }
+        try update(key, now: changes.modified) { try changes.item(after: $0, for: key, policy: policy) }
     }
 
     /// See ``LockboxBackend/apply(_:)``. Performs one operation after the other.
     public func apply(_ operations: [ItemOperation]) throws {
-        try ItemOperation.checkKeys(operations)
+        try ItemOperation.checkKeysDiffer(operations)
         for operation in operations {
             switch operation {
             case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)

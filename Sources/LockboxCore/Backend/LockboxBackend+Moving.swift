@@ -20,8 +20,18 @@ extension LockboxBackend {
         try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
     }
 
+    /// Moves an item as the default implementation of ``LockboxBackend/move(_:to:policy:now:)`` does: copies it, then removes the
+    /// old one.
+    ///
     /// For a backend that can move some items in one step, and others not.
-    package func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The new key, with the same prefix or another.
+    ///   - policy: Whether to overwrite an item under the new key.
+    ///   - now: The current time. An item that has expired by then counts as absent.
+    /// - Throws: Any error of ``LockboxBackend/move(_:to:policy:now:)``.
+    public func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         let item = try put(key, newKey, policy, now)
         if key == newKey { return }
         try update(key, now: nil) { current in
@@ -37,7 +47,7 @@ extension LockboxBackend {
     {
         guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
         if key == newKey { return item }
-        let copy = item.renamed(newKey)
+        let copy = item.renamed(to: newKey)
         try update(newKey, now: now) { old in
             // A move that was interrupted is completed.
             if old == copy { return old }
@@ -49,8 +59,10 @@ extension LockboxBackend {
 }
 
 extension StoredItem {
-    /// The same item under another key.
-    package func renamed(_ key: ItemKey) -> StoredItem {
+    /// Returns the same item under another key.
+    ///
+    /// - Parameter key: The new key.
+    public func renamed(to key: ItemKey) -> StoredItem {
         StoredItem(key: key, value: value, checked: attributes)
     }
 }

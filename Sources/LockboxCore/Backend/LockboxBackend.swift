@@ -4,8 +4,8 @@ public import LockboxPlatform
 ///
 /// A backend implements five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``,
 /// ``update(_:now:_:)`` and ``remove(_:)``. The others have default implementations, which a backend can
-/// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend``,
-/// ``NotifyingBackend``, ``RepairableBackend`` and ``VerifiableBackend``.
+/// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend``, ``LocatingBackend``,
+/// ``NotifyingBackend``, ``RepairableBackend``, ``SynchronizingBackend`` and ``VerifiableBackend``.
 ///
 /// Keys, values and attributes are already validated when they reach a backend: see ``ItemKey``,
 /// ``ArchivedValue`` and ``ItemAttributes``. A backend must meet these requirements:
@@ -19,19 +19,23 @@ public import LockboxPlatform
 /// 4. **An item that has expired at `now` is absent.** If `now` is `nil`, expired items are found too. For the
 ///    policy of a write, the current time is the new item's ``ItemAttributes/modified``. An expired item's data
 ///    stays until the item is overwritten, removed, or deleted by ``removeExpired(prefix:now:)``.
-/// 5. **Keys are compared as ``ItemKey`` values**, and prefixes are independent of each other.
+/// 5. **Keys are compared as ``ItemKey`` values**, and prefixes are independent of each other. Some are reserved for
+///    Lockbox's own records: see ``ItemKey/isReserved(prefix:)``. Items with them are stored like others.
 /// 6. **A write changes only what it sets.** Everything else keeps its value, and so does the
 ///    ``ItemAttributes/created`` date: see ``ItemChanges``. An absent, expired or damaged item has no values to keep.
 /// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed.
-/// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other.
+/// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other. A closure may use
+///    the backend from any thread, so **no lock that a call needs is held while a closure runs**.
 /// 9. **Errors are ``LockboxError`` values** where a case fits.
 ///
 /// `LockboxTesting` contains a conformance suite that tests a backend against these requirements in a few
 /// lines.
 public protocol LockboxBackend: Sendable {
-    /// The size of the largest value that this backend stores with any attributes, at most
-    /// ``ArchivedValue/maximumSize``, which the default implementation returns. For a larger one, a write throws
-    /// ``LockboxError/valueTooLarge(size:limit:)`` or, if its attributes are short, may store it.
+    /// The size in bytes of the largest value that can be stored whatever its attributes: at least 65,537, at most
+    /// ``ArchivedValue/maximumSize``, which the default implementation returns.
+    ///
+    /// A larger value is stored only if its attributes are short enough. Otherwise a write throws
+    /// ``LockboxError/valueTooLarge(size:limit:)``.
     var maximumValueSize: Int { get }
 
     /// Whether the items stay on this device. If false, other machines share them, and each of them migrates its own old
@@ -64,7 +68,7 @@ public protocol LockboxBackend: Sendable {
 
     /// Returns every prefix that has items, expired ones included.
     ///
-    /// Prefixes that begin with a NUL are left out: they are reserved for Lockbox's own records.
+    /// Reserved prefixes are left out: see ``ItemKey/isReserved(prefix:)``.
     ///
     /// - Throws: ``LockboxError`` if the prefixes cannot be read.
     func prefixes() throws -> Set<String>
@@ -79,7 +83,8 @@ public protocol LockboxBackend: Sendable {
     ///     to remove it. The dates of the returned item are stored as they are. **It may be called more than
     ///     once**: if another writer changes the item meanwhile, it is called again with the new state, and
     ///     only the last result is stored. It may use the backend for items with other prefixes, but not with
-    ///     this one. Errors that it throws are rethrown, and the item does not change.
+    ///     this one. So no lock that calls for other prefixes need is held while it runs. Errors that it throws are
+    ///     rethrown, and the item does not change.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
     ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode; another ``LockboxError`` if the
     ///   item cannot be read or stored.
@@ -96,7 +101,7 @@ public protocol LockboxBackend: Sendable {
     /// Atomically creates an item, or changes the parts of an existing one that the changes set.
     ///
     /// The default implementation calls ``update(_:now:_:)``, and so cannot replace an item that cannot be
-    /// read.
+    /// read. ``ItemChanges/item(after:for:policy:)`` returns what to store.
     ///
     /// - Parameters:
     ///   - changes: The changes. ``ItemChanges/modified`` is the date of the write.
@@ -115,7 +120,7 @@ public protocol LockboxBackend: Sendable {
     ///
     /// The default implementation performs one operation after the other.
     ///
-    /// - Parameter operations: Each for a different key.
+    /// - Parameter operations: Each for a different key: see ``ItemOperation/checkKeysDiffer(_:)``.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
     ///   ``write(_:to:policy:)`` or ``remove(_:)``. Some of the operations may have been performed.
     func apply(_ operations: [ItemOperation]) throws

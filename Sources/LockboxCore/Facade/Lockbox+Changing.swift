@@ -67,7 +67,7 @@ extension Lockbox {
             guard let archived = try archive(value) else { return nil }
             var changes = changes
             changes.value = archived
-            return try changes.item(after: old, key, old == nil ? .addOnly : .updateOnly)
+            return try changes.item(after: old, for: key, policy: old == nil ? .addOnly : .updateOnly)
         }
         // A backend that breaks its contract.
         guard let result else {

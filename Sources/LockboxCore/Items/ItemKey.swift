@@ -27,8 +27,15 @@ public struct ItemKey: Sendable, Hashable {
         self.key = key
     }
 
-    /// Creates the key of a stored record, which may have a reserved prefix.
-    package init(storedPrefix prefix: String, key: String) throws(LockboxError) {
+    /// Creates the key of an item that a backend has stored, whose prefix may be reserved: see ``isReserved(prefix:)``.
+    ///
+    /// For backends that make keys of what they have stored. Apps use ``init(prefix:key:)``.
+    ///
+    /// - Parameters:
+    ///   - prefix: The namespace.
+    ///   - key: The item's name within the prefix.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than ``maximumLength``.
+    public init(storedPrefix prefix: String, key: String) throws(LockboxError) {
         try Self.check(prefix, "key prefix")
         try Self.check(key, "key")
         self.prefix = prefix
@@ -42,7 +49,14 @@ public struct ItemKey: Sendable, Hashable {
         "the item for the key \(String(reflecting: key))"
     }
 
-    package static func isReserved(prefix: String) -> Bool { prefix.utf8.first == 0 }
+    /// Returns whether a prefix is reserved for Lockbox's own records: whether it begins with a NUL.
+    ///
+    /// Lockbox keeps the state of migrations in items with such prefixes, and tests a store with one before it relies on it. A
+    /// backend stores, lists and removes them like others, also in a `ThisDeviceOnly` class that it refuses for other items. Only
+    /// ``LockboxBackend/prefixes()`` leaves their prefixes out.
+    ///
+    /// - Parameter prefix: The prefix of an item.
+    public static func isReserved(prefix: String) -> Bool { prefix.utf8.first == 0 }
 
     static func checkPrefix(_ prefix: String) throws(LockboxError) {
         try check(prefix, "key prefix")
@@ -63,7 +77,8 @@ public struct ItemKey: Sendable, Hashable {
 }
 
 extension ItemKey: Codable {
-    /// Decodes a prefix and a key, and validates them like ``init(prefix:key:)``.
+    /// Decodes a prefix and a key, and validates them like ``init(prefix:key:)``. A reserved prefix is refused: a backend
+    /// decodes the two strings, and calls ``init(storedPrefix:key:)``.
     ///
     /// - Parameter decoder: The decoder to read from.
     /// - Throws: `DecodingError.dataCorrupted` if the prefix or the key is invalid, with the ``LockboxError``

@@ -34,7 +34,7 @@ public struct UnreadableItem: Sendable, Hashable {
     public var isDamaged: Bool { error.code == .corrupt || error.code == .authenticationFailed }
 
     package var finding: StoreFinding {
-        let finding = StoreFinding(error, location)
+        let finding = StoreFinding(error, location: location)
         guard let key else { return finding }
         let reason = "\(key.location): \(finding.reason)"
         return StoreFinding(kind: finding.kind, location: finding.location, reason: reason)

@@ -51,8 +51,12 @@ public struct StoreFinding: Sendable, Hashable, Codable {
 }
 
 extension StoreFinding {
-    /// The finding for an error thrown while a record was read.
-    package init(_ error: LockboxError, _ location: String) {
+    /// Creates the finding for an error that was thrown while a record was read.
+    ///
+    /// - Parameters:
+    ///   - error: The error. It decides the kind and the reason.
+    ///   - location: The record, the file, or the key of the item. An error that names a file counts for more.
+    public init(_ error: LockboxError, location: String) {
         switch error {
         case .unsafePermissions(let path, let reason):
             self.init(kind: .unsafePermissions, location: path, reason: reason)

@@ -7,6 +7,9 @@ extension TransferReport: CustomStringConvertible, CustomReflectable {
 
     /// Keeps `dump(_:)` from showing the errors.
     public var customMirror: Mirror {
-        Mirror(self, children: ["transferredKeys": transferredKeys, "keptKeys": keptKeys, "findings": findings])
+        Mirror(
+            self,
+            children: ["transferredKeys": transferredKeys, "keptKeys": keptKeys, "findings": findings]
+        )
     }
 }

@@ -37,7 +37,7 @@ public struct TransferReport: StoreReport {
         unreadableItems.map(\.finding)
             + failures.sorted { $0.key.key < $1.key.key }.map { key, error in
                 let location = key.location
-                if let error = error as? LockboxError { return StoreFinding(error, location) }
+                if let error = error as? LockboxError { return StoreFinding(error, location: location) }
                 // An error of the app's own backend may quote a value, so only its type is shown.
                 return StoreFinding(kind: .damaged, location: location, reason: "\(type(of: error))")
             }

@@ -304,7 +304,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     }
 
     /// See ``LocatingBackend/location(of:)``.
-    package func location(of key: ItemKey) throws -> String? {
+    public func location(of key: ItemKey) throws -> String? {
         try keys.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
     }
 

@@ -13,14 +13,14 @@ extension FileStorage: InspectableStorage {
             )
         }
         do { findings += try leftovers(in: root) } catch let error as LockboxError {
-            findings.append(StoreFinding(error, root.filePath("tmp")))
+            findings.append(StoreFinding(error, location: root.filePath("tmp")))
         }
         let namespaces = try namespaces().compactMap {
             try? folders.folder(.namespace($0), creating: false)
         }
         for folder in [root] + namespaces {
             do { try folder.checkFile(LockFile.name) } catch let error as LockboxError {
-                findings.append(StoreFinding(error, folder.filePath(LockFile.name)))
+                findings.append(StoreFinding(error, location: folder.filePath(LockFile.name)))
             }
         }
         return findings

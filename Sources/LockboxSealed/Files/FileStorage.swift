@@ -47,6 +47,9 @@ public final class FileStorage: LockingStorage {
         StorageLimits(maximumLength: 1 << 30, maximumChanges: 1000, isTransactional: false)
     }
 
+    /// Always `true`.
+    public var isOnThisDevice: Bool { true }
+
     /// Returns the record's path.
     ///
     /// - Parameter record: The record's name. The record need not exist.

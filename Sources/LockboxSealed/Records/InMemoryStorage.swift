@@ -21,6 +21,9 @@ public final class InMemoryStorage: NotifyingStorage {
         StorageLimits(maximumLength: .max, maximumChanges: .max, isTransactional: true)
     }
 
+    /// Always `true`.
+    public var isOnThisDevice: Bool { true }
+
     /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
     public func read(
         _ record: RecordName,

@@ -39,11 +39,11 @@ public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
 
-    /// Whether the records stay on this device.
+    /// Whether the records stay on this device: `false` for a storage that others operate, or that other machines share.
     ///
-    /// The default implementation returns `true`. Return `false` if others operate the storage, or other machines share it.
-    /// The store then refuses ``DeviceKeySource/stored``, which would let them read names and, without a passcode, values. It
-    /// also refuses items of the `ThisDeviceOnly` classes with ``LockboxError/notSupported(operation:)``.
+    /// If `false`, a store refuses to keep its device key there (``DeviceKeySource/stored``): beside the records, the key would
+    /// let others read names and, without a passcode, values. It also refuses items of the `ThisDeviceOnly` classes with
+    /// ``LockboxError/notSupported(operation:)``.
     var isOnThisDevice: Bool { get }
 
     /// Reads a record.
@@ -169,9 +169,6 @@ extension RecordStorage {
         try forEachName(in: namespace, waitingForCommits: waitingForCommits) { names.append(($0, nil)) }
         try body(names)
     }
-
-    /// Returns `true`.
-    public var isOnThisDevice: Bool { true }
 
     /// Does nothing.
     public func synchronize(_ namespace: String) {}

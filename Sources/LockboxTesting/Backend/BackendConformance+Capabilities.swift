@@ -5,42 +5,83 @@ import LockboxPlatform
 extension BackendConformance {
     static let lockState = BackendConformance("the lock state tells which classes can be written and read") {
         subject in
-        guard let backend = subject.backend as? any LockableBackend else { return }
-        let state = try backend.lockState
+        guard let backend = subject.backend as? any LockableBackend,
+            let state = try subject.ifSupported({ try backend.lockState })
+        else { return }
         for accessibility in Accessibility.allCases {
             let key = try subject.key("of \(accessibility.rawValue)")
-            let error: LockboxError.Code?
+            var code: LockboxError.Code?
             do {
                 try subject.write(subject.item(key, accessibility: accessibility))
-                try subject.expect(subject.text(key) == "value", "the class \(accessibility) cannot be read")
-                error = nil
-            } catch let failure as LockboxError {
-                error = failure.code
+                try subject.expect(key, is: "value", after: "a write with the class \(accessibility)")
+            } catch let error as LockboxError {
+                code = error.code
             }
-            if accessibility.isThisDeviceOnly, error == .notSupported { continue }
+            if accessibility.isThisDeviceOnly, code == .notSupported { continue }
+            let expected = state.refusal(of: accessibility)
             try subject.expect(
-                error == state.refusal(of: accessibility),
-                "\(error.map(String.init(describing:)) ?? "success") for \(accessibility) in the state \(state)"
+                code == expected,
+                """
+                a write with the class \(accessibility) \(code.map { "threw .\($0)" } ?? "succeeded"); lockState is \(state), \
+                so it should have \(expected.map { "thrown .\($0)" } ?? "succeeded")
+                """
             )
         }
     }
 
     static let verification = BackendConformance("verify counts every item and finds no problems") {
         subject in
-        guard let backend = subject.backend as? any VerifiableBackend else { return }
-        try subject.expect(backend.verify { _ in } == VerifyReport(), "findings in an empty store")
+        guard let backend = subject.backend as? any VerifiableBackend,
+            let empty = try subject.ifSupported({ try backend.verify { _ in } })
+        else { return }
+        try subject.expect(
+            empty == VerifyReport(),
+            "verify(progress:) returned \(empty) for an empty backend"
+        )
         for number in 0..<3 {
             try subject.write(subject.item(subject.key("\(number)"), expires: Subject.now + 1))
         }
         try subject.write(subject.item(subject.key("0", prefix: "\(Subject.prefix).other")))
         let report = try backend.verify { _ in }
-        try subject.expect(report == VerifyReport(intactCount: 4), "\(report) for four items")
+        try subject.expect(
+            report == VerifyReport(intactCount: 4),
+            "verify(progress:) returned \(report) for four intact items"
+        )
+    }
+
+    static let locations = BackendConformance("each item has a location of its own") { subject in
+        guard let backend = subject.backend as? any LocatingBackend else { return }
+        let keys = try [
+            subject.key("one"), subject.key("two"), subject.key("one", prefix: "\(Subject.prefix).other"),
+        ]
+        for key in keys { try subject.write(subject.item(key)) }
+        let locations = try keys.compactMap { try backend.location(of: $0) }
+        try subject.expect(
+            Set(locations).count == locations.count,
+            "location(of:) returned \(locations) for three items"
+        )
+        let again = try keys.compactMap { try backend.location(of: $0) }
+        try subject.expect(again == locations, "location(of:) returned \(locations), and then \(again)")
+    }
+
+    static let synchronization = BackendConformance("synchronize changes nothing, with and without items") {
+        subject in
+        guard let backend = subject.backend as? any SynchronizingBackend else { return }
+        try backend.synchronize(prefix: Subject.prefix)
+        let item = try subject.item(subject.key("key"), expires: Subject.now + 1)
+        try subject.write(item)
+        for prefix in [Subject.prefix, "com.example.empty"] { try backend.synchronize(prefix: prefix) }
+        try subject.expect(item, after: "synchronize(prefix:)")
+        let prefixes = try backend.prefixes()
+        try subject.expect(
+            prefixes == [Subject.prefix],
+            "after synchronize(prefix:), prefixes() returned \(prefixes.sorted()), and only \(Subject.prefix) has items"
+        )
     }
 
     static let changes = BackendConformance(
         "changes of a prefix's items are reported until the subscription ends"
-    ) {
-        subject in
+    ) { subject in
         guard let backend = subject.backend as? any NotifyingBackend else { return }
         let kept = try subject.key("kept")
         try subject.write(subject.item(kept))
@@ -55,36 +96,44 @@ extension BackendConformance {
                 }
             }
         }
-        let cancel: @Sendable () -> Void
-        do { cancel = try backend.subscribe(prefix: Subject.prefix, receive) } catch let error as LockboxError
-            where error.code == .notSupported
-        {
-            return
-        }
+        guard let cancel = try subject.ifSupported({ try backend.subscribe(prefix: Subject.prefix, receive) })
+        else { return }
         try subject.write(subject.item(subject.key("of another prefix", prefix: "\(Subject.prefix).other")))
         let gone = try subject.key("gone")
         try subject.write(subject.item(gone))
         try subject.write(subject.item(subject.key("new")))
         try backend.update(kept, now: nil) { $0 }
-        let deadline = ContinuousClock.now + .seconds(10)
-        while reports.withLock({ $0.keys.count < 3 }), ContinuousClock.now < deadline { usleep(1000) }
-        let keys = reports.withLock { $0.keys }
+        func expectReport(of expected: Set<String>, _ changes: String) throws {
+            func found() -> Set<String> { reports.withLock { $0.keys } }
+            try subject.wait("\(changes) were made, and \(found().sorted()) reported") {
+                found().isSuperset(of: expected)
+            }
+        }
+        try expectReport(of: ["new", "kept", "gone"], "writes of the items new, kept and gone")
+        let others = reports.withLock { $0.keys }.subtracting(["new", "kept", "gone"])
         try subject.expect(
-            keys == ["new", "kept", "gone"],
-            "reported \(keys.sorted()) for writes of new, kept and gone"
+            others.isEmpty,
+            "changes of \(others.sorted()) were reported, which has another prefix"
         )
         reports.withLock { $0.keys = [] }
         try backend.remove(gone)
-        while reports.withLock({ $0.keys.isEmpty }), ContinuousClock.now < deadline { usleep(1000) }
-        try subject.expect(reports.withLock { $0.keys.contains("gone") }, "a removal was not reported")
+        try expectReport(of: ["gone"], "a removal of the item gone")
         cancel()
         cancel()
-        // One that began before may still be on its way.
-        usleep(100_000)
-        let count = reports.withLock { $0.count }
-        try backend.update(kept, now: nil) { $0 }
-        usleep(100_000)
-        try subject.expect(reports.withLock { $0.count } == count, "a change after the end was reported")
+        try subject.expectNoReport({ reports.withLock { $0.count } }) {
+            try backend.update(kept, now: nil) { $0 }
+        }
+    }
+
+    static let changesEndFromWithin = BackendConformance("a subscription can be ended by what it reports to")
+    { subject in
+        guard let backend = subject.backend as? any NotifyingBackend else { return }
+        try subject.checkEndFromWithin(
+            { report in
+                try subject.ifSupported { try backend.subscribe(prefix: Subject.prefix) { _ in report() } }
+            },
+            { try subject.write(subject.item(subject.key("key"))) }
+        )
     }
 }
 

@@ -1,11 +1,11 @@
 import LockboxCore
 import LockboxPlatform
 
-/// What a write does not name stays as it is.
+/// What a write names changes, and the rest stays as it is.
 extension BackendConformance {
-    private static func fullItem(_ backend: Subject) throws -> StoredItem {
+    private static func fullItem(_ subject: Subject) throws -> StoredItem {
         try StoredItem(
-            key: backend.key("key"),
+            key: subject.key("key"),
             value: ArchivedValue(data: Data("old".utf8), format: .data),
             accessibility: .afterFirstUnlock,
             modified: Subject.now,
@@ -16,14 +16,15 @@ extension BackendConformance {
         )
     }
 
-    private static func expect(
-        _ backend: Subject,
-        _ old: StoredItem,
+    /// Makes a write, and expects that only what it names has changed.
+    private static func check(
         _ changes: ItemChanges,
+        of old: StoredItem,
+        _ policy: WritePolicy,
         expires: Date?,
-        _ what: String
+        _ subject: Subject
     ) throws {
-        let new = try backend.backend.item(for: old.key, now: changes.modified)
+        try subject.backend.write(changes, to: old.key, policy: policy)
         let attributes = old.attributes
         let expected = try StoredItem(
             key: old.key,
@@ -36,46 +37,54 @@ extension BackendConformance {
             comment: attributes.comment,
             searchable: attributes.searchable
         )
-        try backend.expect(new == expected, "\(what): \(String(describing: new?.attributes))")
+        let value = changes.value == nil ? "without a value" : "with a value"
+        try subject.expect(
+            expected,
+            at: changes.modified,
+            after: "a write \(value), expires: .\(changes.expires), policy: .\(policy)"
+        )
     }
 
-    static let keepsWhatIsNotNamed = BackendConformance("a write keeps what it does not name") { backend in
-        let old = try fullItem(backend)
+    static let keepsWhatIsNotNamed = BackendConformance("a write keeps what it does not name") { subject in
+        let old = try fullItem(subject)
         let value = try ArchivedValue(data: Data("new".utf8), format: .data)
         for policy in [WritePolicy.replace, .updateOnly] {
-            try backend.write(old)
+            try subject.write(old)
             var changes = ItemChanges(value: value, expires: .unchanged, modified: Subject.now + 5)
-            try backend.backend.write(changes, to: old.key, policy: policy)
-            try expect(backend, old, changes, expires: old.attributes.expires, "\(policy)")
+            try check(changes, of: old, policy, expires: old.attributes.expires, subject)
 
             changes.label = .removed
             changes.comment = "other"
             changes.attributes = ["server": "example.org"]
             changes.accessibility = .always
-            try backend.backend.write(changes, to: old.key, policy: policy)
-            let new = try backend.backend.attributes(for: old.key, now: Subject.now + 5)
-            try backend.expect(new?.label == nil, "\(policy): the label was not removed")
-            try backend.expect(new?.comment == "other", "\(policy): another comment")
-            try backend.expect(new?.searchable == ["server": "example.org"], "\(policy): other attributes")
-            try backend.expect(new?.accessibility == .always, "\(policy): another class")
+            try subject.backend.write(changes, to: old.key, policy: policy)
+            try subject.expect(
+                StoredItem(
+                    key: old.key,
+                    value: value,
+                    accessibility: .always,
+                    created: Subject.now,
+                    modified: changes.modified,
+                    expires: old.attributes.expires,
+                    comment: "other",
+                    searchable: ["server": "example.org"]
+                ),
+                after: "a write of other attributes, policy: .\(policy)"
+            )
         }
-        let fresh = try backend.key("fresh")
-        try backend.backend.write(
-            ItemChanges(value: value, modified: Subject.now),
-            to: fresh,
-            policy: .replace
-        )
-        let new = try backend.backend.item(for: fresh, now: Subject.now)
-        try backend.expect(
-            new == StoredItem(key: fresh, value: value, modified: Subject.now),
-            "a new item has other attributes: \(String(describing: new?.attributes))"
+        let fresh = try subject.key("fresh")
+        let changes = ItemChanges(value: value, modified: Subject.now)
+        try subject.backend.write(changes, to: fresh, policy: .replace)
+        try subject.expect(
+            StoredItem(key: fresh, value: value, modified: Subject.now),
+            after: "a write of a new value that names no attributes"
         )
     }
 
     static let expiryBelongsToTheValue = BackendConformance(
         "a replace sets the expiry anew, and an update keeps it"
-    ) { backend in
-        let old = try fullItem(backend)
+    ) { subject in
+        let old = try fullItem(subject)
         let value = try ArchivedValue(data: Data("new".utf8), format: .data)
         let end = old.attributes.expires
         let later = Subject.now + 5
@@ -86,172 +95,138 @@ extension BackendConformance {
             (.updateOnly, nil, .at(later + 60), later + 60), (.replace, value, .after(60), later + 60),
         ]
         for (policy, value, expires, expected) in cases {
-            try backend.write(old)
+            try subject.write(old)
             let changes = ItemChanges(value: value, expires: expires, modified: later)
-            try backend.backend.write(changes, to: old.key, policy: policy)
-            let what = "\(policy), \(value == nil ? "no" : "a") new value, \(expires)"
-            try expect(backend, old, changes, expires: expected, what)
+            try check(changes, of: old, policy, expires: expected, subject)
         }
         // An expired item has nothing that could stay.
-        try backend.write(old)
+        try subject.write(old)
         let changes = ItemChanges(value: value, expires: .unchanged, modified: Subject.now + 2000)
-        try backend.backend.write(changes, to: old.key, policy: .replace)
-        let new = try backend.backend.item(for: old.key, now: changes.modified)
-        try backend.expect(
-            new == StoredItem(key: old.key, value: value, modified: changes.modified),
-            "attributes of an expired item: \(String(describing: new?.attributes))"
+        try subject.backend.write(changes, to: old.key, policy: .replace)
+        try subject.expect(
+            StoredItem(key: old.key, value: value, modified: changes.modified),
+            after: "a write to the key of an expired item"
         )
     }
 
-    static let changesOfAttributes = BackendConformance("attributes change without a value") { backend in
-        let old = try fullItem(backend)
+    static let changesOfAttributes = BackendConformance("attributes change without a value") { subject in
+        let old = try fullItem(subject)
         let changes = ItemChanges(accessibility: .always, modified: Subject.now + 5)
         for policy in WritePolicy.allCases {
-            try backend.expectError(.itemNotFound(key: "key")) {
-                try backend.backend.write(changes, to: old.key, policy: policy)
-            }
+            try subject.expectError(
+                .itemNotFound(key: "key"),
+                from: "a write of attributes of an absent item, policy: .\(policy),"
+            ) { try subject.backend.write(changes, to: old.key, policy: policy) }
         }
-        try backend.expect(backend.keys().isEmpty, "an item without a value")
-        try backend.write(old)
-        try backend.expectError(.duplicateItem(key: "key")) {
-            try backend.backend.write(changes, to: old.key, policy: .addOnly)
-        }
-        try backend.backend.write(changes, to: old.key, policy: .updateOnly)
-        try expect(backend, old, changes, expires: old.attributes.expires, "another item")
+        try subject.expectKeys([], after: "writes of attributes of an absent item")
+        try subject.write(old)
+        try subject.expectError(
+            .duplicateItem(key: "key"),
+            from: "a write of attributes of an existing item, policy: .addOnly,"
+        ) { try subject.backend.write(changes, to: old.key, policy: .addOnly) }
+        try check(changes, of: old, .updateOnly, expires: old.attributes.expires, subject)
     }
 
-    static let searchable = BackendConformance("items are found by their searchable attributes") { backend in
+    static let searchable = BackendConformance("items are found by their searchable attributes") { subject in
         func write(_ name: String, _ searchable: [String: String]) throws {
             let changes = ItemChanges(
                 value: try ArchivedValue(data: Data(), format: .data),
                 attributes: .set(searchable),
                 modified: Subject.now
             )
-            try backend.backend.write(changes, to: backend.key(name), policy: .replace)
+            try subject.backend.write(changes, to: subject.key(name), policy: .replace)
         }
-        let lockbox = try Lockbox(keyPrefix: Subject.prefix, backend: backend.backend) { Subject.now }
-        func found(_ pairs: [String: String]) throws -> Set<String> {
-            Set(try lockbox.list(matching: pairs).items.keys)
+        let lockbox = try Lockbox(keyPrefix: Subject.prefix, backend: subject.backend) { Subject.now }
+        func expect(_ expected: Set<String>, matching pairs: [String: String]) throws {
+            let found = Set(try lockbox.list(matching: pairs).items.keys)
+            try subject.expect(
+                found == expected,
+                "list(matching: \(pairs)) returned the items \(found.sorted()), not \(expected.sorted())"
+            )
         }
         try write("both", ["server": "example.com", "account": "alice"])
         try write("server", ["server": "example.com"])
         try write("none", [:])
         try write("empty", ["server": ""])
-        try backend.expect(found(["server": "example.com"]) == ["both", "server"], "by one pair")
-        try backend.expect(found(["server": "example.com", "account": "alice"]) == ["both"], "by two pairs")
-        try backend.expect(found(["server": "Example.com"]).isEmpty, "by another text")
-        try backend.expect(found(["server": ""]) == ["empty"], "by an empty text")
-        try backend.expect(found([:]).count == 4, "by no pair")
+        try expect(["both", "server"], matching: ["server": "example.com"])
+        try expect(["both"], matching: ["server": "example.com", "account": "alice"])
+        try expect([], matching: ["server": "Example.com"])
+        try expect(["empty"], matching: ["server": ""])
+        try expect(["both", "server", "none", "empty"], matching: [:])
         let most = Dictionary(
             uniqueKeysWithValues: (0..<ItemAttributes.maximumSearchableCount).map {
                 ("name \($0)", String(repeating: "x", count: 240))
             }
         )
         try write("most", most)
-        let item = try backend.backend.item(for: backend.key("most"), now: Subject.now)
-        try backend.expect(item?.attributes.searchable == most, "not as many as there may be")
+        let count = try subject.backend.item(for: subject.key("most"), now: Subject.now)?.attributes
+            .searchable.count
+        try expect(["most"], matching: most)
+        try subject.expect(
+            count == most.count,
+            "item(for:now:) returned \(text(count)) searchable attributes, not \(most.count)"
+        )
         try write("none", ["server": "example.org"])
-        try backend.expect(found(["server": "example.org"]) == ["none"], "after a change")
+        try expect(["none"], matching: ["server": "example.org"])
     }
 
-    static let severalValues = BackendConformance("several values are read in one call") { backend in
-        for name in ["one", "two"] { try backend.write(backend.item(backend.key(name), name)) }
-        try backend.write(backend.item(backend.key("gone"), expires: Subject.now))
-        let keys = try ["one", "two", "gone", "missing"].map { try backend.key($0) }
-        let found = try backend.backend.values(for: keys, now: Subject.now)
-        try backend.expect(found.count == 2, "\(found.count) values")
-        for key in keys[..<2] {
-            try backend.expect(
-                found[key] == backend.backend.value(for: key, now: Subject.now),
-                "another value for \(key.key)"
+    // MARK: Classes
+
+    static let classes = BackendConformance(
+        "the class is stored, or refused without a passcode or on a shared storage"
+    ) { subject in
+        for accessibility in Accessibility.allCases {
+            let key = try subject.key(accessibility.rawValue)
+            do {
+                try subject.write(subject.item(key, accessibility: accessibility))
+            } catch let error as LockboxError where isRefusal(error, of: accessibility) {
+                try subject.expect(key, is: nil, after: "a write that was refused")
+                continue
+            }
+            let found = try subject.backend.attributes(for: key, now: Subject.now)?.accessibility
+            try subject.expect(
+                found == accessibility,
+                "attributes(for:now:) returned the class \(text(found)), not \(accessibility)"
             )
         }
     }
 
-    static let batch = BackendConformance("a batch writes and removes many items") { backend in
-        for name in ["replaced", "removed", "updated"] {
-            try backend.write(backend.item(backend.key(name), "old"))
+    /// Whether a backend may refuse the class so.
+    private static func isRefusal(_ error: LockboxError, of accessibility: Accessibility) -> Bool {
+        switch error.code {
+        case .passcodeNotSet: accessibility == .whenPasscodeSetThisDeviceOnly
+        case .notSupported: accessibility.isThisDeviceOnly
+        default: false
         }
-        func write(_ name: String, _ policy: WritePolicy = .replace) throws -> ItemOperation {
-            let value = try ArchivedValue(data: Data("new".utf8), format: .data)
-            return .write(
-                ItemChanges(value: value, modified: Subject.now),
-                to: try backend.key(name),
-                policy: policy
-            )
-        }
-        let names = (0..<300).map { "item \($0)" }
-        try backend.backend.apply(
-            names.map { try write($0, .addOnly) } + [
-                write("replaced"), write("updated", .updateOnly), .remove(backend.key("removed")),
-                .remove(backend.key("missing")),
-            ]
-        )
-        try backend.expect(backend.keys() == Set(names + ["replaced", "updated"]), "other keys")
-        for name in names + ["replaced", "updated"] {
-            try backend.expect(backend.text(backend.key(name)) == "new", "another value of \(name)")
-        }
-        try backend.expectError(.duplicateItem(key: "item 0")) {
-            try backend.backend.apply([write("item 0", .addOnly)])
-        }
-        try backend.expectError(.itemNotFound(key: "missing")) {
-            try backend.backend.apply([write("missing", .updateOnly)])
-        }
-        do {
-            try backend.backend.apply([write("twice"), write("twice")])
-            try backend.expect(false, "two operations for one key were not refused")
-        } catch let error as LockboxError where error.code == .invalidKey {}
-        try backend.expect(backend.text(backend.key("twice")) == nil, "refused, and written")
-        try backend.backend.apply([])
     }
 
-    static let moving = BackendConformance("a move keeps the value and all attributes, and loses nothing") {
-        backend in
-        let (old, new) = (try backend.key("old"), try backend.key("new", prefix: "\(Subject.prefix).other"))
-        let item = try StoredItem(
-            key: old,
-            value: ArchivedValue(data: Data("value".utf8), format: .json),
-            accessibility: .afterFirstUnlock,
-            modified: Subject.now,
-            expires: Subject.now + 60,
-            label: "label",
-            comment: "comment",
-            searchable: ["name": "text"]
-        )
-        func move(
-            _ key: ItemKey,
-            _ newKey: ItemKey,
-            _ policy: WritePolicy = .addOnly,
-            at now: Date = Subject.now
-        ) throws {
-            try backend.backend.move(key, to: newKey, policy: policy, now: now)
+    static let changeOfClass = BackendConformance("a change of class changes only the class") { subject in
+        let item = try subject.item(subject.key("key"), expires: Subject.now + 1000)
+        try subject.write(item)
+        for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
+            do {
+                try subject.backend.setAccessibility(accessibility, for: item.key, now: Subject.now + 5)
+            } catch let error as LockboxError where isRefusal(error, of: accessibility) {
+                continue
+            }
+            try subject.expect(
+                StoredItem(
+                    key: item.key,
+                    value: item.value,
+                    accessibility: accessibility,
+                    created: Subject.now,
+                    modified: Subject.now + 5,
+                    expires: Subject.now + 1000
+                ),
+                at: Subject.now + 5,
+                after: "setAccessibility(.\(accessibility), for:now:)"
+            )
         }
-        try backend.write(item)
-        try move(old, new)
-        try backend.expect(backend.backend.item(for: old, now: nil) == nil, "the old item is still there")
-        let moved = try backend.backend.item(for: new, now: nil)
-        try backend.expect(moved?.value == item.value && moved?.attributes == item.attributes, "another item")
-        try backend.expectError(.itemNotFound(key: "old")) { try move(old, new, .replace) }
-
-        try backend.write(backend.item(old, "other"))
-        try backend.expectError(.duplicateItem(key: "new")) { try move(old, new) }
-        try backend.expectError(.itemNotFound(key: "absent")) {
-            try move(old, backend.key("absent"), .updateOnly)
+        try subject.expectError(
+            .itemNotFound(key: "missing"),
+            from: "setAccessibility(_:for:now:) of an absent item"
+        ) {
+            try subject.backend.setAccessibility(.always, for: subject.key("missing"), now: Subject.now)
         }
-        try backend.expect(backend.text(old) == "other" && backend.text(new) == "value", "refused, and moved")
-        try move(old, old)
-        try backend.expect(backend.text(old) == "other", "a move to its own key has changed the item")
-        try move(old, new, .updateOnly)
-        try backend.expect(backend.text(old) == nil && backend.text(new) == "other", "nothing was replaced")
-
-        // An expired item counts as absent, at either key.
-        let late = Subject.now + 61
-        try backend.write(item)
-        try backend.expectError(.itemNotFound(key: "old")) { try move(old, new, .replace, at: late) }
-        try move(new, old, at: late)
-        try backend.expect(
-            backend.text(old, at: late) == "other" && backend.text(new) == nil,
-            "an expired item was kept"
-        )
     }
 }

@@ -14,6 +14,10 @@ public import LockboxPlatform
 /// ```
 ///
 /// A failing call does not reach the wrapped backend, so nothing changes.
+///
+/// Capabilities of the wrapped backend are passed on: lock state, reports of changes, verification, repair. If it lacks one, the
+/// call throws `LockboxError.notSupported`. `isOnThisDevice`, `maximumValueSize` and `location(of:)` never fail. What only one type of
+/// backend has, such as the passcode of a `SealedBackend`, is not passed on: call the wrapped backend.
 public final class FailingBackend: LockboxBackend {
     /// The kinds of calls that can fail.
     ///
@@ -22,15 +26,15 @@ public final class FailingBackend: LockboxBackend {
         @nonexhaustive
     #endif
     public enum Operation: Sendable, Hashable, CaseIterable {
-        /// Storing an item, changing its attributes or accessibility class, or performing a batch.
+        /// Storing an item, changing its attributes or accessibility class, performing a batch, or making items durable.
         case write
-        /// Reading a value or a whole item.
+        /// Reading a value, several values or a whole item, or verifying the store.
         case read
-        /// Reading the attributes of one item or of all items, or the prefixes.
+        /// Reading the attributes of one item or of all items, the prefixes, or the lock state, or subscribing to changes.
         case attributes
         /// Reading, changing and storing an item in one step, and copying or moving it.
         case update
-        /// Removing one item, all items, or the expired ones.
+        /// Removing one item, all items, or the expired ones, and removing or setting aside an unreadable one.
         case remove
     }
 
@@ -42,9 +46,14 @@ public final class FailingBackend: LockboxBackend {
     let wrapped: any LockboxBackend
     private let failures = Protected<[Operation: Failure]>([:])
 
-    /// Whether the items of the wrapped backend stay on this device. Does not fail.
+    /// See `LockboxBackend.maximumValueSize`.
+    public var maximumValueSize: Int { wrapped.maximumValueSize }
+
+    /// See `LockboxBackend.isOnThisDevice`.
     public var isOnThisDevice: Bool { wrapped.isOnThisDevice }
 
+    /// Creates a backend that passes calls on to another one.
+    ///
     /// - Parameter wrapped: Answers all calls that are not made to fail.
     public init(_ wrapped: any LockboxBackend = InMemoryBackend()) {
         self.wrapped = wrapped
@@ -69,7 +78,7 @@ public final class FailingBackend: LockboxBackend {
         failures.withLock { $0 = [:] }
     }
 
-    private func check(_ operation: Operation) throws {
+    func check(_ operation: Operation) throws {
         try failures.withLock { failures in
             guard let failure = failures[operation] else { return }
             switch failure.times {
@@ -93,6 +102,12 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.apply(operations)
     }
 
+    /// See `LockboxBackend.move(_:to:policy:now:)`.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try check(.update)
+        try wrapped.move(key, to: newKey, policy: policy, now: now)
+    }
+
     /// See `LockboxBackend.item(for:now:)`.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try check(.read)
@@ -103,6 +118,12 @@ public final class FailingBackend: LockboxBackend {
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         try check(.read)
         return try wrapped.value(for: key, now: now)
+    }
+
+    /// See `LockboxBackend.values(for:now:)`.
+    public func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue] {
+        try check(.read)
+        return try wrapped.values(for: keys, now: now)
     }
 
     /// See `LockboxBackend.attributes(for:now:)`.
@@ -165,24 +186,5 @@ public final class FailingBackend: LockboxBackend {
     {
         try check(.remove)
         return try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
-    }
-}
-
-extension FailingBackend: LocatingBackend {
-    package func location(of key: ItemKey) throws -> String? {
-        try (wrapped as? any LocatingBackend)?.location(of: key)
-    }
-}
-
-extension FailingBackend: NotifyingBackend {
-    /// See `NotifyingBackend.subscribe(prefix:_:)`. Supported if the wrapped backend supports it.
-    public func subscribe(
-        prefix: String,
-        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
-    ) throws -> @Sendable () -> Void {
-        guard let wrapped = wrapped as? any NotifyingBackend else {
-            throw LockboxError.notSupported(operation: "changes")
-        }
-        return try wrapped.subscribe(prefix: prefix, report)
     }
 }

@@ -3,29 +3,15 @@ import LockboxCore
 import LockboxPlatform
 
 /// The backend under test, with helpers for the checks.
-struct Subject: Sendable {
+struct Subject: ConformanceSubject {
     let backend: any LockboxBackend
     let requirement: String
+    let patience: Duration
+    let damage: BackendConformance.Damage?
 
     /// The time at which the checks write unless they specify another.
     static let now = Date(timeIntervalSinceReferenceDate: 800_000_000.125)
     static let prefix = "com.example.conformance"
-
-    func expect(_ condition: @autoclosure () throws -> Bool, _ finding: @autoclosure () -> String) throws {
-        guard try condition() else { throw ConformanceFailure(requirement: requirement, finding: finding()) }
-    }
-
-    func expectError(_ expected: LockboxError, from work: () throws -> Void) throws {
-        do { try work() } catch let error as LockboxError where error == expected {
-            return
-        } catch {
-            throw ConformanceFailure(
-                requirement: requirement,
-                finding: "\(error) instead of \(expected.code)"
-            )
-        }
-        throw ConformanceFailure(requirement: requirement, finding: "no error instead of \(expected.code)")
-    }
 
     func key(_ key: String, prefix: String = Self.prefix) throws -> ItemKey {
         try ItemKey(prefix: prefix, key: key)
@@ -57,6 +43,40 @@ struct Subject: Sendable {
 
     func keys(prefix: String = Self.prefix, at now: Date? = Self.now) throws -> Set<String> {
         Set(try backend.attributes(prefix: prefix, now: now).keys.map(\.key))
+    }
+
+    /// Expects a value.
+    ///
+    /// - Parameter call: What was called before.
+    func expect(_ key: ItemKey, is expected: String?, at now: Date? = Self.now, after call: String) throws {
+        let found = try text(key, at: now)
+        try expect(
+            found == expected,
+            "after \(call), \(key.key) has the value \(quoted(found)), not \(quoted(expected))"
+        )
+    }
+
+    /// Expects a whole item.
+    func expect(_ expected: StoredItem, at now: Date? = Self.now, after call: String) throws {
+        let found = try backend.item(for: expected.key, now: now)
+        try expect(
+            found == expected,
+            "after \(call), item(for:now:) returned \(LockboxTesting.text(found)), not \(expected)"
+        )
+    }
+
+    /// Expects the keys of a prefix.
+    func expectKeys(
+        _ expected: Set<String>,
+        prefix: String = Self.prefix,
+        at now: Date? = Self.now,
+        after call: String
+    ) throws {
+        let found = try keys(prefix: prefix, at: now)
+        try expect(
+            found == expected,
+            "after \(call), attributes(prefix:now:) returned the keys \(found.sorted()), not \(expected.sorted())"
+        )
     }
 
     /// Appends text to an item's value in one update.
@@ -103,7 +123,9 @@ struct Subject: Sendable {
         let found = try text(key)
         try expect(
             expected.contains(found),
-            "\(name) took effect in between: \(found ?? "nothing") is stored"
+            "\(name) took effect between the read and the write of an update: the value is \(quoted(found))"
         )
     }
 }
+
+func quoted(_ text: String?) -> String { text.map { String(reflecting: $0) } ?? "nil" }

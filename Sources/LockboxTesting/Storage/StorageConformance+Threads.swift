@@ -5,30 +5,6 @@ import LockboxSealed
 
 /// Requirements for concurrent access.
 extension StorageConformance {
-    static let locks = StorageConformance("no other commit gets past a lock") { subject in
-        guard let storage = subject.storage as? any LockingStorage else { return }
-        let record = subject.record("record")
-        try subject.put(record, subject.bytes())
-        var lock: (any StorageLock)?
-        do { lock = try storage.lock("namespace") } catch let error as LockboxError
-            where error.code == .notSupported
-        { return }
-        let isDone = DispatchSemaphore(value: 0)
-        try detachThread {
-            _ = try? subject.isCommitted([.put(record, [1])])
-            isDone.signal()
-        }
-        let isOvertaken = isDone.wait(timeout: .now() + 0.1) == .success
-        let outcome = Result { try storage.commit([.put(record, [2])], expecting: [:], lock: &lock) }
-        lock?.release()
-        isDone.wait()
-        try subject.expect(!isOvertaken, "another commit came in between")
-        guard case .committed = try outcome.get() else {
-            return try subject.expect(false, "the commit of who held the lock failed")
-        }
-        try subject.expect(subject.read(record)?.bytes == [1], "the commit that had to wait is lost")
-    }
-
     static let noLostUpdate = StorageConformance("of two commits that expect one revision, one succeeds") {
         subject in
         let record = subject.record("counter")
@@ -38,7 +14,7 @@ extension StorageConformance {
         }
         let bytes = try subject.read(record)?.bytes ?? []
         let count = bytes.count == 18 ? Int(bytes[16]) + Int(bytes[17]) << 8 : -1
-        try subject.expect(count == 200, "\(count) of 200 increments")
+        try subject.expect(count == 200, "after 200 commits that each add one, the count is \(count)")
     }
 
     private static func increment(_ record: RecordName, _ subject: StorageSubject) throws {
@@ -48,7 +24,7 @@ extension StorageConformance {
         let locking = storage as? any LockingStorage
         while true {
             guard let old = try storage.read([record], maximum: 100)[record] else {
-                return try subject.expect(false, "the record is missing")
+                throw subject.failure("read found no record while others replace it")
             }
             let count = Int(old.bytes[16]) + Int(old.bytes[17]) << 8 + 1
             let bytes = subject.bytes(16) + [UInt8(count & 0xFF), UInt8(count >> 8)]
@@ -73,7 +49,10 @@ extension StorageConformance {
             try subject.put(record, versions[round % 2])
         } reading: { _ in
             let found = try subject.read(record)?.bytes
-            try subject.expect(found.map(versions.contains) == true, "neither of the two")
+            try subject.expect(
+                found.map(versions.contains) == true,
+                "read found neither the old nor the new record"
+            )
         }
     }
 
@@ -86,7 +65,57 @@ extension StorageConformance {
             try subject.put(records[round % records.count], subject.bytes())
         } reading: { thread in
             let found = try subject.names(waitingForCommits: thread == 1)
-            try subject.expect(found == expected, "\(Set(expected).subtracting(found)) are missing")
+            try subject.expect(
+                found == expected,
+                "forEachName left out \(Set(expected).subtracting(found).sorted())"
+            )
+        }
+    }
+
+    static let listsBehindCommits = StorageConformance(
+        "a list that waits for commits has all that were made before a record that they expect was replaced"
+    ) { subject in
+        let keybag = subject.record("keybag", in: nil)
+        try subject.put(keybag, subject.bytes())
+        for round in 0..<20 {
+            let namespace = "round-\(round)"
+            let expected = [keybag: try subject.read(keybag)?.revision ?? .absent]
+            let writer = Protected<(committed: Set<String>, end: Result<Void, any Error>?)>(([], nil))
+            try detachThread {
+                let end = Result {
+                    var isCurrent = true
+                    while isCurrent {
+                        let record = subject.record(
+                            "\(writer.withLock { $0.committed.count })",
+                            in: namespace
+                        )
+                        isCurrent = try subject.isCommitted(
+                            [.put(record, subject.bytes())],
+                            expecting: expected
+                        )
+                        if isCurrent { writer.withLock { _ = $0.committed.insert(record.name) } }
+                    }
+                }
+                writer.withLock { $0.end = end }
+            }
+            try subject.wait("three commits did not return") {
+                writer.withLock { $0.committed.count > 2 || $0.end != nil }
+            }
+            try subject.commit([.put(keybag, subject.bytes())], expecting: expected)
+            let listed =
+                round.isMultiple(of: 2)
+                ? try subject.names(in: namespace, waitingForCommits: true)
+                : try Array(subject.pages(of: namespace, waitingForCommits: true).keys)
+            try subject.wait("a commit did not return") { writer.withLock { $0.end != nil } }
+            try writer.withLock { $0.end }?.get()
+            let missing = writer.withLock { $0.committed }.subtracting(listed)
+            try subject.expect(
+                missing.isEmpty,
+                """
+                \(round.isMultiple(of: 2) ? "forEachName" : "forEachPage") left out \(missing.sorted()), whose commits expected the \
+                revision of a record that was replaced before the list
+                """
+            )
         }
     }
 
@@ -98,49 +127,40 @@ extension StorageConformance {
         @Sendable func changes(_ round: Int) -> [RecordChange] {
             records.map { .put($0, versions[round % 2]) }
         }
-        _ = try subject.isCommitted(changes(0))
+        try subject.commit(changes(0))
         try besideWriter { round in
-            _ = try subject.isCommitted(changes(round))
+            try subject.commit(changes(round))
         } reading: { _ in
             let found = try subject.storage.read(records, maximum: 100)
             let bytes = Set(found.values.map(\.bytes))
-            try subject.expect(found.count == 2 && bytes.count == 1, "one of two changes is seen")
+            try subject.expect(
+                found.count == 2 && bytes.count == 1,
+                "read of two records found one of two changes of a commit, and not the other"
+            )
         }
     }
 
-    /// While another thread writes, two threads read fifty times each.
+    /// While another thread writes ten times or more, two threads read fifty times or more each.
     private static func besideWriter(
         _ write: @escaping @Sendable (_ round: Int) throws -> Void,
         reading read: @escaping @Sendable (_ thread: Int) throws -> Void
     ) throws {
-        let readers = Protected(2)
+        let (readers, rounds) = (Protected(2), Protected(0))
         try concurrently(3) { thread in
             if thread == 2 {
-                var round = 0
+                defer { rounds.withLock { $0 = .max } }
                 while readers.withLock({ $0 > 0 }) {
-                    round += 1
-                    try write(round)
+                    try write(rounds.withLock { $0 })
+                    rounds.withLock { $0 += 1 }
                 }
             } else {
                 defer { readers.withLock { $0 -= 1 } }
-                for _ in 0..<50 { try read(thread) }
+                var count = 0
+                while count < 50 || rounds.withLock({ $0 < 10 }) {
+                    count += 1
+                    try read(thread)
+                }
             }
         }
-    }
-
-    /// Rethrows the first error of a thread.
-    private static func concurrently(_ threads: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws
-    {
-        let error = Protected<(any Error)?>(nil)
-        let isDone = DispatchSemaphore(value: 0)
-        for thread in 0..<threads {
-            // Explicit threads, because a queue may run its work items one after the other.
-            try detachThread {
-                do { try body(thread) } catch let failure { error.withLock { $0 = $0 ?? failure } }
-                isDone.signal()
-            }
-        }
-        for _ in 0..<threads { isDone.wait() }
-        if let error = error.withLock({ $0 }) { throw error }
     }
 }

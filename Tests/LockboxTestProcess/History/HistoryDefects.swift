@@ -114,7 +114,7 @@ private final class DefectiveHistoryItems: LockboxBackend {
             guard policy == .replace, try wrapped.attributes(for: key, now: changes.modified) == nil else {
                 return try wrapped.write(changes, to: key, policy: policy)
             }
-            unwritten[key] = try changes.item(after: nil, key, policy)
+            unwritten[key] = try changes.item(after: nil, for: key, policy: policy)
         }
     }
 

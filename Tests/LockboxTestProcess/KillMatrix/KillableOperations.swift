@@ -221,7 +221,7 @@ private func unopenable(_ backend: EncryptedFileBackend) throws -> [ItemKey] {
         checked: ItemChanges(
             accessibility: .whenPasscodeSetThisDeviceOnly,
             modified: found?.attributes.modified ?? old.attributes.modified
-        ).attributes(after: old.attributes, old.value, .updateOnly)
+        ).attributes(after: old.attributes, value: old.value, policy: .updateOnly)
     )
     try backend.requireExactly(fixtures().map { $0.key == key && isChanged ? new : $0 })
     return isChanged ? .new : .old

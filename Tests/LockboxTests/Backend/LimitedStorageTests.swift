@@ -23,9 +23,10 @@ import Lockbox
 
     @Test(arguments: BackendConformance.all)
     func conforms(_ requirement: BackendConformance) throws {
-        try requirement.check {
-            SealedBackend(storage: LimitedStorage(wrapped: InMemoryStorage()), deviceKey: deviceKey)
-        }
+        try requirement.check(
+            damage: { try #require($0 as? SealedBackend<LimitedStorage>).damage($1) },
+            { SealedBackend(storage: LimitedStorage(wrapped: InMemoryStorage()), deviceKey: deviceKey) }
+        )
     }
 
     /// Other devices share the storage. What is there is not changed.

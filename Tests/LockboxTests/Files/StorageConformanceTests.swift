@@ -1,19 +1,22 @@
 import Foundation
-import LockboxTesting
 import Testing
 
 import Lockbox
 @testable import LockboxCore
 @testable import LockboxFiles
 @testable import LockboxSealed
+@testable import LockboxTesting
 
 @Suite struct StorageConformanceTests {
     @Test(arguments: StorageConformance.all)
     func files(_ requirement: StorageConformance) throws {
-        let store = try TestStore()
-        try requirement.check { [store.backend(lockTimeout: .seconds(30)).storage] }
-        let other = try TestStore()
-        try requirement.check { (0..<3).map { _ in other.backend(lockTimeout: .seconds(30)).storage } }
+        for count in [1, 3] {
+            let store = try TestStore()
+            @Sendable func storages() -> [FileStorage] {
+                (0..<count).map { _ in store.backend(lockTimeout: .seconds(30)).storage }
+            }
+            try requirement.check(reopen: { _ in storages() }, storages)
+        }
     }
 
     @Test(arguments: StorageConformance.all)
@@ -33,33 +36,52 @@ import Lockbox
         try requirement.check { [InterruptedStorage(wrapped: InMemoryStorage(), interruption: interruption)] }
     }
 
-    /// A suite that passes everything would be worth nothing.
+    // MARK: A suite that passes everything would be worth nothing
+
+    private let reopen: StorageConformance.Reopening = { storages in
+        try storages.map { try #require($0 as? DefectiveStorage).reopened() }
+    }
+
+    @Test(arguments: StorageConformance.all)
+    func withoutADefectItConforms(_ requirement: StorageConformance) throws {
+        try requirement.check(reopen: reopen) { [DefectiveStorage(nil)] }
+    }
+
     @Test(arguments: DefectiveStorage.Defect.allCases)
     func findsStoragesThatDoNotConform(_ defect: DefectiveStorage.Defect) {
-        #expect(throws: (any Error).self) {
-            try StorageConformance.checkAll(within: .seconds(5)) { [DefectiveStorage(defect)] }
+        for requirement in defect.requirements {
+            #expect {
+                try requirement.check(within: .seconds(4), reopen: reopen) { [DefectiveStorage(defect)] }
+            } throws: { error in
+                (error as? ConformanceFailure)?.requirement == requirement.description
+            }
         }
     }
 
-    @Test func whatDeadlocksFailsWithAMessage() {
-        let failures = [
-            #expect(throws: ConformanceFailure.self) {
-                try StorageConformance.checkAll(within: .seconds(1)) { [DefectiveStorage(.waitsForItself)] }
-            },
-            #expect(throws: ConformanceFailure.self) {
-                try BackendConformance.checkAll(within: .seconds(1)) { DefectiveBackend(.waitsForItself) }
-            },
-        ]
-        for failure in failures {
-            #expect(failure?.description.contains("did not return within 1.0 seconds") == true)
-        }
+    @Test func everyRequirementCanBeFoundUnmet() {
+        let found = DefectiveStorage.Defect.allCases.flatMap(\.requirements).map(\.description)
+        #expect(Set(found) == Set(StorageConformance.all.map(\.description)))
+    }
+
+    /// Swift's mutex would end the process.
+    @Test(arguments: [
+        (DefectiveStorage.Defect.listsPagesUnderItsLock, "in the closure of forEachPage did not return"),
+        (.reportsUnderItsLock, "a read did not return during a report"),
+        (.waitsForItsReport, "called during a report, did not return"),
+        (.waitsForItself, "did not return within 2.0 seconds"),
+    ])
+    func aLockThatIsHeldFailsWithAMessage(_ defect: DefectiveStorage.Defect, _ finding: String) {
+        #expect {
+            try defect.requirements[0].check(within: .seconds(2)) { [DefectiveStorage(defect)] }
+        } throws: { "\($0)".contains(finding) }
     }
 
     @Test(arguments: BackendConformance.all)
     func sealedBackendInMemory(_ requirement: BackendConformance) throws {
-        try requirement.check {
-            SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
-        }
+        try requirement.check(
+            damage: { try #require($0 as? SealedBackend<InMemoryStorage>).damage($1) },
+            { SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes([UInt8](repeating: 7, count: 32))) }
+        )
     }
 
     /// Both kinds of states of a store with a passcode.

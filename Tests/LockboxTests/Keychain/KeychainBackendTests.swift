@@ -68,7 +68,17 @@ import Lockbox
 
     @Test(arguments: BackendConformance.all)
     func conformsOnMacOS(_ requirement: BackendConformance) throws {
-        try requirement.check { KeychainBackend(KeychainSimulator(platform: .macOS)) }
+        let keychain = KeychainSimulator(platform: .macOS)
+        try requirement.check(
+            damage: { _, key in
+                let query: KeychainCalls.Attributes = [
+                    "class": .text("genp"), "nleg": .bool(true), "svce": .text(key.prefix),
+                    "acct": .text(key.key),
+                ]
+                #expect(keychain.update(query, ["gena": .data(Data([1, 2, 3]))]) == 0)
+            },
+            { KeychainBackend(keychain) }
+        )
     }
 
     @Test(arguments: BackendConformance.all)

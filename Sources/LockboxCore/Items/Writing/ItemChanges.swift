@@ -78,16 +78,43 @@ public struct ItemChanges: Sendable, Hashable {
     }
 }
 
+/// What a backend stores that has a ``LockboxBackend/write(_:to:policy:)`` of its own.
 extension ItemChanges {
-    /// Returns the attributes after the write.
+    /// Returns the item after the write.
     ///
     /// - Parameters:
-    ///   - old: The attributes before it, or nil if the item is absent, expired or damaged.
+    ///   - old: The item before the write, or `nil` if it is absent, or has expired by ``modified``.
+    ///   - key: The item's key.
+    ///   - policy: Whether the write may overwrite an existing item or create a new one.
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
+    ///   ``LockboxError/itemNotFound(key:)`` also if there is neither a new value nor an item;
+    ///   ``LockboxError/invalidAttribute(name:reason:)``.
+    public func item(after old: StoredItem?, for key: ItemKey, policy: WritePolicy) throws(LockboxError)
+        -> StoredItem
+    {
+        try policy.check(key: key.key, exists: old != nil)
+        guard let value = value ?? old?.value else { throw LockboxError.itemNotFound(key: key.key) }
+        return StoredItem(
+            key: key,
+            value: value,
+            checked: try attributes(after: old?.attributes, value: value, policy: policy)
+        )
+    }
+
+    /// Returns the attributes after the write.
+    ///
+    /// With this and ``WritePolicy/check(key:exists:)``, a backend can replace a value without reading the old one.
+    /// ``item(after:for:policy:)`` does both.
+    ///
+    /// - Parameters:
+    ///   - old: The attributes before the write, or `nil` if the item is absent or damaged, or has expired by ``modified``.
     ///   - value: The value after the write.
-    package func attributes(
+    ///   - policy: The policy of the write, which decides about the expiry: see ``Expiry/automatic``.
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``.
+    public func attributes(
         after old: ItemAttributes?,
-        _ value: ArchivedValue,
-        _ policy: WritePolicy
+        value: ArchivedValue,
+        policy: WritePolicy
     ) throws(LockboxError) -> ItemAttributes {
         try ItemAttributes(
             accessibility: accessibility ?? old?.accessibility ?? .whenUnlocked,
@@ -103,23 +130,6 @@ extension ItemChanges {
             searchable: attributes.applied(to: old?.searchable) ?? [:],
             size: value.data.count,
             format: value.format
-        )
-    }
-
-    /// Returns the item after the write.
-    ///
-    /// - Parameters:
-    ///   - old: The item before it, or nil if it is absent or expired.
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` or ``LockboxError/duplicateItem(key:)``, by the policy.
-    package func item(after old: StoredItem?, _ key: ItemKey, _ policy: WritePolicy) throws(LockboxError)
-        -> StoredItem
-    {
-        try policy.check(key: key.key, exists: old != nil)
-        guard let value = value ?? old?.value else { throw LockboxError.itemNotFound(key: key.key) }
-        return StoredItem(
-            key: key,
-            value: value,
-            checked: try attributes(after: old?.attributes, value, policy)
         )
     }
 }

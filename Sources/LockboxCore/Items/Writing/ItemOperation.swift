@@ -36,8 +36,13 @@ public enum ItemOperation: Sendable, Hashable {
         if case .write(_, let key, _) = self { throw .itemNotFound(key: key.key) }
     }
 
+    /// Checks that each operation of a batch is for another key.
+    ///
+    /// A backend with a ``LockboxBackend/apply(_:)`` of its own calls this first.
+    ///
+    /// - Parameter operations: The operations of the batch.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key.
-    package static func checkKeys(_ operations: [ItemOperation]) throws(LockboxError) {
+    public static func checkKeysDiffer(_ operations: [ItemOperation]) throws(LockboxError) {
         var keys: Set<ItemKey> = []
         for operation in operations where !keys.insert(operation.key).inserted {
             let key = String(reflecting: operation.key.key)

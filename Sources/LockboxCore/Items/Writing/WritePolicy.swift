@@ -17,8 +17,14 @@ public enum WritePolicy: String, Sendable, Hashable, Codable, CaseIterable {
 }
 
 extension WritePolicy {
-    /// Throws if the policy forbids the write.
-    package func check(key: String, exists: Bool) throws(LockboxError) {
+    /// Checks that the policy allows a write.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key without its prefix, for the error.
+    ///   - exists: Whether the item exists. An item that has expired by the date of the write does not; one that cannot be
+    ///     read does.
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``.
+    public func check(key: String, exists: Bool) throws(LockboxError) {
         switch (self, exists) {
         case (.addOnly, true): throw LockboxError.duplicateItem(key: key)
         case (.updateOnly, false): throw LockboxError.itemNotFound(key: key)

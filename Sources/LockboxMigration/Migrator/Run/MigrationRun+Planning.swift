@@ -41,7 +41,7 @@ extension MigrationRun {
             if let look = look(at: item, done, source) { looks.append((item, look)) }
         }
         if looks.isEmpty { return [] }
-        let state = try (lockbox.backend as? any LockableBackend)?.lockState
+        let state = try lockbox.backend.knownLockState()
         return try looks.compactMap { item, look in
             try claim?.renew()
             return try step(item, look, source, identity, state).map { (item.key, $0) }

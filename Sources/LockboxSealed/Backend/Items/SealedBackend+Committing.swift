@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxPlatform
 
 extension SealedBackend {
@@ -112,13 +112,13 @@ extension SealedBackend {
         guard let value = changes.value else {
             // Sealed again, because the boxes of an item are bound to each other.
             let (old, revision) = try item(record, keyring, at: changes.modified)
-            return (try changes.item(after: old, key, policy), revision)
+            return (try changes.item(after: old, for: key, policy: policy), revision)
         }
         let old = try existing(record, keyring, at: changes.modified)
         try policy.check(key: key.key, exists: old.exists)
         if let damage = old.damage, policy == .updateOnly { throw damage }
         try checkIsOpen(old, keyring)
-        let attributes = try changes.attributes(after: old.attributes, value, policy)
+        let attributes = try changes.attributes(after: old.attributes, value: value, policy: policy)
         return (StoredItem(key: key, value: value, checked: attributes), old.revision)
     }
 
@@ -131,8 +131,8 @@ extension SealedBackend {
 }
 
 extension SealedBackend: SynchronizingBackend {
-    /// See ``RecordStorage/synchronize(_:)``.
-    package func synchronize(prefix: String) throws {
+    /// See ``SynchronizingBackend/synchronize(prefix:)``.
+    public func synchronize(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         try storage.synchronize(namespace(of: prefix, keyring))
     }

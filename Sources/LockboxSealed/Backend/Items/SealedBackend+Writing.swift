@@ -16,7 +16,7 @@ extension SealedBackend {
     /// See ``LockboxBackend/apply(_:)``. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized
     /// together. If one of these is refused, none of them is performed.
     public func apply(_ operations: [ItemOperation]) throws {
-        try ItemOperation.checkKeys(operations)
+        try ItemOperation.checkKeysDiffer(operations)
         let creating = operations.contains { $0.createsItem }
         guard let keyring = try keys.keyring(creating: creating) else {
             return try operations.forEach { try $0.checkIsRemoval() }
@@ -54,9 +54,9 @@ extension SealedBackend {
             moved = revision
             let old = try self.item(target, keyring, at: now)
             // A move in two steps that was interrupted is completed.
-            if old.item == item.renamed(newKey) { return nil }
+            if old.item == item.renamed(to: newKey) { return nil }
             try policy.check(key: newKey.key, exists: old.item != nil)
-            return (item.renamed(newKey), old.revision)
+            return (item.renamed(to: newKey), old.revision)
         }
     }
 

@@ -126,6 +126,6 @@ extension VerifyReport {
     }
 
     mutating func add(_ error: LockboxError, _ location: String) {
-        findings.append(StoreFinding(error, location))
+        findings.append(StoreFinding(error, location: location))
     }
 }

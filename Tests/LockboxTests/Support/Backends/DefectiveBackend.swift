@@ -1,64 +1,184 @@
 import Foundation
+import Synchronization
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
 
-/// In memory, and wrong in one way.
-struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
-    enum Defect: CaseIterable {
-        case ignoresPolicy, ignoresExpiry, ignoresPrefix, forgetsLabel, losesCreated, joinsNames,
-            removesEverything
-        case forgetsSearchable, dropsLastOfBatch, resetsWhatIsNotNamed, keepsExpiryOfReplacedValue,
-            losesExpiryOfUpdatedValue
-        case changesValue, neverRemoves, destroysExpired, updatesBlindly
-        case updatesWithoutLock, updateReadsBeforeTheLock, waitsForItself, misstatesItsLock, verifiesNothing
-        case movesACopy, movesWhatHasExpired, movesOverAnything
-        case reportsNothing, reportsOtherPrefixes, reportsNoRemovals, neverStopsReporting
+/// In memory, and wrong in one way, or right without a defect.
+struct DefectiveBackend: LockboxBackend {
+    final class State: Sendable {
+        let damaged = Protected<Set<ItemKey>>([])
+        /// Whose second `withLock` on a thread ends the process.
+        let mutex = Mutex(())
+        let lock = Lock()
     }
 
-    private let wrapped = InMemoryBackend()
-    private let lock = Lock()
-    private let defect: Defect
+    let wrapped = InMemoryBackend()
+    let state = State()
+    let defect: Defect?
 
-    init(_ defect: Defect) { self.defect = defect }
+    init(_ defect: Defect?) { self.defect = defect }
+
+    var maximumValueSize: Int { 100_000 }
 
     private func mapped(_ key: ItemKey) throws -> ItemKey {
         switch defect {
         case .joinsNames: try ItemKey(prefix: "all", key: "\(key.prefix).\(key.key)")
         case .ignoresPrefix: try ItemKey(prefix: "all", key: key.key)
+        case .comparesBytes: try ItemKey(prefix: key.prefix, key: Array(key.key.utf8).hexadecimal)
+        case .ignoresCase: try ItemKey(prefix: key.prefix, key: key.key.lowercased())
+        case .refusesReservedPrefixes: try ItemKey(prefix: key.prefix, key: key.key)
         default: key
         }
     }
 
     private func mapped(_ now: Date?) -> Date? { defect == .ignoresExpiry ? nil : now }
 
-    private func destroyExpired(_ prefix: String, _ now: Date?) throws {
-        if defect == .destroysExpired, let now { try wrapped.removeExpired(prefix: prefix, now: now) }
+    // MARK: Damage
+
+    /// Makes an item unreadable.
+    func damage(_ key: ItemKey) { _ = state.damaged.withLock { $0.insert(key) } }
+
+    func isDamaged(_ key: ItemKey) -> Bool { state.damaged.withLock { $0.contains(key) } }
+
+    func error(of key: ItemKey) -> LockboxError {
+        .corrupt(record: defect == .misnamesDamaged ? "an item" : record(of: key), reason: "it is damaged")
     }
 
+    func record(of key: ItemKey) -> String {
+        defect == .hasOneLocation
+            ? "record" : "record \(String(reflecting: key.prefix)) \(String(reflecting: key.key))"
+    }
+
+    private func unreadableItem(_ key: ItemKey) -> UnreadableItem {
+        UnreadableItem(key: key, record: record(of: key), location: record(of: key), error: error(of: key))
+    }
+
+    private func checkIsReadable(_ key: ItemKey) throws {
+        if !isDamaged(key) || defect == .takesDamagedForAbsent { return }
+        if defect == .removesDamaged { forget(key) }
+        throw error(of: key)
+    }
+
+    /// The items of a prefix, and those of them that are damaged.
+    func items(_ prefix: String, at now: Date?) -> (intact: [ItemKey: ItemAttributes], damaged: Set<ItemKey>)
+    {
+        let all = wrapped.attributes(prefix: prefix, now: mapped(now))
+        return (all.filter { !isDamaged($0.key) }, Set(all.keys.filter(isDamaged)))
+    }
+
+    func forget(_ key: ItemKey) {
+        wrapped.remove(key)
+        _ = state.damaged.withLock { $0.remove(key) }
+    }
+
+    // MARK: Reading
+
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        if defect == .waitsForItself { state.lock.withLock { state.lock.withLock {} } }
+        try checkIsReadable(key)
+        if isDamaged(key) { return nil }
+        if defect == .destroysExpired, let now { try wrapped.removeExpired(prefix: key.prefix, now: now) }
+        guard let item = try wrapped.item(for: mapped(key), now: mapped(now)) else { return nil }
+        guard defect == .changesDatesOfItems else { return item.renamed(to: key) }
+        return try StoredItem(key: key, value: item.value, modified: item.attributes.modified + 1)
+    }
+
+    func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
+        let value = try item(for: key, now: now)?.value
+        return try value ?? (defect == .inventsValues ? ArchivedValue(data: Data(), format: .data) : nil)
+    }
+
+    func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue] {
+        var values: [ItemKey: ArchivedValue] = [:]
+        for key in keys {
+            values[key] = try value(for: key, now: defect == .readsExpiredOfSeveral ? nil : now)
+        }
+        return values
+    }
+
+    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+        let (intact, damaged) = items(prefix, at: now)
+        if let key = damaged.first, defect != .skipsDamaged { throw error(of: key) }
+        return intact
+    }
+
+    func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
+        let (intact, damaged) = items(prefix, at: defect == .listsExpired ? nil : now)
+        for key in damaged where defect != .skipsDamaged {
+            try unreadable(unreadableItem(key))
+        }
+        var all = Array(intact)
+        if defect == .listsTwice { all += all }
+        if defect == .listsOtherPrefixes, prefix == "com.example.empty" {
+            all += wrapped.prefixes().flatMap { items($0, at: now).intact }
+        }
+        for (key, attributes) in all {
+            switch defect {
+            case .listsUnderItsLock: try state.mutex.withLock { _ in try body(key, attributes) }
+            case .swallowsErrorsOfLists: try? body(key, attributes)
+            default: try body(key, attributes)
+            }
+        }
+    }
+
+    func prefixes() -> Set<String> {
+        var prefixes = wrapped.prefixes()
+        // The one of the suite.
+        let reserved = "\0conformance\0com.example.conformance"
+        if defect == .showsReservedPrefixes, !items(reserved, at: nil).intact.isEmpty {
+            prefixes.insert(reserved)
+        }
+        return prefixes
+    }
+
+    func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
+        defect == .listsFewerPrefixes ? Set(prefixes().dropFirst()) : prefixes()
+    }
+
+    // MARK: Changing
+
     func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        var changes = changes
+        if defect == .listsUnderItsLock { state.mutex.withLock { _ in } }
+        var (changes, policy) = (changes, policy)
+        let now = changes.modified
         switch defect {
         case .losesCreated: wrapped.remove(key)
         case .changesValue:
             changes.value = try changes.value.map { try ArchivedValue(data: $0.data + [0], format: .data) }
+        case .cutsLongValues:
+            changes.value = try changes.value.map {
+                try ArchivedValue(data: $0.data.prefix(65_536), format: .data)
+            }
         case .forgetsLabel: changes.label = .removed
         case .forgetsSearchable: changes.attributes = .removed
+        case .forgetsClass: changes.accessibility = nil
+        case .forgetsExpiryWithTheClass where changes.value == nil: changes.expires = .never
         case .resetsWhatIsNotNamed where changes.label == .unchanged: changes.label = .removed
         case .keepsExpiryOfReplacedValue where changes.expires == .automatic: changes.expires = .unchanged
         case .losesExpiryOfUpdatedValue where changes.expires == .automatic: changes.expires = .never
+        case .createsFromAttributes where try item(for: key, now: now) == nil:
+            changes.value = try changes.value ?? ArchivedValue(data: Data(), format: .data)
+        case .ignoresPolicy: policy = .replace
+        case .updatesWhatIsAbsent where policy == .updateOnly: policy = .replace
+        case .changesBeforeItChecks: try wrapped.write(changes, to: key, policy: .replace)
+        case .refusesToAddOverExpired where policy == .addOnly:
+            if wrapped.item(for: key, now: nil) != nil { throw LockboxError.duplicateItem(key: key.key) }
+        case .keepsNothingReservedHere where changes.accessibility?.isThisDeviceOnly == true:
+            throw LockboxError.notSupported(operation: "this class")
         default: break
         }
-        try wrapped.write(changes, to: mapped(key), policy: defect == .ignoresPolicy ? .replace : policy)
+        try change(key, now: now) { try changes.item(after: $0, for: key, policy: policy) }
     }
 
     func apply(_ operations: [ItemOperation]) throws {
         if defect == .dropsLastOfBatch { return try wrapped.apply(operations.dropLast()) }
-        try ItemOperation.checkKeys(operations)
+        if defect != .writesOneKeyTwice { try ItemOperation.checkKeysDiffer(operations) }
         for operation in operations {
             switch operation {
             case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
@@ -76,78 +196,61 @@ struct DefectiveBackend: LockableBackend, VerifiableBackend, NotifyingBackend {
         }
     }
 
-    var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .noPasscode }
-
-    func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
-        let prefixes = defect == .verifiesNothing ? [] : wrapped.prefixes()
-        return VerifyReport(
-            intactCount: prefixes.reduce(0) { $0 + wrapped.attributes(prefix: $1, now: nil).count }
-        )
-    }
-
-    func subscribe(prefix: String, _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void)
-        -> @Sendable () -> Void
-    {
-        if defect == .reportsNothing { return {} }
-        let cancels = (defect == .reportsOtherPrefixes ? [prefix, "\(prefix).other"] : [prefix]).map {
-            wrapped.subscribe(prefix: $0) { [wrapped, defect] change in
-                if defect == .reportsNoRemovals, case .success(.item(let key)) = change,
-                    (try? ItemKey(prefix: prefix, key: key)).flatMap({ wrapped.item(for: $0, now: nil) })
-                        == nil
-                {
-                    return
-                }
-                report(change)
-            }
-        }
-        return { [defect] in if defect != .neverStopsReporting { cancels.forEach { $0() } } }
-    }
-
-    func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
-        if defect == .waitsForItself { lock.withLock { lock.withLock {} } }
-        try destroyExpired(key.prefix, now)
-        return try wrapped.item(for: mapped(key), now: mapped(now))
-    }
-
-    func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        try wrapped.attributes(for: mapped(key), now: mapped(now))
-    }
-
-    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] {
-        wrapped.attributes(prefix: prefix, now: mapped(now))
-    }
-
-    func prefixes() -> Set<String> { wrapped.prefixes() }
-
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        if defect == .updatesWithoutLock {
-            return try put(change(item(for: key, now: now)), for: key)
-        }
-        if defect == .updateReadsBeforeTheLock {
+        switch defect {
+        case .updatesUnderItsLock: try state.mutex.withLock { _ in try self.change(key, now: now, change) }
+        case .updatesWithoutLock:
+            let item = try change(item(for: key, now: now))
+            usleep(10_000)
+            if let item { try wrapped.write(item, policy: .replace) } else { wrapped.remove(key) }
+        case .updateReadsBeforeTheLock:
             let old = try item(for: key, now: now)
-            return try wrapped.update(key, now: now) { _ in try change(old) }
-        }
-        try wrapped.update(mapped(key), now: now) {
-            try defect == .updatesBlindly ? change($0) ?? $0 : change($0)
+            try self.change(key, now: now) { _ in try change(old) }
+        case .resetsOtherPrefixes:
+            let other = "\(key.prefix).other"
+            let before = items(other, at: nil).intact.keys
+            try self.change(key, now: now, change)
+            items(other, at: nil).intact.keys.filter { !before.contains($0) }.forEach(wrapped.remove)
+        default: try self.change(key, now: now, change)
         }
     }
 
-    private func put(_ item: StoredItem?, for key: ItemKey) throws {
-        if let item { try wrapped.write(item, policy: .replace) } else { wrapped.remove(key) }
+    private func change(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try checkIsReadable(key)
+        try wrapped.update(mapped(key), now: now) { old in
+            let old = old?.renamed(to: key)
+            let new = try change(old) ?? (defect == .updatesBlindly ? old : nil)
+            if let size = new?.value.data.count, size > maximumValueSize, defect != .storesWhatIsTooLarge {
+                throw LockboxError.valueTooLarge(size: size, limit: maximumValueSize)
+            }
+            return try new?.renamed(to: mapped(key))
+        }
     }
 
     func remove(_ key: ItemKey) throws {
-        if defect != .neverRemoves { try wrapped.remove(mapped(key)) }
+        if defect == .neverRemoves || defect == .keepsDamaged && isDamaged(key) { return }
+        try forget(mapped(key))
     }
 
     func removeAll(prefix: String) {
         wrapped.removeAll(prefix: prefix)
+        state.damaged.withLock { $0 = $0.filter { $0.prefix != prefix } }
         if defect == .removesEverything { wrapped.prefixes().forEach(wrapped.removeAll) }
     }
 
     func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
         -> Int
     {
-        try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
+        if defect == .removesWhatLives {
+            wrapped.removeAll(prefix: prefix)
+            return 1
+        }
+        let (intact, damaged) = items(prefix, at: nil)
+        for key in damaged where defect != .skipsDamaged {
+            if defect == .takesDamagedForExpired { forget(key) } else { try unreadable(unreadableItem(key)) }
+        }
+        let expired = intact.filter { $0.value.isExpired(at: now) }
+        expired.keys.forEach(wrapped.remove)
+        return expired.count
     }
 }

@@ -1,47 +1,75 @@
 import Foundation
+import Synchronization
 
 import Lockbox
 @testable import LockboxCore
 @testable import LockboxSealed
 
-/// In memory, and wrong in one way.
-struct DefectiveStorage: NotifyingStorage, LockingStorage {
-    enum Defect: CaseIterable {
-        case inventsRecords, losesLastByte, hasNoRoom, ignoresLimit, sharesItsBytes, keepsOldBytes,
-            neverRemoves
-        case ignoresExpectations, ignoresOtherNamespaces, changesBeforeItCompares, dropsSecondChange
-        case repeatsRevisions, mixesNamespaces, ignoresMaximum, swallowsErrors, lockStopsNobody
-        case comparesBeforeTheLock, tearsRecords, listsShortly, sharesOneMomentOnly, waitsForItself
-        case reportsNoRecords, reportsNoRemovals, reportsOneOfACommit, reportsOtherNamespaces
-        case reportsBeforeTheCommit, neverStopsReporting, waitsForItsReport
-    }
-
+/// In memory, and wrong in one way, or right without a defect.
+struct DefectiveStorage: RecordStorage {
     final class State: Sendable {
         let wrapped = InMemoryStorage()
+        let locks = Locks()
         let overwritten = Protected<[RecordName: [UInt8]]>([:])
         let torn = Protected<[RecordName: Int]>([:])
         let isTornSeen = Protected(false)
         let lists = Protected(0)
         let early = Subscribers<String, Result<RecordNotice, any Error>>()
         let lock = Lock()
+        /// Whose second `withLock` on a thread ends the process.
+        let mutex = Mutex(())
     }
 
-    private let state = State()
-    private let defect: Defect
+    let state: State
+    let defect: Defect?
 
-    init(_ defect: Defect) { self.defect = defect }
+    init(_ defect: Defect?, _ state: State = State()) {
+        self.defect = defect
+        self.state = state
+    }
 
-    private func mapped(_ record: RecordName) -> RecordName {
+    /// As after a restart.
+    func reopened() throws -> DefectiveStorage {
+        let new = State()
+        switch defect {
+        case .forgetsAtARestart: return DefectiveStorage(defect, new)
+        case .countsAnewAfterARestart:
+            for namespace in state.wrapped.namespaces() {
+                for (name, record) in try records(in: namespace) {
+                    _ = new.wrapped.commit([.put(name, record.bytes)], expecting: [:])
+                }
+            }
+            return DefectiveStorage(defect, new)
+        default: return DefectiveStorage(defect, state)
+        }
+    }
+
+    func records(in namespace: String) throws -> [RecordName: Record] {
+        var names: [RecordName] = []
+        state.wrapped.forEachName(in: namespace, waitingForCommits: false) {
+            names.append(RecordName(namespace: namespace, name: $0))
+        }
+        return try state.wrapped.read(names, maximum: .max)
+    }
+
+    func mapped(_ record: RecordName) -> RecordName {
         defect == .mixesNamespaces ? RecordName(namespace: "all", name: record.name) : record
     }
 
     var limits: StorageLimits {
         StorageLimits(
-            maximumLength: .max,
+            maximumLength: 1 << 30,
             maximumChanges: defect == .hasNoRoom ? 1 : 1000,
+            maximumCommitLength: defect == .hasLessRoomForCommits ? 1 << 29 : 1 << 30,
             isTransactional: true
         )
     }
+
+    var isOnThisDevice: Bool { true }
+
+    func location(of record: RecordName) -> String { state.wrapped.location(of: record) }
+
+    // MARK: Reading
 
     func read(
         _ record: RecordName,
@@ -49,8 +77,13 @@ struct DefectiveStorage: NotifyingStorage, LockingStorage {
         maximum: Int,
         _ body: (RecordContents) throws -> Void
     ) throws -> Bool {
-        if defect == .waitsForItself { state.lock.withLock { state.lock.withLock {} } }
-        if defect == .inventsRecords, record.name == "missing" { return true }
+        switch defect {
+        case .waitsForItself: state.lock.withLock { state.lock.withLock {} }
+        case .listsPagesUnderItsLock, .reportsUnderItsLock: state.mutex.withLock { _ in }
+        case .looksUpBehindLocks: state.locks.take([record.namespace]).release()
+        case .inventsRecords where record.name == "missing": return true
+        default: break
+        }
         let real = mapped(record)
         return try state.wrapped.read(
             real,
@@ -101,38 +134,54 @@ struct DefectiveStorage: NotifyingStorage, LockingStorage {
         }
     }
 
+    /// Seven at a time, with their contents.
+    func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        let all = try records(in: namespace).map { name, record in
+            let isLong = record.bytes.count > maximum && defect != .givesTooLong
+            return (name: name.name, record: isLong ? nil : record)
+        }
+        for start in stride(from: 0, to: all.count, by: 7) {
+            if defect == .dropsAPage, start == 7 { continue }
+            var page = Array(all[start..<min(start + 7, all.count)])
+            if defect == .repeatsARecord, start > 0 { page.append(all[0]) }
+            if defect == .listsPagesUnderItsLock {
+                try state.mutex.withLock { _ in try body(page) }
+            } else {
+                try body(page)
+            }
+        }
+    }
+
     func namespaces() -> [String] { state.wrapped.namespaces() }
 
-    func lock(_ namespace: String?) throws -> any StorageLock {
-        final class Useless: StorageLock { func release() {} }
-        if defect == .lockStopsNobody { return Useless() }
-        throw LockboxError.notSupported(operation: "locks")
-    }
+    // MARK: Committing
 
-    func commit(
-        _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        lock: inout (any StorageLock)?
-    ) throws -> CommitOutcome {
-        try commit(changes, expecting: expecting)
-    }
-
-    func commit(
-        _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision]
-    ) throws -> CommitOutcome {
+    /// Under the locks of the changed namespaces.
+    func change(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) throws -> CommitOutcome
+    {
         var (changes, expecting) = (changes.map(mapped), expecting)
         switch defect {
         case .neverRemoves:
             changes.removeAll { if case .remove = $0 { true } else { false } }
         case .ignoresExpectations: expecting = [:]
-        case .ignoresOtherNamespaces:
-            expecting = expecting.filter { $0.key.namespace == changes.first?.record.namespace }
+        case .ignoresOtherNamespaces: expecting = expecting.filter { isInside($0.key, changes) }
         case .changesBeforeItCompares:
             _ = state.wrapped.commit([changes[0]], expecting: [:])
         case .dropsSecondChange where changes.count > 1: changes.remove(at: 1)
         case .keepsOldBytes: changes = changes.filter { isNew($0.record) || !isPut($0) }
-        case .comparesBeforeTheLock: return try commitLate(changes, expecting)
+        case .listsBesideCommits:
+            guard try hold(expecting.filter { !isInside($0.key, changes) }) else { return .conflict }
+            usleep(2000)
+            expecting = expecting.filter { isInside($0.key, changes) }
+        case .comparesBeforeTheLock:
+            guard try hold(expecting) else { return .conflict }
+            usleep(1000)
+            expecting = [:]
         case .tearsRecords: tear(changes)
         case .reportsBeforeTheCommit:
             for record in changes.map(\.record) {
@@ -144,32 +193,14 @@ struct DefectiveStorage: NotifyingStorage, LockingStorage {
         return state.wrapped.commit(changes, expecting: expecting)
     }
 
-    func subscribe(
-        to namespace: String,
-        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
-    ) -> @Sendable () -> Void {
-        switch defect {
-        case .reportsNoRecords: return {}
-        case .reportsBeforeTheCommit: return state.early.add(namespace, report)
-        case .waitsForItsReport:
-            let lock = state.lock
-            let cancel = state.wrapped.subscribe(to: namespace) { notice in lock.withLock { report(notice) } }
-            return { lock.withLock { cancel() } }
-        default: break
-        }
-        let others = defect == .reportsOtherNamespaces ? ["other"] : []
-        let cancels = ([namespace] + others).map { namespace in
-            state.wrapped.subscribe(to: namespace) { notice in
-                if !isLeftOut(notice, namespace) { report(notice) }
-            }
-        }
-        return { [defect] in if defect != .neverStopsReporting { cancels.forEach { $0() } } }
+    private func isInside(_ record: RecordName, _ changes: [RecordChange]) -> Bool {
+        changes.contains { $0.record.namespace == record.namespace }
     }
 
-    private func isLeftOut(_ notice: Result<RecordNotice, any Error>, _ namespace: String) -> Bool {
-        guard case .success(.records(let names)) = notice, let name = names.first else { return false }
-        if defect == .reportsNoRemovals { return isNew(RecordName(namespace: namespace, name: name)) }
-        return defect == .reportsOneOfACommit && name == "two of two"
+    private func hold(_ expecting: [RecordName: RecordRevision]) throws -> Bool {
+        try expecting.allSatisfy { record, revision in
+            try state.wrapped.revision(of: mapped(record), maximum: .max) == revision
+        }
     }
 
     private func mapped(_ change: RecordChange) -> RecordChange {
@@ -179,22 +210,11 @@ struct DefectiveStorage: NotifyingStorage, LockingStorage {
         }
     }
 
-    private func isNew(_ record: RecordName) -> Bool {
+    func isNew(_ record: RecordName) -> Bool {
         (try? state.wrapped.read([record], maximum: .max))?.isEmpty ?? true
     }
 
     private func isPut(_ change: RecordChange) -> Bool { if case .put = change { true } else { false } }
-
-    private func commitLate(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) throws
-        -> CommitOutcome
-    {
-        for (record, revision) in expecting
-        where try state.wrapped.revision(of: mapped(record), maximum: .max) != revision {
-            return .conflict
-        }
-        usleep(100)
-        return state.wrapped.commit(changes, expecting: [:])
-    }
 
     private func tear(_ changes: [RecordChange]) {
         for case .put(let record, let bytes) in changes where bytes.count > 1000 {
@@ -204,6 +224,4 @@ struct DefectiveStorage: NotifyingStorage, LockingStorage {
             state.isTornSeen.withLock { $0 = false }
         }
     }
-
-    func location(of record: RecordName) -> String { state.wrapped.location(of: record) }
 }

@@ -18,6 +18,8 @@ extension WrappingStorage {
 
     var limits: StorageLimits { wrapped.limits }
 
+    var isOnThisDevice: Bool { true }
+
     func read(
         _ record: RecordName,
         upTo limit: Int,

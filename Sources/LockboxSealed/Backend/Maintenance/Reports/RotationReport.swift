@@ -4,6 +4,9 @@ public import LockboxCore
 /// or another slot.
 public struct RotationReport: StoreReport, Hashable {
     /// Why items were left for later. Whoever has the old keys can open them until the next `rotateKeys(newDeviceKey:)`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
     public enum Postponement: String, Sendable, Hashable, Codable, CaseIterable {
         /// The caller asked for it.
         case requested

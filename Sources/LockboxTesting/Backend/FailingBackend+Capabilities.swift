@@ -1,0 +1,69 @@
+public import LockboxCore
+
+extension FailingBackend: LockableBackend {
+    /// See `LockableBackend.lockState`.
+    public var lockState: LockState {
+        get throws {
+            try check(.attributes)
+            return try capable((any LockableBackend).self, of: "lockState").lockState
+        }
+    }
+}
+
+extension FailingBackend: LocatingBackend {
+    /// See `LocatingBackend.location(of:)`. `nil` if the wrapped backend does not locate its items.
+    public func location(of key: ItemKey) throws -> String? {
+        try (wrapped as? any LocatingBackend)?.location(of: key)
+    }
+}
+
+extension FailingBackend: NotifyingBackend {
+    /// See `NotifyingBackend.subscribe(prefix:_:)`.
+    public func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) throws -> @Sendable () -> Void {
+        try check(.attributes)
+        return try capable((any NotifyingBackend).self, of: "changes").subscribe(prefix: prefix, report)
+    }
+}
+
+extension FailingBackend: RepairableBackend {
+    /// See `RepairableBackend.remove(record:)`.
+    public func remove(record: String) throws {
+        try check(.remove)
+        try capable((any RepairableBackend).self, of: "repair").remove(record: record)
+    }
+
+    /// See `RepairableBackend.quarantine(record:)`.
+    @discardableResult
+    public func quarantine(record: String) throws -> String {
+        try check(.remove)
+        return try capable((any RepairableBackend).self, of: "repair").quarantine(record: record)
+    }
+}
+
+extension FailingBackend: SynchronizingBackend {
+    /// See `SynchronizingBackend.synchronize(prefix:)`. Does nothing if what the wrapped backend writes is durable at once.
+    public func synchronize(prefix: String) throws {
+        try check(.write)
+        try (wrapped as? any SynchronizingBackend)?.synchronize(prefix: prefix)
+    }
+}
+
+extension FailingBackend: VerifiableBackend {
+    /// See `VerifiableBackend.verify(progress:)`.
+    public func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
+        try check(.read)
+        return try capable((any VerifiableBackend).self, of: "verify").verify(progress: progress)
+    }
+}
+
+extension FailingBackend {
+    private func capable<Capability>(_ type: Capability.Type, of operation: String) throws(LockboxError)
+        -> Capability
+    {
+        guard let wrapped = wrapped as? Capability else { throw .notSupported(operation: operation) }
+        return wrapped
+    }
+}

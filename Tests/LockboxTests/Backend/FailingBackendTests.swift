@@ -1,0 +1,94 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxTesting
+
+/// What it passes on, beside the calls that the conformance suite makes.
+@Suite struct FailingBackendTests {
+    private let wrapped = DefectiveBackend(nil)
+
+    private func key(_ name: String) throws -> ItemKey { try ItemKey(prefix: "p", key: name) }
+
+    private func write(_ name: String) throws {
+        let value = try ArchivedValue(data: Data(name.utf8), format: .data)
+        try wrapped.write(StoredItem(key: key(name), value: value, modified: Date()), policy: .replace)
+    }
+
+    @Test func limitsAreThoseOfTheWrappedBackend() {
+        #expect(FailingBackend(wrapped).maximumValueSize == 100_000)
+    }
+
+    /// In one step, as the wrapped backend makes it, and one failure.
+    @Test func aMoveIsPassedOn() throws {
+        let backend = FailingBackend(DefectiveBackend(.movesACopy))
+        let value = try ArchivedValue(data: Data(), format: .data)
+        try backend.write(StoredItem(key: key("old"), value: value, modified: Date()), policy: .replace)
+        backend.fail(.update, times: 1, with: LockboxError.userCanceled)
+        #expect(throws: LockboxError.userCanceled) {
+            try backend.move(key("old"), to: key("new"), policy: .addOnly, now: Date())
+        }
+        try backend.move(key("old"), to: key("new"), policy: .addOnly, now: Date())
+        #expect(try backend.item(for: key("old"), now: nil) != nil)
+    }
+
+    @Test func severalValuesAreOneRead() throws {
+        for name in ["a", "b"] { try write(name) }
+        let backend = FailingBackend(wrapped)
+        backend.fail(.read, times: 1, with: LockboxError.userCanceled)
+        #expect(throws: LockboxError.userCanceled) {
+            try backend.values(for: [key("a"), key("b")], now: nil)
+        }
+        #expect(try backend.values(for: [key("a"), key("b")], now: nil).count == 2)
+    }
+
+    @Test func capabilitiesArePassedOn() throws {
+        let backend: any LockboxBackend = FailingBackend(wrapped)
+        try write("damaged")
+        wrapped.damage(try key("damaged"))
+        #expect(try (backend as? any LockableBackend)?.lockState == .noPasscode)
+        #expect(
+            try (backend as? any LocatingBackend)?.location(of: key("damaged"))
+                == wrapped.record(of: key("damaged"))
+        )
+        #expect(try (backend as? any VerifiableBackend)?.verify { _ in }.findings.count == 1)
+        try (backend as? any RepairableBackend)?.remove(record: wrapped.record(of: key("damaged")))
+        #expect(try wrapped.item(for: key("damaged"), now: nil) == nil)
+        let synchronizing = FailingBackend(DefectiveBackend(.synchronizesOnlyItems))
+        expectError(.missing) {
+            try (synchronizing as any LockboxBackend as? any SynchronizingBackend)?.synchronize(prefix: "p")
+        }
+    }
+
+    @Test func capabilitiesThatTheWrappedBackendLacksAreNotSupported() throws {
+        let backend = FailingBackend(CountingBackend())
+        expectError(.notSupported) { try backend.lockState }
+        expectError(.notSupported) { try backend.verify { _ in } }
+        expectError(.notSupported) { try backend.remove(record: "r") }
+        expectError(.notSupported) { try backend.quarantine(record: "r") }
+        expectError(.notSupported) { try backend.subscribe(prefix: "p") { _ in } }
+        try backend.synchronize(prefix: "p")
+        #expect(try backend.location(of: key("k")) == nil)
+    }
+
+    @Test func everyCapabilityFailsOnDemand() {
+        let backend = FailingBackend(wrapped)
+        backend.fail(with: LockboxError.userCanceled)
+        let calls: [() throws -> Void] = [
+            { _ = try backend.lockState }, { _ = try backend.verify { _ in } },
+            { try backend.remove(record: "record") },
+            { try backend.quarantine(record: "record") }, { try backend.synchronize(prefix: "p") },
+            { _ = try backend.subscribe(prefix: "p") { _ in } },
+        ]
+        for call in calls { #expect(throws: LockboxError.userCanceled, performing: call) }
+    }
+
+    /// Its lock state is not known, so a locked class is noticed when an item is written.
+    @Test func aMigrationGoesOnWithoutALockState() throws {
+        let lockbox = try Lockbox(keyPrefix: "p", backend: FailingBackend(CountingBackend()))
+        let migration = Migration("m", from: .items(["k": Data("v".utf8)]), .string("k"))
+        #expect(try lockbox.migrate(migration).isComplete)
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "v")
+    }
+}
