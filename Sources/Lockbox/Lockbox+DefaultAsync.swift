@@ -56,7 +56,7 @@ extension Lockbox {
     public static func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
-    ) async throws -> ArchivedItem<Value>? {
+    ) async throws -> UnarchivedItem<Value>? {
         try await `default`.unarchiveItem(type, forKey: key)
     }
 
@@ -214,10 +214,10 @@ extension Lockbox {
     public static func copyObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) async throws {
-        try await `default`.copyObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy)
+        try await `default`.copyObject(forKey: key, toKey: newKey, toPrefix: prefix, policy: policy)
     }
 
     /// Moves an item of the ``default`` lockbox to another key, with its attributes and dates.
@@ -226,10 +226,10 @@ extension Lockbox {
     public static func moveObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) async throws {
-        try await `default`.moveObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy)
+        try await `default`.moveObject(forKey: key, toKey: newKey, toPrefix: prefix, policy: policy)
     }
 
     /// Checks that the store of the ``default`` lockbox can be used: writes, reads and removes an item that no list shows.

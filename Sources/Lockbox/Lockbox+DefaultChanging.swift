@@ -24,7 +24,7 @@ extension Lockbox {
     public static func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
-    ) throws -> ArchivedItem<Value>? {
+    ) throws -> UnarchivedItem<Value>? {
         try `default`.unarchiveItem(type, forKey: key)
     }
 
@@ -134,10 +134,10 @@ extension Lockbox {
     public static func copyObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
-        try `default`.copyObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy)
+        try `default`.copyObject(forKey: key, toKey: newKey, toPrefix: prefix, policy: policy)
     }
 
     /// Moves an item of the ``default`` lockbox to another key, with its attributes and dates.
@@ -151,10 +151,10 @@ extension Lockbox {
     public static func moveObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
-        try `default`.moveObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy)
+        try `default`.moveObject(forKey: key, toKey: newKey, toPrefix: prefix, policy: policy)
     }
 
     /// Checks that the store of the ``default`` lockbox can be used.

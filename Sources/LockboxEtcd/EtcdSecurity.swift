@@ -9,37 +9,37 @@
     public struct EtcdSecurity: Sendable {
         private let isEncrypted: Bool
         private let verifiesServer: Bool
-        private let authority: String?
-        private let certificate: String?
-        private let key: String?
+        private let caFile: String?
+        private let certificateFile: String?
+        private let keyFile: String?
 
         /// TLS 1.2 or newer. The server's certificate must be valid for the host's name or address.
         ///
         /// - Parameters:
-        ///   - authority: The path of a PEM file with the certificates of the authorities to trust, or `nil` for the
+        ///   - caFile: The path of a PEM file with the certificates of the authorities to trust, or `nil` for the
         ///     system's.
-        ///   - certificate: The path of a PEM file with a client certificate. If etcd also has users, the common name of
+        ///   - certificateFile: The path of a PEM file with a client certificate. If etcd also has users, the common name of
         ///     this certificate must be empty: the gateway refuses any other.
-        ///   - key: The path of a PEM file with the private key of the client certificate.
+        ///   - keyFile: The path of a PEM file with the private key of the client certificate.
         public static func tls(
-            authority: String? = nil,
-            certificate: String? = nil,
-            key: String? = nil
+            caFile: String? = nil,
+            certificateFile: String? = nil,
+            keyFile: String? = nil
         ) -> EtcdSecurity {
-            EtcdSecurity(true, true, authority, certificate, key)
+            EtcdSecurity(true, true, caFile, certificateFile, keyFile)
         }
 
         /// TLS without verification of the server's certificate. Anyone between this program and etcd can read passwords and
         /// tokens, and hide or replay records. For tests.
         ///
         /// - Parameters:
-        ///   - certificate: The path of a PEM file with a client certificate.
-        ///   - key: The path of a PEM file with its private key.
+        ///   - certificateFile: The path of a PEM file with a client certificate.
+        ///   - keyFile: The path of a PEM file with its private key.
         public static func insecureTLSWithoutServerVerification(
-            certificate: String? = nil,
-            key: String? = nil
+            certificateFile: String? = nil,
+            keyFile: String? = nil
         ) -> EtcdSecurity {
-            EtcdSecurity(true, false, nil, certificate, key)
+            EtcdSecurity(true, false, nil, certificateFile, keyFile)
         }
 
         /// No encryption: for an etcd on the same machine, and for tests.
@@ -48,15 +48,15 @@
         private init(
             _ isEncrypted: Bool,
             _ verifiesServer: Bool,
-            _ authority: String?,
-            _ certificate: String?,
-            _ key: String?
+            _ caFile: String?,
+            _ certificateFile: String?,
+            _ keyFile: String?
         ) {
             self.isEncrypted = isEncrypted
             self.verifiesServer = verifiesServer
-            self.authority = authority
-            self.certificate = certificate
-            self.key = key
+            self.caFile = caFile
+            self.certificateFile = certificateFile
+            self.keyFile = keyFile
         }
 
         var scheme: String { isEncrypted ? "https://" : "http://" }
@@ -67,13 +67,13 @@
             // In every case: an option that libcurl does not know must not turn verification off.
             curl_set_number(handle, CURLOPT_SSL_VERIFYPEER, isEncrypted && !verifiesServer ? 0 : 1)
             curl_set_number(handle, CURLOPT_SSL_VERIFYHOST, isEncrypted && !verifiesServer ? 0 : 2)
-            if let authority {
-                curl_set_text(handle, CURLOPT_CAINFO, authority)
+            if let caFile {
+                curl_set_text(handle, CURLOPT_CAINFO, caFile)
                 // Only these, not the system's as well.
                 curl_set_pointer(handle, CURLOPT_CAPATH, nil)
             }
-            if let certificate { curl_set_text(handle, CURLOPT_SSLCERT, certificate) }
-            if let key { curl_set_text(handle, CURLOPT_SSLKEY, key) }
+            if let certificateFile { curl_set_text(handle, CURLOPT_SSLCERT, certificateFile) }
+            if let keyFile { curl_set_text(handle, CURLOPT_SSLKEY, keyFile) }
         }
     }
 #endif

@@ -33,8 +33,8 @@
         {
             var length = 0
             for case .put(_, let bytes) in changes {
-                if bytes.count > limits.maximumLength {
-                    throw LockboxError.valueTooLarge(size: bytes.count, limit: limits.maximumLength)
+                if bytes.count > limits.maximumRecordLength {
+                    throw LockboxError.valueTooLarge(size: bytes.count, limit: limits.maximumRecordLength)
                 }
                 length += bytes.count
             }

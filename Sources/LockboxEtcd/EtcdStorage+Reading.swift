@@ -135,7 +135,7 @@
             try reading { try gateway.call("/v3/kv/range", request, until: $0).answer }
         }
 
-        /// - Parameter revision: The revision to read at. Nil for the present one, which it is afterwards.
+        /// - Parameter revision: The revision to read at. Nil for the current one, which it is afterwards.
         private func ranges(_ keys: [Data], _ revision: inout UInt64?) throws -> [KeyValue] {
             let operations = keys.map { key in
                 var request = RangeRequest(key)

@@ -9,7 +9,7 @@
     /// let storage = try EtcdStorage(
     ///     endpoints: ["https://a.example:2379", "https://b.example:2379", "https://c.example:2379"],
     ///     root: "/lockbox/shop",
-    ///     security: .tls(authority: "/etc/shop/ca.pem")
+    ///     security: .tls(caFile: "/etc/shop/ca.pem")
     /// )
     /// let backend = SealedBackend(storage: storage, deviceKey: .credential())
     /// ```
@@ -121,7 +121,7 @@
         static func end(of path: String) -> Data { Data("\(path)0".utf8) }  // "0" comes after "/"
 
         func revision(of found: KeyValue) -> RecordRevision {
-            // A restored snapshot counts revisions anew. So the bytes are part of it.
+            // From a restored snapshot, etcd counts revisions again. So the bytes are part of it.
             found.value.withUnsafeBytes { bytes in
                 let hash = RecordRevision(of: bytes, length: bytes.count).numbers
                 return RecordRevision(found.revision, gateway.cluster ?? 0, hash[0], hash[1])
@@ -136,7 +136,7 @@
         /// (`--max-txn-ops`).
         public var limits: StorageLimits {
             StorageLimits(
-                maximumLength: 1 << 20,
+                maximumRecordLength: 1 << 20,
                 maximumChanges: 126,
                 maximumCommitLength: Self.maximumCommitLength,
                 isTransactional: true

@@ -13,7 +13,7 @@
     /// A key that is lost, reset or blocked can no longer open anything: add a recovery code to the store before you add this
     /// method.
     ///
-    /// ``enroll(salt:)`` needs two touches, ``secret(_:salt:)`` one. Calls block until then. A key gives up after some 30
+    /// ``enroll(salt:)`` needs two touches, ``deriveSecret(_:salt:)`` one. Calls block until then. A key gives up after some 30
     /// seconds, and this method after 60.
     ///
     /// The process needs access to the key's device, `/dev/hidraw…`, which the user at the screen has on most systems. The
@@ -93,7 +93,7 @@
         /// - Throws: The errors of ``enroll(salt:)``; ``LockboxError/notReachable(endpoint:reason:)`` also if it is another
         ///   key, or was reset; ``LockboxError/corrupt(record:reason:)`` and
         ///   ``LockboxError/unsupportedVersion(record:version:)`` for parameters that are not of this method.
-        public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
             let slot = try FIDO2Slot(parameters)
             try Self.check(salt)
             return try key.withOpen { device in

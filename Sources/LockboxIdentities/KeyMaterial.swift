@@ -89,7 +89,7 @@
             }
         }
 
-        var algorithm: LockboxCore.PrivateKey.Algorithm {
+        var algorithm: PrivateKeyItem.Algorithm {
             switch self {
             case .p256, .p384, .p521: .ellipticCurve
             case .ed25519: .ed25519

@@ -93,7 +93,7 @@
         ///   cleared, or it is another one; ``LockboxError/invalidPasscode(reason:)`` if the slot needs a PIN and there is
         ///   none; ``LockboxError/corrupt(record:reason:)`` and ``LockboxError/unsupportedVersion(record:version:)`` for
         ///   parameters that are not of this method.
-        public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
             let slot = try TPMSlot(parameters)
             var authorization = try authorization(slot, salt)
             defer { Sodium.wipe(&authorization) }
@@ -112,7 +112,7 @@
                     reason: "the slot needs the PIN of the TPM, and none was given"
                 )
             }
-            return try pin.secret(slot.pin, salt: salt)
+            return try pin.deriveSecret(slot.pin, salt: salt)
         }
 
         /// Makes the TPM forget the wrong PINs that it has counted. Call it after a recovery: until then, the TPM refuses

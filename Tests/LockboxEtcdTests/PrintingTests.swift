@@ -35,7 +35,7 @@
             )
             let samples: [String: [Any]] = [
                 "EtcdUser": users, "EtcdStorage": storages, "EtcdMember": [member],
-                "EtcdSecurity": [EtcdSecurity.tls(authority: "ca", certificate: "c", key: "k")],
+                "EtcdSecurity": [EtcdSecurity.tls(caFile: "ca", certificateFile: "c", keyFile: "k")],
             ]
             expectPrintingHides(["hunter2"], in: samples)
         }

@@ -22,8 +22,8 @@
             options.requiresClientCertificate = requiresClientCertificate
             // Whether it runs, not whether it is trusted.
             let security = EtcdSecurity.insecureTLSWithoutServerVerification(
-                certificate: certificates.client,
-                key: certificates.clientKey
+                certificateFile: certificates.client,
+                keyFile: certificates.clientKey
             )
             return try EtcdCluster(members: 1, options: options, security: security)
         }
@@ -45,16 +45,16 @@
             let certificates = try Certificates(in: "\(folder)/right")
             let other = try Certificates(in: "\(folder)/other")
             let cluster = try cluster(certificates)
-            let storage = try storage(cluster, .tls(authority: certificates.authority))
+            let storage = try storage(cluster, .tls(caFile: certificates.authority))
             let record = RecordName(name: "record")
             #expect(try storage.commit([.put(record, [1])], expecting: [:]).isCommitted)
             #expect(try storage.read([record], maximum: 10)[record]?.bytes == [1])
-            try expectRefusal(cluster, .tls(authority: other.authority), "another authority")
+            try expectRefusal(cluster, .tls(caFile: other.authority), "another authority")
             try expectRefusal(cluster, .tls(), "the system's authorities")
-            try expectRefusal(cluster, .tls(authority: "\(folder)/none.pem"), "a file that is missing")
+            try expectRefusal(cluster, .tls(caFile: "\(folder)/none.pem"), "a file that is missing")
             let plaintext = cluster.endpoints.map { $0.replacingOccurrences(of: "https", with: "http") }
             expectError(.notReachable) {
-                try cluster.storage(endpoints: plaintext, security: .tls(authority: certificates.authority))
+                try cluster.storage(endpoints: plaintext, security: .tls(caFile: certificates.authority))
             }
             expectError(.notReachable) { try cluster.storage(security: .insecurePlaintext) }
         }
@@ -62,26 +62,26 @@
         @Test func aCertificateForAnotherNameIsRefused() throws {
             let certificates = try Certificates(in: folder, server: "DNS:other.example")
             let cluster = try cluster(certificates)
-            try expectRefusal(cluster, .tls(authority: certificates.authority), "another name")
+            try expectRefusal(cluster, .tls(caFile: certificates.authority), "another name")
         }
 
         @Test func anExpiredCertificateIsRefused() throws {
             let certificates = try Certificates(in: folder, days: 0)
             sleep(1)
             let cluster = try cluster(certificates)
-            try expectRefusal(cluster, .tls(authority: certificates.authority), "expired")
+            try expectRefusal(cluster, .tls(caFile: certificates.authority), "expired")
         }
 
         @Test func aClientCertificateIsUsed() throws {
             let certificates = try Certificates(in: folder)
             let cluster = try cluster(certificates, requiresClientCertificate: true)
             let security = EtcdSecurity.tls(
-                authority: certificates.authority,
-                certificate: certificates.client,
-                key: certificates.clientKey
+                caFile: certificates.authority,
+                certificateFile: certificates.client,
+                keyFile: certificates.clientKey
             )
             #expect(try storage(cluster, security).namespaces().isEmpty)
-            try expectRefusal(cluster, .tls(authority: certificates.authority), "no client certificate")
+            try expectRefusal(cluster, .tls(caFile: certificates.authority), "no client certificate")
         }
     }
 

@@ -26,10 +26,12 @@
             #expect(enrollment.parameters.count == 68)
             #expect(key.touches == 2)
             for _ in 0..<2 {
-                #expect(try method().secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(try method().deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
             }
             #expect(key.touches == 4)
-            #expect(try method().secret(enrollment.parameters, salt: salt.reversed()) != enrollment.secret)
+            #expect(
+                try method().deriveSecret(enrollment.parameters, salt: salt.reversed()) != enrollment.secret
+            )
             #expect(try method().enroll(salt: salt).secret != enrollment.secret)
             #expect(method().kind == .fido2)
         }
@@ -37,7 +39,7 @@
         @Test func theDeviceSeesNeitherSecretNorPINInClear() throws {
             key.pin = "a PIN to look for"
             let enrollment = try method(key.pin, verified: true).enroll(salt: salt)
-            #expect(try method(key.pin).secret(enrollment.parameters, salt: salt) == enrollment.secret)
+            #expect(try method(key.pin).deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
             let recording = Data(key.recording)
             let isShown = [enrollment.secret, Array("a PIN to look for".utf8), salt].map {
                 recording.range(of: Data($0)) != nil
@@ -52,9 +54,9 @@
         @Test func aSlotWithPINNeedsIt() throws {
             key.pin = "1234"
             let enrollment = try method("1234", verified: true).enroll(salt: salt)
-            #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+            #expect(try method("1234").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
             expectError(.invalidPasscode, saying: "needs the PIN") {
-                try method().secret(enrollment.parameters, salt: salt)
+                try method().deriveSecret(enrollment.parameters, salt: salt)
             }
         }
 
@@ -68,8 +70,8 @@
                 pin: .closure { throw LockboxError.userCanceled },
                 requiresUserVerification: true
             )
-            #expect(try other.secret(enrollment.parameters, salt: salt) == enrollment.secret)
-            #expect(try method().secret(enrollment.parameters, salt: salt) == enrollment.secret)
+            #expect(try other.deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
+            #expect(try method().deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
         }
 
         @Test func verifiedOrNotIsFixedInTheSlot() throws {
@@ -77,17 +79,17 @@
             let enrollment = try method("1234", verified: true).enroll(salt: salt)
             var changed = enrollment.parameters
             changed[1] = 0
-            #expect(try method("1234").secret(changed, salt: salt) != enrollment.secret)
+            #expect(try method("1234").deriveSecret(changed, salt: salt) != enrollment.secret)
         }
 
         @Test func aFingerprintInsteadOfAPIN() throws {
             key.hasUserVerification = true
             let enrollment = try method(verified: true).enroll(salt: salt)
             #expect(enrollment.parameters[1] == 1)
-            #expect(try method().secret(enrollment.parameters, salt: salt) == enrollment.secret)
+            #expect(try method().deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
             key.hasUserVerification = false
             expectError(.invalidPasscode, saying: "needs the PIN") {
-                try method().secret(enrollment.parameters, salt: salt)
+                try method().deriveSecret(enrollment.parameters, salt: salt)
             }
         }
 
@@ -98,23 +100,23 @@
             let enrollment = try method("1234", verified: true).enroll(salt: salt)
             for _ in 0..<2 {
                 #expect(throws: LockboxError.wrongPasscode) {
-                    try method("1235").secret(enrollment.parameters, salt: salt)
+                    try method("1235").deriveSecret(enrollment.parameters, salt: salt)
                 }
             }
             #expect(key.retries == 6)
             // The third, and then also the right one.
             for pin in ["1235", "1234"] {
                 expectError(.accessDenied, saying: "plug it in") {
-                    try method(pin).secret(enrollment.parameters, salt: salt)
+                    try method(pin).deriveSecret(enrollment.parameters, salt: salt)
                 }
             }
             for _ in 0..<5 {
                 key.plugIn()
-                _ = try? method("1235").secret(enrollment.parameters, salt: salt)
+                _ = try? method("1235").deriveSecret(enrollment.parameters, salt: salt)
             }
             #expect(key.retries == 0)
             expectError(.accessDenied, saying: "blocked until") {
-                try method("1234").secret(enrollment.parameters, salt: salt)
+                try method("1234").deriveSecret(enrollment.parameters, salt: salt)
             }
         }
 
@@ -133,7 +135,7 @@
             let enrollment = try method().enroll(salt: salt)
             key.reset()
             expectError(.notReachable, saying: "another security key") {
-                try method().secret(enrollment.parameters, salt: salt)
+                try method().deriveSecret(enrollment.parameters, salt: salt)
             }
         }
 
@@ -141,7 +143,7 @@
             let enrollment = try method().enroll(salt: salt)
             key.touch = code
             expectError(.notReachable, saying: "in time") {
-                try method().secret(enrollment.parameters, salt: salt)
+                try method().deriveSecret(enrollment.parameters, salt: salt)
             }
             expectError(.notReachable, saying: "in time") { try method().enroll(salt: salt) }
         }
@@ -172,17 +174,17 @@
                     var damaged = parameters
                     damaged[index] ^= bit
                     #expect(throws: LockboxError.self, "byte \(index)") {
-                        try method().secret(damaged, salt: salt)
+                        try method().deriveSecret(damaged, salt: salt)
                     }
                 }
                 #expect(throws: LockboxError.self, "\(index) bytes") {
-                    try method().secret(Array(parameters[..<index]), salt: salt)
+                    try method().deriveSecret(Array(parameters[..<index]), salt: salt)
                 }
             }
-            #expect(throws: LockboxError.self) { try method().secret(parameters + [0], salt: salt) }
-            expectError(.corrupt, saying: "salt") { try method().secret(parameters, salt: [1]) }
+            #expect(throws: LockboxError.self) { try method().deriveSecret(parameters + [0], salt: salt) }
+            expectError(.corrupt, saying: "salt") { try method().deriveSecret(parameters, salt: [1]) }
             expectError(.unsupportedVersion, saying: "2") {
-                try method().secret([2] + parameters.dropFirst(), salt: salt)
+                try method().deriveSecret([2] + parameters.dropFirst(), salt: salt)
             }
         }
     }

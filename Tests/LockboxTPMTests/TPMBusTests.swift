@@ -48,9 +48,9 @@
                 defer { relay.close() }
                 let method = TPMUnlock(pin: .value(pin), tcti: relay.tcti)
                 let enrollment = try method.enroll(salt: salt)
-                #expect(try method.secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(try method.deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
                 #expect(throws: LockboxError.wrongPasscode) {
-                    try TPMUnlock(pin: .value("other"), tcti: relay.tcti).secret(
+                    try TPMUnlock(pin: .value("other"), tcti: relay.tcti).deriveSecret(
                         enrollment.parameters,
                         salt: salt
                     )
@@ -93,7 +93,7 @@
                 defer { relay.close() }
                 let method = TPMUnlock(pin: .value(pin), tcti: relay.tcti)
                 for call in [
-                    { _ = try method.secret(enrollment.parameters, salt: salt) },
+                    { _ = try method.deriveSecret(enrollment.parameters, salt: salt) },
                     { _ = try method.enroll(salt: salt) },
                 ] {
                     expectError(.notReachable, saying: "does not belong to the key") { try call() }
@@ -112,7 +112,7 @@
                     }
                     defer { relay.close() }
                     let method = TPMUnlock(pin: .value(pin), tcti: relay.tcti)
-                    expectError(.notReachable) { try method.secret(enrollment.parameters, salt: salt) }
+                    expectError(.notReachable) { try method.deriveSecret(enrollment.parameters, salt: salt) }
                     #expect(!relay.commands.contains(startAuthSession))
                 }
             }
@@ -130,7 +130,7 @@
                         return answer
                     }
                     defer { relay.close() }
-                    let secret = try? TPMUnlock(pin: nil, tcti: relay.tcti).secret(
+                    let secret = try? TPMUnlock(pin: nil, tcti: relay.tcti).deriveSecret(
                         enrollment.parameters,
                         salt: salt
                     )
@@ -156,7 +156,7 @@
                 #expect(try needle.count() > 0)
                 Sodium.wipe(&enrollment.secret)
                 #expect(try needle.count() == 0)
-                var secret = try method.secret(enrollment.parameters, salt: salt)
+                var secret = try method.deriveSecret(enrollment.parameters, salt: salt)
                 #expect(try needle.count() > 0)
                 Sodium.wipe(&secret)
                 #expect(try needle.count() == 0)

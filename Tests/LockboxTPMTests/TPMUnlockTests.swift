@@ -50,7 +50,10 @@
                 #expect(enrollment.secret.count == 32)
                 #expect(enrollment.parameters.count < 300)
                 for _ in 0..<2 {
-                    #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                    #expect(
+                        try method("1234").deriveSecret(enrollment.parameters, salt: salt)
+                            == enrollment.secret
+                    )
                 }
                 #expect(try method("1234").enroll(salt: salt).secret != enrollment.secret)
                 #expect(method("1234").kind == .tpm)
@@ -58,38 +61,46 @@
 
             @Test func aSlotWithoutPINGivesItsSecretBack() throws {
                 let enrollment = try method(nil).enroll(salt: salt)
-                #expect(try method(nil).secret(enrollment.parameters, salt: salt) == enrollment.secret)
-                #expect(try method("ignored").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(try method(nil).deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(
+                    try method("ignored").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret
+                )
             }
 
             @Test func aSlotOutlivesARestart() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
                 tpm.kill()
                 try tpm.start()
-                #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(
+                    try method("1234").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret
+                )
             }
 
             @Test func aSlotOutlivesAStorageRootKeyThatIsKeptLaterOn() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
                 try tpm.keepStorageRootKey()
-                #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(
+                    try method("1234").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret
+                )
                 let other = try method("1234").enroll(salt: salt)
-                #expect(try method("1234").secret(other.parameters, salt: salt) == other.secret)
+                #expect(try method("1234").deriveSecret(other.parameters, salt: salt) == other.secret)
             }
 
             @Test func twoThreadsAtOnce() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
                 DispatchQueue.concurrentPerform(iterations: 8) { [tcti = tpm.tcti, salt] _ in
                     let method = TPMUnlock(pin: .value("1234"), tcti: tcti)
-                    #expect((try? method.secret(enrollment.parameters, salt: salt)) == enrollment.secret)
+                    #expect(
+                        (try? method.deriveSecret(enrollment.parameters, salt: salt)) == enrollment.secret
+                    )
                 }
             }
 
             @Test func nothingIsLeftInTheTPM() throws {
                 let enrollment = try method(nil).enroll(salt: salt)
-                for _ in 0..<20 { _ = try method(nil).secret(enrollment.parameters, salt: salt) }
+                for _ in 0..<20 { _ = try method(nil).deriveSecret(enrollment.parameters, salt: salt) }
                 let withPIN = try method("1234").enroll(salt: salt)
-                _ = try? method("wrong").secret(withPIN.parameters, salt: salt)
+                _ = try? method("wrong").deriveSecret(withPIN.parameters, salt: salt)
                 #expect(try tpm.loaded() == [])
             }
 
@@ -99,28 +110,32 @@
                 let enrollment = try method("1234").enroll(salt: salt)
                 let before = try #require(try tpm.failedAttempts())
                 #expect(throws: LockboxError.wrongPasscode) {
-                    try method("1235").secret(enrollment.parameters, salt: salt)
+                    try method("1235").deriveSecret(enrollment.parameters, salt: salt)
                 }
                 #expect(try tpm.failedAttempts() == before + 1)
-                #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(
+                    try method("1234").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret
+                )
             }
 
             @Test func aLockedTPMSaysSoAlsoForTheRightPIN() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
                 for _ in 0..<(try #require(try tpm.mostAttempts())) {
                     #expect(throws: LockboxError.wrongPasscode) {
-                        try method("1235").secret(enrollment.parameters, salt: salt)
+                        try method("1235").deriveSecret(enrollment.parameters, salt: salt)
                     }
                 }
                 for pin in ["1235", "1234"] {
-                    expectLockedOut { _ = try method(pin).secret(enrollment.parameters, salt: salt) }
+                    expectLockedOut { _ = try method(pin).deriveSecret(enrollment.parameters, salt: salt) }
                 }
                 // A slot without a PIN does not take part.
                 let open = try method(nil).enroll(salt: salt)
-                #expect(try method(nil).secret(open.parameters, salt: salt) == open.secret)
+                #expect(try method(nil).deriveSecret(open.parameters, salt: salt) == open.secret)
                 try method(nil).resetLockout()
                 #expect(try tpm.failedAttempts() == 0)
-                #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(
+                    try method("1234").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret
+                )
             }
 
             @Test func aSetLockoutAuthorizationIsNotTried() throws {
@@ -134,16 +149,18 @@
 
             @Test func aSlotWithPINNeedsOne() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
-                expectError(.invalidPasscode) { try method(nil).secret(enrollment.parameters, salt: salt) }
+                expectError(.invalidPasscode) {
+                    try method(nil).deriveSecret(enrollment.parameters, salt: salt)
+                }
                 #expect(try tpm.failedAttempts() == 0)
             }
 
             @Test func anotherSaltIsAnotherPIN() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
                 #expect(throws: LockboxError.wrongPasscode) {
-                    try method("1234").secret(enrollment.parameters, salt: salt.reversed())
+                    try method("1234").deriveSecret(enrollment.parameters, salt: salt.reversed())
                 }
-                expectError(.corrupt) { try method("1234").secret(enrollment.parameters, salt: [1]) }
+                expectError(.corrupt) { try method("1234").deriveSecret(enrollment.parameters, salt: [1]) }
             }
 
             // MARK: No TPM, another, or a changed one
@@ -151,20 +168,24 @@
             @Test func aClearedTPMSaysWhatToDo() throws {
                 let enrollment = try method("1234").enroll(salt: salt)
                 try tpm.clear()
-                expectOtherTPM { _ = try method("1234").secret(enrollment.parameters, salt: salt) }
+                expectOtherTPM { _ = try method("1234").deriveSecret(enrollment.parameters, salt: salt) }
             }
 
             @Test func anotherTPMSaysWhatToDo() throws {
                 let enrollment = try method(nil).enroll(salt: salt)
                 let other = try SoftwareTPM()
-                expectOtherTPM { _ = try method(nil, other.tcti).secret(enrollment.parameters, salt: salt) }
+                expectOtherTPM {
+                    _ = try method(nil, other.tcti).deriveSecret(enrollment.parameters, salt: salt)
+                }
             }
 
             @Test func anOwnerWithPassword() throws {
                 try tpm.keepStorageRootKey()
                 let enrollment = try method("1234").enroll(salt: salt)
                 try tpm.setPassword(of: .owner)
-                #expect(try method("1234").secret(enrollment.parameters, salt: salt) == enrollment.secret)
+                #expect(
+                    try method("1234").deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret
+                )
                 let other = try SoftwareTPM()
                 try other.setPassword(of: .owner)
                 expectError(.accessDenied, saying: "owner hierarchy") {
@@ -190,7 +211,7 @@
                 }
                 defer { relay.close() }
                 expectError(.notReachable) {
-                    try method(nil, relay.tcti).secret(enrollment.parameters, salt: salt)
+                    try method(nil, relay.tcti).deriveSecret(enrollment.parameters, salt: salt)
                 }
             }
 
@@ -204,14 +225,16 @@
                         var damaged = parameters
                         damaged[index] ^= bit
                         #expect(throws: LockboxError.self, "byte \(index)") {
-                            try method(nil).secret(damaged, salt: salt)
+                            try method(nil).deriveSecret(damaged, salt: salt)
                         }
                     }
                     #expect(throws: LockboxError.self, "\(index) bytes") {
-                        try method(nil).secret(Array(parameters[..<index]), salt: salt)
+                        try method(nil).deriveSecret(Array(parameters[..<index]), salt: salt)
                     }
                 }
-                #expect(throws: LockboxError.self) { try method(nil).secret(parameters + [0], salt: salt) }
+                #expect(throws: LockboxError.self) {
+                    try method(nil).deriveSecret(parameters + [0], salt: salt)
+                }
                 #expect(try tpm.loaded() == [])
             }
 
@@ -222,7 +245,7 @@
                         var damaged = parameters
                         damaged[index] ^= 1 << bit
                         #expect(throws: LockboxError.self, "bit \(bit) of byte \(index)") {
-                            try method("1234").secret(damaged, salt: salt)
+                            try method("1234").deriveSecret(damaged, salt: salt)
                         }
                     }
                 }
@@ -232,7 +255,7 @@
                 var parameters = try method(nil).enroll(salt: salt).parameters
                 parameters[0] = 2
                 #expect(throws: LockboxError.unsupportedVersion(record: "the TPM slot", version: 2)) {
-                    try method(nil).secret(parameters, salt: salt)
+                    try method(nil).deriveSecret(parameters, salt: salt)
                 }
             }
         }

@@ -81,7 +81,7 @@ struct AttackedCall: Decodable {
             deviceKey: deviceKey.map { .file($0) } ?? .stored,
             requires: StoreRequirements(
                 protection: protection.flatMap(StoreRequirements.Protection.init(rawValue:)) ?? .none,
-                minimumClass: minimumClass.flatMap(Accessibility.init(rawValue:)),
+                minimumAccessibility: minimumClass.flatMap(Accessibility.init(rawValue:)),
                 identity: identity
             ),
             kernel: kernel,
@@ -143,7 +143,12 @@ struct AttackedCall: Decodable {
             return try backend.addRecoveryCode(code, confirmation: .value(code.text), resealing: resealing)
         case "addKey":
             let all = opensAll ?? false
-            return try backend.addSlot(secret!.method, label: "a key", opensAll: all, resealing: resealing)
+            return try backend.addSlot(
+                secret!.method,
+                label: "a key",
+                opensAllClasses: all,
+                resealing: resealing
+            )
         case "removeSlot":
             let slot = try backend.slots.last { "\($0.kind)" == value! }!
             return try backend.removeSlot(slot.id, resealing: resealing)

@@ -20,7 +20,7 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         try backend.changePasscode(to: .value(arguments[1]), strength: .interactive)
     case ("removePasscode", 1):
         // An interrupted removal is carried on, though there is no passcode any more.
-        if try backend.lockState != .noPasscode { try backend.unlock(.value(arguments[0])) }
+        if try backend.lockState != .unprotected { try backend.unlock(.value(arguments[0])) }
         try backend.removePasscode()
     case ("changeClass", 2...3):
         if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }

@@ -135,7 +135,7 @@ import Testing
             typing: [.init("New passcode", "one\n"), .init("Repeat it", "two\n")]
         )
         #expect(different.status == 2)
-        #expect(try state() == "noPasscode")
+        #expect(try state() == "unprotected")
         let same = try sandbox.lockbox(
             "passcode",
             "set",
@@ -274,6 +274,6 @@ import Testing
         }
         struct Status: Decodable, Equatable { var directory, state: String; var prefixes: [String: Int] }
         let status = try JSONDecoder().decode(Status.self, from: sandbox.lockbox("status", "--json").bytes)
-        #expect(status == Status(directory: sandbox.store, state: "noPasscode", prefixes: ["p": 2, "q": 1]))
+        #expect(status == Status(directory: sandbox.store, state: "unprotected", prefixes: ["p": 2, "q": 1]))
     }
 }

@@ -220,7 +220,7 @@ import Testing
 
     @Test func theBeginningMustBeOfOneSlotOnly() throws {
         func slot(_ id: String) throws -> UnlockSlot {
-            let json = #"{"id": "\#(id)", "kind": 3, "label": "", "created": 0, "opensAll": true}"#
+            let json = #"{"id": "\#(id)", "kind": 3, "label": "", "created": 0, "opensAllClasses": true}"#
             return try JSONDecoder().decode(UnlockSlot.self, from: Data(json.utf8))
         }
         let all = [try slot("abcd1"), try slot("abcd2"), try slot("ffff")]

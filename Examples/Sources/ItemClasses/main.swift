@@ -17,8 +17,8 @@ import Terminal
 /// An item of each class. The code is the same on every backend.
 struct ItemClasses {
     let lockbox: Lockbox
-    let key: PrivateKey
-    let certificate: Certificate
+    let key: PrivateKeyItem
+    let certificate: CertificateItem
 
     // An app has these from its user, or from a server.
     private let token = "hunter2 token"
@@ -27,34 +27,39 @@ struct ItemClasses {
     // What the items are found by. LockboxIdentities reads it from the bytes; here the app itself says it.
     private let description = ["description": "API token"]
     private let password = InternetPassword(server: "example.com", account: "alice", protocol: "https")
-    private let keyAttributes = PrivateKey.Attributes(tag: "com.example.items", algorithm: .ellipticCurve)
-    private let certificateAttributes = Certificate.Attributes(
+    private let keyAttributes = PrivateKeyItem.Attributes(tag: "com.example.items", algorithm: .ellipticCurve)
+    private let certificateAttributes = CertificateItem.Attributes(
         label: "Web shop",
         subject: "CN=items.example.com"
     )
 
-    init(_ lockbox: Lockbox, key: PrivateKey, certificate: Certificate) {
+    init(_ lockbox: Lockbox, key: PrivateKeyItem, certificate: CertificateItem) {
         self.lockbox = lockbox
         self.key = key
         self.certificate = certificate
     }
 
-    private var identity: Identity { get throws { try Identity(chain: [certificate], privateKey: key) } }
+    private var identity: IdentityItem {
+        get throws { try IdentityItem(chain: [certificate], privateKey: key) }
+    }
 
     func store() throws {
         try lockbox.archiveObject(token, forKey: "token", attributes: .set(description))
         try lockbox.archiveObject(secret, forKey: password.key)
         try lockbox.archiveObject(certificate, forKey: certificateAttributes.key("certificate"))
         try lockbox.archiveObject(key, forKey: keyAttributes.key("key"))
-        let attributes = Identity.Attributes(certificate: certificateAttributes, privateKey: keyAttributes)
+        let attributes = IdentityItem.Attributes(
+            certificate: certificateAttributes,
+            privateKey: keyAttributes
+        )
         try lockbox.archiveObject(identity, forKey: attributes.key("identity"))
     }
 
     /// Finds an item of each class by a part of its attributes, and returns the keys.
     func find() throws -> [String] {
-        let bySubject = Certificate.Attributes(subject: "CN=items.example.com")
-        let byItsSubject = Identity.Attributes(certificate: bySubject)
-        let byTag = PrivateKey.Attributes(tag: "com.example.items")
+        let bySubject = CertificateItem.Attributes(subject: "CN=items.example.com")
+        let byItsSubject = IdentityItem.Attributes(certificate: bySubject)
+        let byTag = PrivateKeyItem.Attributes(tag: "com.example.items")
         var keys = try find("generic password", description, token) { found, _ in
             found.searchable["description"]
         }
@@ -62,13 +67,13 @@ struct ItemClasses {
             InternetPassword(found)?.account
         }
         keys += try find("certificate", bySubject.searchable, certificate) { found, value in
-            Certificate.Attributes(found)?.label.map { "\($0), \(value)" }
+            CertificateItem.Attributes(found)?.label.map { "\($0), \(value)" }
         }
         keys += try find("private key", byTag.searchable, key) { found, _ in
-            PrivateKey.Attributes(found)?.tag
+            PrivateKeyItem.Attributes(found)?.tag
         }
         keys += try find("identity", byItsSubject.searchable, identity) { found, value in
-            Identity.Attributes(found)?.certificate.label.map { "\($0), \(value)" }
+            IdentityItem.Attributes(found)?.certificate.label.map { "\($0), \(value)" }
         }
         return keys
     }
@@ -106,8 +111,8 @@ Terminal.run { arguments in
     guard let backend = backends[arguments[0]] else { throw usage }
     let items = ItemClasses(
         try Lockbox(keyPrefix: "com.example.item-classes", backend: backend),
-        key: PrivateKey(pkcs8: try Data(contentsOf: URL(filePath: arguments[1]))),
-        certificate: Certificate(der: try Data(contentsOf: URL(filePath: arguments[2])))
+        key: PrivateKeyItem(pkcs8: try Data(contentsOf: URL(filePath: arguments[1]))),
+        certificate: CertificateItem(der: try Data(contentsOf: URL(filePath: arguments[2])))
     )
     try items.store()
     let keys = try items.find()

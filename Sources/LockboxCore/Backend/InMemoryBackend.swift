@@ -27,8 +27,8 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     /// Creates an empty backend.
     public init() {}
 
-    /// Always ``LockState/noPasscode``.
-    public var lockState: LockState { .noPasscode }
+    /// Always ``LockState/unprotected``.
+    public var lockState: LockState { .unprotected }
 
     /// See ``LockboxBackend/item(for:now:)``.
     public func item(for key: ItemKey, now: Date?) -> StoredItem? {

@@ -1,7 +1,7 @@
 /// Which accessibility classes of a store can be read and written now.
 public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
-    /// The store has no passcode. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
-    case noPasscode
+    /// The store has no passcode and no other slot. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
+    case unprotected
     /// The store has a passcode and has not been unlocked yet. Only the `always` classes are open.
     case beforeFirstUnlock
     /// All classes are open.

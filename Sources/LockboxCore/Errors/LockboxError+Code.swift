@@ -68,7 +68,7 @@ extension LockboxError {
         /// ``LockboxError/invalidDeviceKey(source:reason:)``.
         public static let invalidDeviceKey = Code(rawValue: "invalidDeviceKey")
 
-        /// ``LockboxError/deviceKeyMismatch(path:)``.
+        /// ``LockboxError/deviceKeyMismatch(source:)``.
         public static let deviceKeyMismatch = Code(rawValue: "deviceKeyMismatch")
 
         /// ``LockboxError/missing(record:)``.

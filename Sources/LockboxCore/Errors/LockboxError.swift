@@ -26,7 +26,7 @@ public enum LockboxError: Error {
     /// attributes or accessibility class.
     case itemNotFound(key: String)
 
-    /// An item already exists, and the policy is ``WritePolicy/addOnly`` or ``ImportPolicy/fail``.
+    /// An item already exists, and the policy is ``WritePolicy/addOnly`` or ``ExistingItemPolicy/fail``.
     case duplicateItem(key: String)
 
     /// The item exists, but its class is locked. Unlock the store and try again.
@@ -86,7 +86,7 @@ public enum LockboxError: Error {
     case invalidDeviceKey(source: String, reason: String)
 
     /// The device key is not the one that the store was created with.
-    case deviceKeyMismatch(path: String)
+    case deviceKeyMismatch(source: String)
 
     // MARK: Records
 

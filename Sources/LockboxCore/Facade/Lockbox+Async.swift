@@ -65,10 +65,10 @@ extension Lockbox {
     public func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
-    ) async throws -> ArchivedItem<Value>? {
+    ) async throws -> UnarchivedItem<Value>? {
         let item = try await offPool { try backend.item(for: itemKey(key), now: now()) }
         return try item.map { item in
-            ArchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
+            UnarchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
         }
     }
 
@@ -233,10 +233,10 @@ extension Lockbox {
     public func copyObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) async throws {
-        try await offPool { try copyObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy) }
+        try await offPool { try copyObject(forKey: key, toKey: newKey, toPrefix: prefix, policy: policy) }
     }
 
     /// Moves an item to another key, with its attributes and dates.
@@ -245,10 +245,10 @@ extension Lockbox {
     public func moveObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) async throws {
-        try await offPool { try moveObject(forKey: key, toKey: newKey, prefix: prefix, policy: policy) }
+        try await offPool { try moveObject(forKey: key, toKey: newKey, toPrefix: prefix, policy: policy) }
     }
 
     /// Checks that the store can be used: writes, reads and removes an item that no list shows.

@@ -151,7 +151,7 @@ extension Lockbox {
     public func copyObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
@@ -176,7 +176,7 @@ extension Lockbox {
     public func moveObject(
         forKey key: String,
         toKey newKey: String,
-        prefix: String? = nil,
+        toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)

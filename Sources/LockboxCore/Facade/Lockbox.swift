@@ -19,7 +19,7 @@ public import LockboxPlatform
 /// - ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` or
 ///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item cannot be opened;
 /// - ``LockboxError/missing(record:)`` if the keybag or the device key is missing;
-/// - ``LockboxError/deviceKeyMismatch(path:)`` or ``LockboxError/invalidDeviceKey(source:reason:)`` if the
+/// - ``LockboxError/deviceKeyMismatch(source:)`` or ``LockboxError/invalidDeviceKey(source:reason:)`` if the
 ///   device key cannot be used;
 /// - ``LockboxError/rolledBack(record:reason:)`` if the keybag is older than one seen before, or an item is newer than
 ///   the keybag;
@@ -152,9 +152,9 @@ public struct Lockbox: Sendable {
     public func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
-    ) throws -> ArchivedItem<Value>? {
+    ) throws -> UnarchivedItem<Value>? {
         try backend.item(for: itemKey(key), now: now()).map { item in
-            ArchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
+            UnarchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
         }
     }
 

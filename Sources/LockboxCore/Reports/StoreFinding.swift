@@ -21,7 +21,7 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         case rolledBack
         /// A change of the keys was interrupted. The secrets that it should revoke still open new items, until the keys are
         /// rotated.
-        case unfinished
+        case interrupted
         /// The store or an item is not what the program requires.
         case refused
         /// Others can read or change a file or folder, or it is not a regular file or folder.

@@ -2,7 +2,7 @@
 /// or attributes.
 ///
 /// An expired item in the destination counts as absent.
-public enum ImportPolicy: String, Sendable, Hashable, Codable, CaseIterable {
+public enum ExistingItemPolicy: String, Sendable, Hashable, Codable, CaseIterable {
     /// Keep the existing item. An import of a backup replaces one that is damaged.
     case keep
     /// Overwrite the existing item.

@@ -11,13 +11,13 @@ extension LockboxBackend {
     ///   - progress: Called after each item.
     /// - Returns: The outcome for each item. An error that concerns a single item is reported here and does not
     ///   end the copy.
-    /// - Throws: With the policy ``ImportPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
+    /// - Throws: With the policy ``ExistingItemPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
     ///   written. Any error that prevents the items from being listed.
     @discardableResult
     public func copyItems(
         to other: any LockboxBackend,
         prefix: String? = nil,
-        existing: ImportPolicy = .keep,
+        existing: ExistingItemPolicy = .keep,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> TransferReport {
         try Transfer(source: self, destination: other, policy: existing).run(
@@ -40,14 +40,14 @@ extension LockboxBackend {
     ///   - progress: Called after each item.
     /// - Returns: The outcome for each item. Items that were not transferred stay in this backend. If another writer
     ///   changes an item during the move, its error is ``LockboxError/conflict(record:)``.
-    /// - Throws: With the policy ``ImportPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
+    /// - Throws: With the policy ``ExistingItemPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
     ///   written. ``LockboxError/invalidKey(reason:)`` if both backends are the same store. Any error that
     ///   prevents the items from being listed.
     @discardableResult
     public func moveItems(
         to other: any LockboxBackend,
         prefix: String? = nil,
-        existing: ImportPolicy = .keep,
+        existing: ExistingItemPolicy = .keep,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> TransferReport {
         try Transfer(source: self, destination: other, policy: existing).run(prefix, removing: true, progress)

@@ -7,7 +7,7 @@ extension LockboxBackend {
     public func copyItems(
         to other: any LockboxBackend,
         prefix: String? = nil,
-        existing: ImportPolicy = .keep,
+        existing: ExistingItemPolicy = .keep,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> TransferReport {
         try await offPool {
@@ -24,7 +24,7 @@ extension LockboxBackend {
     public func moveItems(
         to other: any LockboxBackend,
         prefix: String? = nil,
-        existing: ImportPolicy = .keep,
+        existing: ExistingItemPolicy = .keep,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> TransferReport {
         try await offPool {

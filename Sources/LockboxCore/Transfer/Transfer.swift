@@ -4,7 +4,7 @@ import LockboxPlatform
 struct Transfer {
     let source: any LockboxBackend
     let destination: any LockboxBackend
-    let policy: ImportPolicy
+    let policy: ExistingItemPolicy
 
     /// Expired items are transferred too: dropping them is up to the caller.
     private let now: Date? = nil

@@ -4,7 +4,7 @@ public struct TransferReport: StoreReport {
     public var transferredKeys: [ItemKey]
 
     /// The items that were not transferred, because the destination keeps a different item under the same key
-    /// (``ImportPolicy/keep``). After a move, they are still in the source.
+    /// (``ExistingItemPolicy/keep``). After a move, they are still in the source.
     public var keptKeys: [ItemKey]
 
     /// The items that could not be read, written or removed, and why. They stay in the source.

@@ -22,14 +22,14 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility? = nil
     ) -> Bool {
-        setLegacy(value, key, accessibility) { $0 }
+        setLockbox2Value(value, key, accessibility) { $0 }
     }
 
     /// Returns a string, or `nil` if it is absent, locked or unreadable.
     ///
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(String.self, forKey:), and migrate(_:) once.")
-    public func string(forKey key: String) -> String? { legacy(key) { $0 } }
+    public func string(forKey key: String) -> String? { lockbox2Value(key) { $0 } }
 
     /// Stores an array in Lockbox 2's format. `nil` or an empty array removes the item. Returns whether it
     /// succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
@@ -45,14 +45,14 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility? = nil
     ) -> Bool {
-        setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
+        setLockbox2Value(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// Returns an array of strings, or `nil` if it is absent, locked or unreadable.
     ///
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject([String].self, forKey:), and migrate(_:) once.")
-    public func array(forKey key: String) -> [String]? { legacy(key, Lockbox2Text.array) }
+    public func array(forKey key: String) -> [String]? { lockbox2Value(key, Lockbox2Text.array) }
 
     /// Stores a set in Lockbox 2's format. `nil` or an empty set removes the item. Returns whether it
     /// succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
@@ -68,7 +68,7 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility? = nil
     ) -> Bool {
-        setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
+        setLockbox2Value(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// Returns a set of strings, or `nil` if it is absent, locked or unreadable.
@@ -79,7 +79,7 @@ extension Lockbox {
         deprecated,
         message: "Use unarchiveObject(Set<String>.self, forKey:), and migrate(_:) once."
     )
-    public func set(forKey key: String) -> Set<String>? { legacy(key, Lockbox2Text.set) }
+    public func set(forKey key: String) -> Set<String>? { lockbox2Value(key, Lockbox2Text.set) }
 
     /// Stores a dictionary in Lockbox 2's format. `nil` or an empty dictionary removes the item. Returns
     /// whether it succeeded. A key or value that contains the delimiter `-|-` is refused; the old value is kept.
@@ -95,7 +95,7 @@ extension Lockbox {
         forKey key: String,
         accessibility: Accessibility? = nil
     ) -> Bool {
-        setLegacy(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
+        setLockbox2Value(value.nonEmpty, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// Returns a dictionary, or `nil` if it is absent, locked or unreadable.
@@ -106,7 +106,9 @@ extension Lockbox {
         deprecated,
         message: "Use unarchiveObject([String: String].self, forKey:), and migrate(_:) once."
     )
-    public func dictionary(forKey key: String) -> [String: String]? { legacy(key, Lockbox2Text.dictionary) }
+    public func dictionary(forKey key: String) -> [String: String]? {
+        lockbox2Value(key, Lockbox2Text.dictionary)
+    }
 
     /// Stores a date in Lockbox 2's format. `nil` removes the item. Returns whether it succeeded.
     ///
@@ -119,16 +121,16 @@ extension Lockbox {
     public func setDate(_ value: Date?, forKey key: String, accessibility: Accessibility? = nil)
         -> Bool
     {
-        setLegacy(value, key, accessibility) { try Lockbox2Text.text($0) }
+        setLockbox2Value(value, key, accessibility) { try Lockbox2Text.text($0) }
     }
 
     /// Returns a date, or `nil` if it is absent, locked or unreadable.
     ///
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     @available(*, deprecated, message: "Use unarchiveObject(Date.self, forKey:), and migrate(_:) once.")
-    public func date(forKey key: String) -> Date? { legacy(key, Lockbox2Text.date) }
+    public func date(forKey key: String) -> Date? { lockbox2Value(key, Lockbox2Text.date) }
 
-    private func setLegacy<Value>(
+    private func setLockbox2Value<Value>(
         _ value: Value?,
         _ key: String,
         _ accessibility: Accessibility?,
@@ -149,7 +151,8 @@ extension Lockbox {
         } catch { return false }
     }
 
-    private func legacy<Value: Decodable>(_ key: String, _ decode: (String) throws -> Value) -> Value? {
+    private func lockbox2Value<Value: Decodable>(_ key: String, _ decode: (String) throws -> Value) -> Value?
+    {
         do {
             guard let value = try backend.value(for: itemKey(key), now: now()) else { return nil }
             if value.format == .lockbox2 { return try decode(Lockbox2Text.string(value.data)) }

@@ -16,7 +16,7 @@ public enum MigrationRefusal: Error, Sendable, Hashable {
     /// The value is not of this type.
     case wrongType(expected: String)
     /// The new key already holds another value.
-    case destinationTaken
+    case destinationExists
     /// Another program changed the old item, or the new one, during the migration. The next run tries again.
     case changed
     /// The value cannot be stored in the new format.
@@ -30,19 +30,19 @@ extension MigrationRefusal: CustomStringConvertible {
         case .malformed(let reason), .ambiguous(let reason), .notStorable(let reason): reason
         case .unknownClass(let name): "it contains an instance of \(name), which is not supported"
         case .wrongType(let expected): "it is not a value of the type \(expected)"
-        case .destinationTaken: "the new key already holds another value"
+        case .destinationExists: "the new key already holds another value"
         case .changed: "it was changed during the migration"
         }
     }
 }
 
 extension MigrationRefusal {
-    init(_ fault: SourceError) {
-        switch fault {
+    init(_ error: SourceError) {
+        switch error {
         case .unknownClass(let name): self = .unknownClass(name)
-        case .unsupported, .severalItems: self = .ambiguous(reason: fault.description)
+        case .unsupported, .severalItems: self = .ambiguous(reason: error.description)
         case .notDecodable(let type): self = .wrongType(expected: type)
-        default: self = .malformed(reason: fault.description)
+        default: self = .malformed(reason: error.description)
         }
     }
 }

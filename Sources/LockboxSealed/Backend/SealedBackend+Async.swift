@@ -140,7 +140,7 @@ extension SealedBackend {
     public func addSlot(
         _ method: any UnlockMethod,
         label: String,
-        opensAll: Bool = false,
+        opensAllClasses: Bool = false,
         resealing: Bool = true,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> RotationReport {
@@ -148,7 +148,7 @@ extension SealedBackend {
             try self.addSlot(
                 method,
                 label: label,
-                opensAll: opensAll,
+                opensAllClasses: opensAllClasses,
                 resealing: resealing,
                 progress: progress
             )
@@ -213,7 +213,7 @@ extension SealedBackend {
     public func importBackup(
         from path: String,
         passphrase: PasscodeSource,
-        existing: ImportPolicy = .keep,
+        existing: ExistingItemPolicy = .keep,
         maximumStrength: PasscodeStrength = .sensitive,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> ImportReport {

@@ -173,15 +173,15 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     ) throws -> Bool {
         do {
             return try contents(of: record, upTo: limit) { try open($0, record.id, keyring) }
-        } catch let fault as RecordError where fault.isOfKeyring {
+        } catch let error as RecordError where error.isOfKeyring {
             let current = try keys.currentKeyring()
             if current === keyring, record.contents == nil {
-                throw fault.error(storage.location(of: record.name))
+                throw error.error(storage.location(of: record.name))
             }
             // What was read earlier may be sealed with keys that are gone by now.
             return try read(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
-        } catch let fault as RecordError {
-            throw fault.error(storage.location(of: record.name))
+        } catch let error as RecordError {
+            throw error.error(storage.location(of: record.name))
         }
     }
 
@@ -192,7 +192,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         throw LockboxError.requirementNotMet(
             record: storage.location(of: record.name),
             reason:
-                "its class is \(accessibility); this program requires at least \(requirements.minimumClass!)"
+                "its class is \(accessibility); this program requires at least \(requirements.minimumAccessibility!)"
         )
     }
 
@@ -214,7 +214,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         try check(item.attributes.accessibility, item.key, record)
         try checkStaysHere(item)
         let bytes = try sealed(item, record, keyring)
-        if bytes.count > storage.limits.maximumLength {
+        if bytes.count > storage.limits.maximumRecordLength {
             throw LockboxError.valueTooLarge(size: item.value.data.count, limit: maximumValueSize)
         }
         return bytes
@@ -311,7 +311,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     /// See ``LockboxBackend/maximumValueSize``. The largest value that fits into one record together with the
     /// longest attributes.
     public var maximumValueSize: Int {
-        ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumLength)
+        ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumRecordLength)
     }
 
     /// See ``LockboxBackend/isOnThisDevice``. Same as the storage's ``RecordStorage/isOnThisDevice``.

@@ -15,7 +15,7 @@ extension FileStorage {
         let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
         var temporary = try isEarly && changes.contains(where: \.isPut) ? write(changes) : nil
         defer { temporary?.remove() }
-        let locks = try given ?? FolderLocks(places(of: changes).map(acquireLock))
+        let locks = try given ?? FolderLocks(folderIDs(of: changes).map(acquireLock))
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
         for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
         where try revision(of: record, locks) != expected {
@@ -45,8 +45,8 @@ extension FileStorage {
     /// before its own fsync.
     public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
 
-    private func synchronize(_ place: StoreFolders.Place) throws {
-        try folders.sparingDescriptors { try folders.folder(place, creating: false)?.synchronizeChanges() }
+    private func synchronize(_ id: StoreFolders.FolderID) throws {
+        try folders.sparingDescriptors { try folders.folder(id, creating: false)?.synchronizeChanges() }
     }
 
     // MARK: The locks
@@ -60,28 +60,28 @@ extension FileStorage {
     /// a lock file removed.
     func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws -> Bool {
         try changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
-            && locks.held.allSatisfy { try folders.isInPlace($0.folder, $0.place) && $0.lock.isInPlace }
+            && locks.held.allSatisfy { try folders.isInPlace($0.folder, $0.id) && $0.lock.isInPlace }
     }
 
     /// The folders that are changed, always in the same order, to avoid deadlocks.
-    private func places(of changes: [RecordChange]) -> [StoreFolders.Place] {
+    private func folderIDs(of changes: [RecordChange]) -> [StoreFolders.FolderID] {
         if changes.count == 1 { return [.init(namespace: changes[0].record.namespace)] }
         let namespaces = Set(changes.map(\.record.namespace)).sorted { $0 ?? "" < $1 ?? "" }
         return namespaces.map { .init(namespace: $0) }
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
-    func acquireLock(_ place: StoreFolders.Place) throws -> FolderLocks.Held {
+    func acquireLock(_ id: StoreFolders.FolderID) throws -> FolderLocks.Held {
         do {
             return try folders.sparingDescriptors {
                 // Whoever takes the root's lock may only be waiting.
-                if place != .root { try folders.sweepOnce() }
+                if id != .root { try folders.sweepOnce() }
                 while true {
-                    let folder = try folders.existing(place)
+                    let folder = try folders.existing(id)
                     let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
-                    if try folders.isInPlace(folder, place) {
-                        if lock.isFirst { try folders.synchronize(above: place) }
-                        return (place, folder, lock)
+                    if try folders.isInPlace(folder, id) {
+                        if lock.isFirst { try folders.synchronize(above: id) }
+                        return (id, folder, lock)
                     }
                     lock.release()
                     try folders.reopen()
@@ -94,11 +94,11 @@ extension FileStorage {
 
     /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
     private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
-        let place = StoreFolders.Place(namespace: record.namespace)
-        guard locks.covers(place) else { return try revision(of: record, maximum: .max) }
+        let id = StoreFolders.FolderID(namespace: record.namespace)
+        guard locks.covers(id) else { return try revision(of: record, maximum: .max) }
         var revision = RecordRevision.absent
         try folders.sparingDescriptors {
-            _ = try locks.lock(of: place).folder.readRecord(record.name, upTo: 0, maximum: .max) {
+            _ = try locks.lock(of: id).folder.readRecord(record.name, upTo: 0, maximum: .max) {
                 revision = $0.revision
             }
         }

@@ -44,7 +44,7 @@ public final class FileStorage: LockingStorage {
     /// Records of up to 1 GiB, and 1,000 changes in a commit. Not transactional: each record is changed
     /// separately.
     public var limits: StorageLimits {
-        StorageLimits(maximumLength: 1 << 30, maximumChanges: 1000, isTransactional: false)
+        StorageLimits(maximumRecordLength: 1 << 30, maximumChanges: 1000, isTransactional: false)
     }
 
     /// Always `true`.
@@ -67,12 +67,12 @@ public final class FileStorage: LockingStorage {
         _ body: (RecordContents) throws -> Void
     ) throws -> Bool {
         try folders.sparingDescriptors {
-            let place = StoreFolders.Place(namespace: record.namespace)
-            let folder = try folders.recent(place)
+            let id = StoreFolders.FolderID(namespace: record.namespace)
+            let folder = try folders.recent(id)
             if try folder?.readRecord(record.name, upTo: limit, maximum: maximum, body) == true {
                 return true
             }
-            return try lookAgain(place) {
+            return try lookAgain(id) {
                 try $0.readRecord(record.name, upTo: limit, maximum: maximum, body)
             }
         }
@@ -81,15 +81,15 @@ public final class FileStorage: LockingStorage {
     /// Returns whether the record exists, readable or not.
     func exists(_ record: RecordName) throws -> Bool {
         try folders.sparingDescriptors {
-            try lookAgain(StoreFolders.Place(namespace: record.namespace)) { try $0.holds(record.name) }
+            try lookAgain(StoreFolders.FolderID(namespace: record.namespace)) { try $0.holds(record.name) }
         }
     }
 
     /// Accepts that a record is absent only if no file was being replaced meanwhile. During a replace, a FUSE
     /// file system may have moved the old file away and not yet put the new one in its place.
-    private func lookAgain(_ place: StoreFolders.Place, _ look: (Directory) throws -> Bool) throws -> Bool {
+    private func lookAgain(_ id: StoreFolders.FolderID, _ look: (Directory) throws -> Bool) throws -> Bool {
         for attempt in 0..<50 {
-            guard let folder = try folders.current(place) else { return false }
+            guard let folder = try folders.current(id) else { return false }
             let before = try LockFile.count(of: folder)
             if try look(folder) { return true }
             if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return false }
@@ -112,26 +112,26 @@ public final class FileStorage: LockingStorage {
         waitingForCommits: Bool,
         _ body: (String) throws -> Void
     ) throws {
-        let place = StoreFolders.Place.namespace(namespace)
+        let id = StoreFolders.FolderID.namespace(namespace)
         let names = try folders.sparingDescriptors {
-            try waitingForCommits ? namesBehindCommits(place) : completeNames(place)
+            try waitingForCommits ? namesBehindCommits(id) : completeNames(id)
         }
         for name in names where name != LockFile.name { try body(name) }
     }
 
-    private func namesBehindCommits(_ place: StoreFolders.Place) throws -> NameList {
-        guard try folders.current(place) != nil else { return NameList() }
-        let held = try acquireLock(place)
+    private func namesBehindCommits(_ id: StoreFolders.FolderID) throws -> NameList {
+        guard try folders.current(id) != nil else { return NameList() }
+        let held = try acquireLock(id)
         defer { held.lock.release() }
         return try held.folder.names()
     }
 
     /// Waits for running writers, but not for a stopped one.
-    private func completeNames(_ place: StoreFolders.Place) throws -> NameList {
+    private func completeNames(_ id: StoreFolders.FolderID) throws -> NameList {
         let deadline = ContinuousClock.now + lockTimeout
         var patience = Duration.milliseconds(50)
         while true {
-            guard let folder = try folders.current(place) else { return NameList() }
+            guard let folder = try folders.current(id) else { return NameList() }
             if let names = try undisturbedNames(folder) { return names }
             // Waits in line with the writers, but only briefly: the next one may have been stopped.
             do {

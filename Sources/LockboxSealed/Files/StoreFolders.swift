@@ -9,19 +9,19 @@ final class StoreFolders: Sendable {
     private let state = Protected(State())
 
     private struct State {
-        var open: [Place: Directory] = [:] { didSet { recent = [] } }
-        /// The few folders used last, with a time in nanoseconds. An array, because comparing places costs less
+        var open: [FolderID: Directory] = [:] { didSet { recent = [] } }
+        /// The few folders used last, with a time in nanoseconds. An array, because comparing them costs less
         /// than hashing.
-        var recent: [(place: Place, folder: Directory, time: UInt64)] = []
+        var recent: [(id: FolderID, folder: Directory, time: UInt64)] = []
         /// Whether leftovers still have to be removed, because the store was first opened only to be inspected.
         var isUnswept = false
     }
 
-    enum Place: Hashable {
+    enum FolderID: Hashable {
         case root, temporary, items, quarantine
         case namespace(String)
 
-        init(namespace: String?) { self = namespace.map(Place.namespace) ?? .root }
+        init(namespace: String?) { self = namespace.map(FolderID.namespace) ?? .root }
     }
 
     init(directory: String, calls: SystemCalls) {
@@ -32,15 +32,15 @@ final class StoreFolders: Sendable {
     // MARK: Opening
 
     /// Returns an open folder of the store, or nil if it does not exist and `creating` is false.
-    func folder(_ place: Place, creating: Bool) throws -> Directory? {
-        if let folder = state.withLock({ $0.open[place] }) { return folder }
-        guard let folder = try openFolder(place, creating: creating) else { return nil }
-        return remember(folder, as: place)
+    func folder(_ id: FolderID, creating: Bool) throws -> Directory? {
+        if let folder = state.withLock({ $0.open[id] }) { return folder }
+        guard let folder = try openFolder(id, creating: creating) else { return nil }
+        return remember(folder, as: id)
     }
 
     /// Returns an open folder. Creates it if it does not exist.
-    func existing(_ place: Place) throws -> Directory {
-        guard let folder = try folder(place, creating: true) else {
+    func existing(_ id: FolderID) throws -> Directory {
+        guard let folder = try folder(id, creating: true) else {
             throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
         }
         return folder
@@ -62,17 +62,17 @@ final class StoreFolders: Sendable {
         if isUnswept { try? Leftovers.sweep(existing(.root)) }
     }
 
-    private func remember(_ folder: Directory, as place: Place) -> Directory {
+    private func remember(_ folder: Directory, as id: FolderID) -> Directory {
         state.withLock { state in
-            if let first = state.open[place] { return first }
+            if let first = state.open[id] { return first }
             if state.open.count >= Self.maximumOpen { Self.keepRoot(&state.open) }
-            state.open[place] = folder
+            state.open[id] = folder
             return folder
         }
     }
 
-    private func openFolder(_ place: Place, creating: Bool) throws -> Directory? {
-        switch place {
+    private func openFolder(_ id: FolderID, creating: Bool) throws -> Directory? {
+        switch id {
         case .root:
             if creating { try makeParents(of: directory) }
             let root = try openRoot(creating: creating)
@@ -115,8 +115,8 @@ final class StoreFolders: Sendable {
     }
 
     /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
-    func synchronize(above place: Place) throws {
-        switch place {
+    func synchronize(above id: FolderID) throws {
+        switch id {
         case .root:
             // If this user may not open the parent, an administrator made the store's folder in it.
             do { try calls.synchronizeParent(of: directory) } catch let error as LockboxError
@@ -132,47 +132,47 @@ final class StoreFolders: Sendable {
     // MARK: Moved stores
 
     /// Returns the folder that is at the path now, or nil if there is none.
-    func current(_ place: Place) throws -> Directory? {
-        guard let folder = try folder(place, creating: false) else { return nil }
-        if try isInPlace(folder, place) { return folder }
+    func current(_ id: FolderID) throws -> Directory? {
+        guard let folder = try folder(id, creating: false) else { return nil }
+        if try isInPlace(folder, id) { return folder }
         try reopen()
-        return try self.folder(place, creating: false)
+        return try self.folder(id, creating: false)
     }
 
     /// Like ``current(_:)``, but checks the path at most once per millisecond.
-    func recent(_ place: Place) throws -> Directory? {
+    func recent(_ id: FolderID) throws -> Directory? {
         let now = monotonicTime()
         let recent = state.withLock { state in
             // Another thread may have checked after this one read the clock.
-            state.recent.first { $0.place == place && now < $0.time + 1_000_000 }?.folder
+            state.recent.first { $0.id == id && now < $0.time + 1_000_000 }?.folder
         }
-        return try recent ?? current(place)
+        return try recent ?? current(id)
     }
 
-    private func noteIsInPlace(_ folder: Directory, _ place: Place, _ time: UInt64) {
+    private func noteIsInPlace(_ folder: Directory, _ id: FolderID, _ time: UInt64) {
         state.withLock { state in
-            state.recent.removeAll { $0.place == place }
+            state.recent.removeAll { $0.id == id }
             if state.recent.count == 4 { state.recent.removeFirst() }
-            state.recent.append((place, folder, time))
+            state.recent.append((id, folder, time))
         }
     }
 
     /// Returns whether the folder's path still leads to it.
-    func isInPlace(_ folder: Directory, _ place: Place) throws -> Bool {
+    func isInPlace(_ folder: Directory, _ id: FolderID) throws -> Bool {
         let now = monotonicTime()
         guard let root = state.withLock({ $0.open[.root] }),
             try isInPlace(root, directory, at: SystemCalls.currentDirectory)
         else { return false }
         noteIsInPlace(root, .root, now)
         let isInPlace =
-            switch place {
+            switch id {
             case .root: folder === root
             case .items: try self.isInPlace(folder, "items", at: root.descriptor)
             case .temporary: try self.isInPlace(folder, "tmp", at: root.descriptor)
             case .quarantine: try self.isInPlace(folder, "quarantine", at: root.descriptor)
             case .namespace(let name): try self.isInPlace(folder, "items/\(name)", at: root.descriptor)
             }
-        if isInPlace, place != .root { noteIsInPlace(folder, place, now) }
+        if isInPlace, id != .root { noteIsInPlace(folder, id, now) }
         return isInPlace
     }
 
@@ -229,7 +229,9 @@ final class StoreFolders: Sendable {
     }
 
     /// The root stays open, because opening it again would remove leftovers again.
-    private static func keepRoot(_ open: inout [Place: Directory]) { open = open.filter { $0.key == .root } }
+    private static func keepRoot(_ open: inout [FolderID: Directory]) {
+        open = open.filter { $0.key == .root }
+    }
 }
 
 private func monotonicTime() -> UInt64 {

@@ -6,7 +6,7 @@ extension RecordError {
         switch self {
         case .malformed(let reason): .corrupt(record: record, reason: reason)
         case .notAuthentic: .authenticationFailed(record: record)
-        case .wrongDeviceKey: .deviceKeyMismatch(path: record)
+        case .wrongDeviceKey: .deviceKeyMismatch(source: record)
         case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
         case .unknownKey: .corrupt(record: record, reason: "the keybag does not contain its key")
         case .laterEpoch:

@@ -16,13 +16,13 @@ struct SharedUnlock {
 
     /// Identifies a record. While the keybag is rewritten, there are two for each level: one for the old
     /// keybag, one for the new.
-    struct Place: Hashable, CaseIterable {
+    struct KeyKind: Hashable, CaseIterable {
         let level: UnlockLevel
         let isOfNextKeybag: Bool
 
         /// In the order of lookup: the record that opens most comes first.
         static let allCases = UnlockLevel.allCases.flatMap { level in
-            [false, true].map { Place(level: level, isOfNextKeybag: $0) }
+            [false, true].map { KeyKind(level: level, isOfNextKeybag: $0) }
         }
 
         /// Returns the name of a store's record in the kernel.

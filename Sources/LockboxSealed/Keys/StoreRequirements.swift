@@ -19,7 +19,7 @@ public struct StoreRequirements: Sendable, Hashable {
 
     /// The least protected class that items may have. Items of a less protected class can be removed, but not read, listed or
     /// overwritten. `nil` allows every class. The records that Lockbox itself keeps in the store are exempt.
-    public var minimumClass: Accessibility?
+    public var minimumAccessibility: Accessibility?
 
     /// The identity that the store must have: see ``SealedBackend/identity``. `nil` allows any.
     public var identity: String?
@@ -31,11 +31,15 @@ public struct StoreRequirements: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - protection: How the store must be protected.
-    ///   - minimumClass: The least protected class of items, or `nil` for any. `ThisDeviceOnly` makes no difference.
+    ///   - minimumAccessibility: The least protected class of items, or `nil` for any. `ThisDeviceOnly` makes no difference.
     ///   - identity: The store's identity, or `nil` for any.
-    public init(protection: Protection = .none, minimumClass: Accessibility? = nil, identity: String? = nil) {
+    public init(
+        protection: Protection = .none,
+        minimumAccessibility: Accessibility? = nil,
+        identity: String? = nil
+    ) {
         self.protection = protection
-        self.minimumClass = minimumClass
+        self.minimumAccessibility = minimumAccessibility
         self.identity = identity
     }
 
@@ -53,7 +57,7 @@ public struct StoreRequirements: Sendable, Hashable {
     }
 
     func allows(_ accessibility: Accessibility) -> Bool {
-        minimumClass.map { accessibility.protection >= $0.protection } ?? true
+        minimumAccessibility.map { accessibility.protection >= $0.protection } ?? true
     }
 }
 

@@ -11,7 +11,7 @@ struct UserUnlock: Sendable {
 
     /// A record in the kernel. What a given serial opens never changes.
     struct Found: Equatable {
-        let place: SharedUnlock.Place
+        let kind: SharedUnlock.KeyKind
         let key: KernelKeyring.Serial
     }
 
@@ -19,9 +19,9 @@ struct UserUnlock: Sendable {
     /// because it runs at every access.
     func find(for keyring: Keyring) -> some Sequence<Found> {
         keyring.unlockNames.lazy
-            .filter { $0.place.level == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
-            .compactMap { place, name in
-                kernel.serial(of: name).map { Found(place: place, key: $0) }
+            .filter { $0.kind.level == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
+            .compactMap { kind, name in
+                kernel.serial(of: name).map { Found(kind: kind, key: $0) }
             }
     }
 
@@ -55,7 +55,7 @@ struct UserUnlock: Sendable {
     {
         try SharedUnlock(
             bytes,
-            found.place.level,
+            found.kind.level,
             found.key,
             keybag.storeID,
             keybag.deviceKey,
@@ -88,10 +88,10 @@ struct UserUnlock: Sendable {
     func records(of keybag: Keybag) throws -> [Published] {
         if keybag.slots.isEmpty { return [] }
         return try UnlockLevel.allCases.compactMap { level in
-            let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
-            guard let key = kernel.serial(of: place.name(keybag.storeID)) else { return nil }
+            let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
+            guard let key = kernel.serial(of: kind.name(keybag.storeID)) else { return nil }
             return try kernel.read(key, maximum: SharedUnlock.length) {
-                try open($0, Found(place: place, key: key), keybag).map { Published(record: $0, key: key) }
+                try open($0, Found(kind: kind, key: key), keybag).map { Published(record: $0, key: key) }
             }
         }
     }
@@ -115,23 +115,23 @@ struct UserUnlock: Sendable {
     func republish(_ old: [Published], for next: NextKeys) throws {
         try kernel.withLock {
             for level in UnlockLevel.allCases {
-                let place = SharedUnlock.Place(level: level, isOfNextKeybag: false)
-                let present = kernel.serial(of: place.name(next.store))
+                let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
+                let present = kernel.serial(of: kind.name(next.store))
                 let old = old.first { $0.record.level == level && $0.key == present }
                 if let old, replace(old.record, next) { continue }
-                if let present, try opens(next, Found(place: place, key: present)) { continue }
+                if let present, try opens(next, Found(kind: kind, key: present)) { continue }
                 // Also if the kernel refuses the new record. The store is then locked for processes that have not
                 // unlocked it themselves.
                 try removeNow(next.store, [level])
             }
             for level in UnlockLevel.allCases {
-                try kernel.remove(SharedUnlock.Place(level: level, isOfNextKeybag: true).name(next.store))
+                try kernel.remove(SharedUnlock.KeyKind(level: level, isOfNextKeybag: true).name(next.store))
             }
         }
     }
 
     private func opens(_ next: NextKeys, _ found: Found) throws -> Bool {
-        let level = found.place.level
+        let level = found.kind.level
         let record = try kernel.read(found.key, maximum: SharedUnlock.length) {
             try SharedUnlock($0, level, found.key, next.store, next.device, now: Self.now)
         }
@@ -155,8 +155,8 @@ struct UserUnlock: Sendable {
 
     @discardableResult
     private func removeNow(_ store: StoreID, _ levels: [UnlockLevel]) throws -> Bool {
-        let places = SharedUnlock.Place.allCases.filter { levels.contains($0.level) }
-        let results = places.map { place in Result { try kernel.remove(place.name(store)) } }
+        let kinds = SharedUnlock.KeyKind.allCases.filter { levels.contains($0.level) }
+        let results = kinds.map { kind in Result { try kernel.remove(kind.name(store)) } }
         return try results.map { try $0.get() }.contains(true)
     }
 
@@ -181,7 +181,7 @@ struct UserUnlock: Sendable {
             if record.deadline <= Self.now { return false }
             seconds = UInt32(clamping: record.deadline - Self.now)
         }
-        let name = SharedUnlock.Place(level: record.level, isOfNextKeybag: isOfNextKeybag).name(store)
+        let name = SharedUnlock.KeyKind(level: record.level, isOfNextKeybag: isOfNextKeybag).name(store)
         guard let key = kernel.make(name, length: SharedUnlock.length) else { return false }
         var bytes = record.encoded(key, store, device)
         defer { Sodium.wipe(&bytes) }

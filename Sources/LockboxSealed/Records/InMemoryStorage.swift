@@ -18,7 +18,7 @@ public final class InMemoryStorage: NotifyingStorage {
 
     /// Practically unlimited, and transactional.
     public var limits: StorageLimits {
-        StorageLimits(maximumLength: .max, maximumChanges: .max, isTransactional: true)
+        StorageLimits(maximumRecordLength: .max, maximumChanges: .max, isTransactional: true)
     }
 
     /// Always `true`.

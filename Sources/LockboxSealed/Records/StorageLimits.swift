@@ -1,12 +1,12 @@
 /// The limits and guarantees of a storage.
 public struct StorageLimits: Sendable, Hashable {
     /// The maximum length of a record, in bytes: at least 1 MiB.
-    public let maximumLength: Int
+    public let maximumRecordLength: Int
 
     /// The maximum number of changes in a commit.
     public let maximumChanges: Int
 
-    /// The maximum length of all records of a commit together, in bytes. At least ``maximumLength``.
+    /// The maximum length of all records of a commit together, in bytes. At least ``maximumRecordLength``.
     public let maximumCommitLength: Int
 
     /// Whether all changes of a commit take effect at the same instant, and several records are read as of the
@@ -16,17 +16,17 @@ public struct StorageLimits: Sendable, Hashable {
     /// Creates limits.
     ///
     /// - Parameters:
-    ///   - maximumLength: The maximum length of a record, in bytes: at least 1 MiB.
+    ///   - maximumRecordLength: The maximum length of a record, in bytes: at least 1 MiB.
     ///   - maximumChanges: The maximum number of changes in a commit, at least two.
     ///   - maximumCommitLength: The maximum length of all records of a commit together, in bytes.
     ///   - isTransactional: Whether commits and reads of several records take effect at one instant.
     public init(
-        maximumLength: Int,
+        maximumRecordLength: Int,
         maximumChanges: Int,
         maximumCommitLength: Int = .max,
         isTransactional: Bool
     ) {
-        self.maximumLength = maximumLength
+        self.maximumRecordLength = maximumRecordLength
         self.maximumChanges = maximumChanges
         self.maximumCommitLength = maximumCommitLength
         self.isTransactional = isTransactional

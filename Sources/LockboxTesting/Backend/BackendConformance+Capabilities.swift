@@ -141,8 +141,8 @@ extension LockState {
     /// The error that a write of this class must throw.
     fileprivate func refusal(of accessibility: Accessibility) -> LockboxError.Code? {
         switch (self, accessibility) {
-        case (.noPasscode, .whenPasscodeSetThisDeviceOnly): .passcodeNotSet
-        case (.noPasscode, _), (.unlocked, _), (_, .always), (_, .alwaysThisDeviceOnly): nil
+        case (.unprotected, .whenPasscodeSetThisDeviceOnly): .passcodeNotSet
+        case (.unprotected, _), (.unlocked, _), (_, .always), (_, .alwaysThisDeviceOnly): nil
         case (.locked, .afterFirstUnlock), (.locked, .afterFirstUnlockThisDeviceOnly): nil
         case (.beforeFirstUnlock, _), (.locked, _): .interactionNotAllowed
         }

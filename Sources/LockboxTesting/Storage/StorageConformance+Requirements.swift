@@ -29,7 +29,7 @@ extension StorageConformance {
 
     static let roundTrip = StorageConformance("records of every size are read as they were stored") {
         subject in
-        let longest = min(subject.storage.limits.maximumLength, 1 << 20)
+        let longest = min(subject.storage.limits.maximumRecordLength, 1 << 20)
         for namespace in [nil, "namespace"] {
             for size in [0, 1, 4095, 4096, 4097, 65_537, longest] {
                 let record = subject.record("of \(size)", in: namespace)
@@ -63,8 +63,8 @@ extension StorageConformance {
             "maximumChanges is \(limits.maximumChanges), which is less than two"
         )
         try subject.expect(
-            limits.maximumCommitLength >= limits.maximumLength,
-            "maximumCommitLength is \(limits.maximumCommitLength), which is less than maximumLength, \(limits.maximumLength)"
+            limits.maximumCommitLength >= limits.maximumRecordLength,
+            "maximumCommitLength is \(limits.maximumCommitLength), which is less than maximumLength, \(limits.maximumRecordLength)"
         )
         let count = min(limits.maximumChanges, limits.maximumCommitLength / bytes.count, 200)
         let records = (0..<count).map { subject.record("\($0)") }

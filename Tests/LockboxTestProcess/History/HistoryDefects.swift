@@ -65,7 +65,7 @@ struct DefectiveHistoryEngine: HistoryEngine {
         try engine.export(to: path)
     }
 
-    func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey] {
+    func importBackup(from path: String, existing: ExistingItemPolicy) throws -> [ItemKey] {
         guard defect == .importOverwrites, existing == .keep else {
             return try engine.importBackup(from: path, existing: existing)
         }

@@ -23,7 +23,7 @@ protocol HistoryEngine: Sendable {
     /// What the backup holds, read back, and the keys that it leaves out.
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey])
     /// The keys that were kept.
-    func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey]
+    func importBackup(from path: String, existing: ExistingItemPolicy) throws -> [ItemKey]
 
     /// What is wrong with the store; called when nobody else uses it.
     func findings() throws -> [String]
@@ -33,7 +33,7 @@ protocol HistoryEngine: Sendable {
 
 extension HistoryEngine {
     func moveObject(_ key: String, to newKey: ItemKey, _ policy: WritePolicy, in lockbox: Lockbox) throws {
-        try lockbox.moveObject(forKey: key, toKey: newKey.key, prefix: newKey.prefix, policy: policy)
+        try lockbox.moveObject(forKey: key, toKey: newKey.key, toPrefix: newKey.prefix, policy: policy)
     }
 }
 
@@ -119,12 +119,12 @@ struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
         return (items, report.excludedKeys)
     }
 
-    func importBackup(from path: String, existing: ImportPolicy) throws -> [ItemKey] {
+    func importBackup(from path: String, existing: ExistingItemPolicy) throws -> [ItemKey] {
         try backend.importBackup(from: path, passphrase: passphrase, existing: existing).keptKeys
     }
 
     func findings() throws -> [String] {
-        try backend.verify().findings.filter { ![.leftOver, .unfinished].contains($0.kind) }.map {
+        try backend.verify().findings.filter { ![.leftOver, .interrupted].contains($0.kind) }.map {
             "\($0.location): \($0.reason)"
         }
     }

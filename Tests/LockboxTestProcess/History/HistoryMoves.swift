@@ -26,7 +26,7 @@ extension HistoryThread {
                     try lockbox.copyObject(
                         forKey: key.key,
                         toKey: newKey.key,
-                        prefix: newKey.prefix,
+                        toPrefix: newKey.prefix,
                         policy: policy
                     )
                 }

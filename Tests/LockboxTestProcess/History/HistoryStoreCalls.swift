@@ -69,7 +69,7 @@ extension HistoryThread {
 
     private func importBackup() throws {
         guard let backup = backups.last else { return }
-        let policy = random.element(ImportPolicy.allCases)
+        let policy = random.element(ExistingItemPolicy.allCases)
         record("import \(policy)\(try text(backup.items))") {
             let kept = try engine.importBackup(from: backup.path, existing: policy)
             return "ok" + kept.map { " -\(name($0))" }.joined()
@@ -78,7 +78,7 @@ extension HistoryThread {
 
     private func copy() throws {
         if carried.isEmpty { return }
-        let policy = random.element([ImportPolicy.keep, .replace])
+        let policy = random.element([ExistingItemPolicy.keep, .replace])
         let source = InMemoryBackend()
         for item in carried { try source.update(item.key, now: Date()) { _ in item } }
         record("copy \(policy)\(try text(carried))") {
@@ -122,7 +122,7 @@ extension HistoryThread {
         record("migrate \(name(key)) \(state)") {
             switch try lockbox.migrate(migration).outcomes[0].outcome {
             case .migrated: return "ok"
-            case .refused(.destinationTaken): return "taken"
+            case .refused(.destinationExists): return "taken"
             // Another call came between the write and the second look.
             case .refused(.changed): return "changed"
             default: return "refused"

@@ -47,7 +47,7 @@ func isBeside(_ key: ItemKey) -> Bool { key.key.hasPrefix("beside ") }
 extension Folder {
     /// The passcode of a store that keeps one through the operation.
     fileprivate var passcode: String? {
-        get throws { try backend().lockState == .noPasscode ? nil : "old" }
+        get throws { try backend().lockState == .unprotected ? nil : "old" }
     }
 }
 

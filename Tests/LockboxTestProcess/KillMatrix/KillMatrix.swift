@@ -90,7 +90,7 @@ struct Folder {
     /// The store, opened by the only one of `passcodes` that opens it; nil stands for a store without one.
     func open(_ passcodes: [String?]) throws -> (backend: EncryptedFileBackend, passcode: String?) {
         let locked = backend()
-        if try locked.lockState == .noPasscode {
+        if try locked.lockState == .unprotected {
             try require(passcodes.contains(nil), "there is no passcode")
             return (locked, nil)
         }
@@ -187,7 +187,7 @@ extension EncryptedFileBackend {
     }
 
     func requireIntact(but unreadable: Set<String> = []) throws {
-        let findings = try verify().findings.filter { ![.leftOver, .unfinished].contains($0.kind) }
+        let findings = try verify().findings.filter { ![.leftOver, .interrupted].contains($0.kind) }
         let others = findings.filter { $0.kind != .damaged || !unreadable.contains($0.location) }
         try require(others.isEmpty, "\(others)")
         try require(

@@ -21,7 +21,9 @@ import Lockbox
     @Test func existingItems() throws {
         try export(prepare())
         let own = try item("1", "a", .always, text: "the target's own")
-        for (policy, imported, kept) in [(ImportPolicy.keep, 6, ["1"]), (.replace, 7, []), (.fail, 0, [])] {
+        for (policy, imported, kept) in [
+            (ExistingItemPolicy.keep, 6, ["1"]), (.replace, 7, []), (.fail, 0, []),
+        ] {
             let target = try TestStore()
             let backend = target.backend()
             try backend.write(own, policy: .addOnly)
@@ -42,7 +44,9 @@ import Lockbox
         }
     }
 
-    @Test(arguments: ImportPolicy.allCases) func anExpiredItemIsInNobodysWay(_ policy: ImportPolicy) throws {
+    @Test(arguments: ExistingItemPolicy.allCases) func anExpiredItemIsInNobodysWay(
+        _ policy: ExistingItemPolicy
+    ) throws {
         try export(prepare())
         let backend = target.backend()
         let expired = try item("1", text: "the target's own", expires: now - 1)
@@ -57,7 +61,9 @@ import Lockbox
     }
 
     /// Who replaces an expired item need not be able to read it.
-    @Test(arguments: ImportPolicy.allCases) func anExpiredItemThatIsLocked(_ policy: ImportPolicy) throws {
+    @Test(arguments: ExistingItemPolicy.allCases) func anExpiredItemThatIsLocked(_ policy: ExistingItemPolicy)
+        throws
+    {
         let open = try item("k", "a", .always)
         try source.backend().write(open, policy: .addOnly)
         try export(source.backend())
@@ -73,8 +79,8 @@ import Lockbox
     }
 
     /// Between the look at it and the lock, another process stores a new value in its place.
-    @Test(arguments: [ImportPolicy.keep, .fail])
-    func anExpiredItemThatIsWrittenAnewMeanwhile(_ policy: ImportPolicy) throws {
+    @Test(arguments: [ExistingItemPolicy.keep, .fail])
+    func anExpiredItemThatIsWrittenAnewMeanwhile(_ policy: ExistingItemPolicy) throws {
         try source.backend().write(item("1"), policy: .addOnly)
         try export(source.backend())
         let other = target.backend()
@@ -101,7 +107,9 @@ import Lockbox
     }
 
     /// A backup is what a damaged item is mended with. A newer item beside it stays.
-    @Test(arguments: [ImportPolicy.keep, .replace]) func damagedItems(_ policy: ImportPolicy) throws {
+    @Test(arguments: [ExistingItemPolicy.keep, .replace]) func damagedItems(_ policy: ExistingItemPolicy)
+        throws
+    {
         let backend = try prepare()
         _ = try export(backend)
         let newer = try item("2", text: "newer")
@@ -124,8 +132,9 @@ import Lockbox
     }
 
     /// What is in an item's place and may be whole is set aside.
-    @Test(arguments: [ImportPolicy.keep, .replace]) func whatIsNoItemIsSetAside(_ policy: ImportPolicy) throws
-    {
+    @Test(arguments: [ExistingItemPolicy.keep, .replace]) func whatIsNoItemIsSetAside(
+        _ policy: ExistingItemPolicy
+    ) throws {
         let backend = try prepare()
         _ = try export(backend)
         let newer = try item("2", "a", .afterFirstUnlock, text: "newer")
@@ -182,7 +191,9 @@ import Lockbox
     }
 
     /// It may be whole, for a program that can read it.
-    @Test(arguments: [ImportPolicy.keep, .replace]) func anItemOfANewerVersionStays(_ policy: ImportPolicy)
+    @Test(arguments: [ExistingItemPolicy.keep, .replace]) func anItemOfANewerVersionStays(
+        _ policy: ExistingItemPolicy
+    )
         throws
     {
         let backend = try prepare()
@@ -197,7 +208,9 @@ import Lockbox
     }
 
     /// Where nothing can be set aside either, it is named, and the others are imported.
-    @Test(arguments: [ImportPolicy.keep, .replace]) func whatCannotBeReplacedIsNamed(_ policy: ImportPolicy)
+    @Test(arguments: [ExistingItemPolicy.keep, .replace]) func whatCannotBeReplacedIsNamed(
+        _ policy: ExistingItemPolicy
+    )
         throws
     {
         let backend = try prepare()
@@ -226,7 +239,9 @@ import Lockbox
     }
 
     /// A locked item is whole.
-    @Test(arguments: ImportPolicy.allCases) func aLockedItemIsNotTakenForDamaged(_ policy: ImportPolicy)
+    @Test(arguments: ExistingItemPolicy.allCases) func aLockedItemIsNotTakenForDamaged(
+        _ policy: ExistingItemPolicy
+    )
         throws
     {
         try source.backend().write(item("k", "a", .always), policy: .addOnly)
@@ -251,7 +266,9 @@ import Lockbox
     }
 
     /// The process that wrote it may have been killed before its own synchronization. One for each prefix is enough.
-    @Test(arguments: ImportPolicy.allCases) func anEqualItemIsSynchronized(_ policy: ImportPolicy) throws {
+    @Test(arguments: ExistingItemPolicy.allCases) func anEqualItemIsSynchronized(_ policy: ExistingItemPolicy)
+        throws
+    {
         _ = try export(prepare())
         #expect(try restore(target.backend()).importedCount == 7)
         let (count, isFailing) = (Protected(0), Protected(false))

@@ -205,8 +205,8 @@ import Lockbox
 
     // MARK: Backups
 
-    @Test(arguments: [ImportPolicy.keep, .fail])
-    func anImportThatMayNotReplaceOverwritesNothing(_ policy: ImportPolicy) throws {
+    @Test(arguments: [ExistingItemPolicy.keep, .fail])
+    func anImportThatMayNotReplaceOverwritesNothing(_ policy: ExistingItemPolicy) throws {
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k")

@@ -152,7 +152,7 @@ import Lockbox
             let error = lockboxError { try backend.rotateKeys() }
             #expect(error == nil || error?.code == .interactionNotAllowed, "\(String(describing: error))")
             let reopened = open(memory)
-            #expect(try reopened.lockState == (interruption.hasHappened ? .beforeFirstUnlock : .noPasscode))
+            #expect(try reopened.lockState == (interruption.hasHappened ? .beforeFirstUnlock : .unprotected))
             if interruption.hasHappened { try reopened.unlock(.value(quick + "1")) }
             #expect(try read("k", reopened) == "v")
         }
@@ -200,7 +200,7 @@ private struct NarrowStorage: WrappingStorage {
     let wrapped = InMemoryStorage()
 
     var limits: StorageLimits {
-        StorageLimits(maximumLength: .max, maximumChanges: 2, isTransactional: true)
+        StorageLimits(maximumRecordLength: .max, maximumChanges: 2, isTransactional: true)
     }
 
     func commit(

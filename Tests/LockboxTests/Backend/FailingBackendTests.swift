@@ -47,7 +47,7 @@ import Lockbox
         let backend: any LockboxBackend = FailingBackend(wrapped)
         try write("damaged")
         wrapped.damage(try key("damaged"))
-        #expect(try (backend as? any LockableBackend)?.lockState == .noPasscode)
+        #expect(try (backend as? any LockableBackend)?.lockState == .unprotected)
         #expect(
             try (backend as? any LocatingBackend)?.location(of: key("damaged"))
                 == wrapped.record(of: key("damaged"))

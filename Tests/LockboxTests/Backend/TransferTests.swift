@@ -314,7 +314,7 @@ import Lockbox
     /// As everywhere, an expired item is absent.
     @Test func whatIsExpiredThereIsNotKept() throws {
         let long = Date(timeIntervalSinceReferenceDate: 0)
-        for policy in [ImportPolicy.keep, .fail] {
+        for policy in [ExistingItemPolicy.keep, .fail] {
             try source.write(item("k", "live"), policy: .replace)
             try destination.write(item("k", "expired", expires: long), policy: .replace)
             let report = try source.moveItems(to: destination, existing: policy)

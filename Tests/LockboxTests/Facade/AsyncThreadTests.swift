@@ -97,10 +97,10 @@ import Lockbox
         }
         try await run("Lockbox.containsObject(forKey:)") { try await lockbox.containsObject(forKey: "k") }
         try await run("Lockbox.attributes(forKey:)") { try await lockbox.attributes(forKey: "k") }
-        try await run("Lockbox.copyObject(forKey:toKey:prefix:policy:)") {
+        try await run("Lockbox.copyObject(forKey:toKey:toPrefix:policy:)") {
             try await lockbox.copyObject(forKey: "k", toKey: "copy")
         }
-        try await run("Lockbox.moveObject(forKey:toKey:prefix:policy:)") {
+        try await run("Lockbox.moveObject(forKey:toKey:toPrefix:policy:)") {
             try await lockbox.moveObject(forKey: "copy", toKey: "moved")
         }
         try await run("Lockbox.removeObject(forKey: String)") {
@@ -170,7 +170,9 @@ import Lockbox
 
     private func passcodesAndSlots() async throws {
         try await lockbox.archiveObject("v", forKey: "k")
-        #expect(try await run("LockableBackend.lockState()") { try await backend.lockState() } == .noPasscode)
+        #expect(
+            try await run("LockableBackend.lockState()") { try await backend.lockState() } == .unprotected
+        )
         try await run("SealedBackend.setPasscode(_:strength:resealing:progress:)") {
             try await backend.setPasscode(.value("1"), strength: .interactive, progress: see)
         }
@@ -182,8 +184,8 @@ import Lockbox
             try await backend.addRecoveryCode(code, confirmation: .value(code.text), progress: see)
         }
         let key = KeyUnlock(.bytes([UInt8](repeating: 1, count: 32)))
-        try await run("SealedBackend.addSlot(_:label:opensAll:resealing:progress:)") {
-            try await backend.addSlot(key, label: "L", opensAll: true, progress: see)
+        try await run("SealedBackend.addSlot(_:label:opensAllClasses:resealing:progress:)") {
+            try await backend.addSlot(key, label: "L", opensAllClasses: true, progress: see)
         }
         let slots = try await run("SealedBackend.slots()") { try await backend.slots() }
         #expect(slots.map(\.kind) == [.passcode, .recoveryCode, .key])

@@ -7,7 +7,8 @@ import Testing
             "ItemOperation", "RecordChange", "CommitOutcome", "RecordNotice", "KeychainValue",
         ],
         "a call handles every case for its caller": [
-            "WritePolicy", "ImportPolicy", "Expiry", "AttributeChange", "UnlockScope", "PasscodeStrength",
+            "WritePolicy", "ExistingItemPolicy", "Expiry", "AttributeChange", "UnlockScope",
+            "PasscodeStrength",
             "StoreRequirements.Protection", "KeychainSimulator.Platform", "KeychainSimulator.User",
         ],
         "it is as in the Keychain": ["Accessibility", "LockState"],

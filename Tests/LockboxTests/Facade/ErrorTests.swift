@@ -93,7 +93,7 @@ import Lockbox
             "The key (/k) cannot be used: it has 5 bytes. Nothing was changed."
         ),
         (
-            .deviceKeyMismatch(path: "/s/device-key"), .deviceKeyMismatch, -25293,
+            .deviceKeyMismatch(source: "/s/device-key"), .deviceKeyMismatch, -25293,
             "The device key (/s/device-key) does not belong to this store. Put the right one back. Nothing was changed."
         ),
     ]

@@ -28,8 +28,8 @@ import Lockbox
 
     @Test(arguments: [nil, "com.example.other"]) func movesWithEverything(_ prefix: String?) throws {
         let attributes = try lockbox.attributes(forKey: "old")
-        try lockbox.copyObject(forKey: "old", toKey: "copy", prefix: prefix)
-        try lockbox.moveObject(forKey: "old", toKey: "new", prefix: prefix)
+        try lockbox.copyObject(forKey: "old", toKey: "copy", toPrefix: prefix)
+        try lockbox.moveObject(forKey: "old", toKey: "new", toPrefix: prefix)
         let destination = try store.lockbox(prefix ?? TestStore.prefix)
         for key in ["copy", "new"] {
             #expect(try destination.unarchiveObject(forKey: key) == "v")
@@ -90,7 +90,7 @@ import Lockbox
             }
         ).lockbox()
         expectError(.conflict) {
-            try racing.moveObject(forKey: "old", toKey: "new", prefix: "com.example.other")
+            try racing.moveObject(forKey: "old", toKey: "new", toPrefix: "com.example.other")
         }
         #expect(try lockbox.unarchiveObject(forKey: "old") == "newer")
     }

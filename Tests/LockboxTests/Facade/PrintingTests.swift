@@ -72,7 +72,7 @@ import LockboxMigration
             "StoreStatus": [try backend.status() as Any],
             "StoreRequirements.Protection": StoreRequirements.Protection.allCases,
             "SlotKind": SlotKind.allCases,
-            "ArchivedItem": [ArchivedItem(value: secret, attributes: item.attributes)],
+            "UnarchivedItem": [UnarchivedItem(value: secret, attributes: item.attributes)],
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }
         samples.merge(try samplesOfKeychain(item)) { first, _ in first }
@@ -88,10 +88,10 @@ import LockboxMigration
         samples.merge(
             [
                 "Accessibility": Accessibility.allCases, "ExportReport": [ExportReport()],
-                "ImportPolicy": ImportPolicy.allCases, "ImportReport": [ImportReport()],
+                "ExistingItemPolicy": ExistingItemPolicy.allCases, "ImportReport": [ImportReport()],
                 "RotationReport.Postponement": RotationReport.Postponement.allCases,
                 "StoreFinding.Kind": StoreFinding.Kind.allCases, "LockState": LockState.allCases,
-                "MigrationRefusal": [MigrationRefusal.destinationTaken],
+                "MigrationRefusal": [MigrationRefusal.destinationExists],
                 "FailingBackend.Operation": FailingBackend.Operation.allCases,
                 "MigrationReport.Outcome": [MigrationReport.Outcome.migrated],
                 "PasscodeStrength": PasscodeStrength.allCases, "UnlockScope": UnlockScope.allCases,
@@ -145,15 +145,15 @@ import LockboxMigration
     }
 
     private func samplesOfItemClasses() throws -> [String: [Any]] {
-        let key = PrivateKey(pkcs8: Data(secret.utf8))
-        let certificate = Certificate(der: Data([0x30, 0]))
+        let key = PrivateKeyItem(pkcs8: Data(secret.utf8))
+        let certificate = CertificateItem(der: Data([0x30, 0]))
         return [
-            "Certificate": [certificate], "PrivateKey": [key, Optional(key) as Any],
-            "Identity": [try Identity(chain: [certificate], privateKey: key)],
-            "PrivateKey.Algorithm": [PrivateKey.Algorithm.rsa],
-            "Certificate.Attributes": [Certificate.Attributes()],
-            "PrivateKey.Attributes": [PrivateKey.Attributes()],
-            "Identity.Attributes": [Identity.Attributes()],
+            "CertificateItem": [certificate], "PrivateKeyItem": [key, Optional(key) as Any],
+            "IdentityItem": [try IdentityItem(chain: [certificate], privateKey: key)],
+            "PrivateKeyItem.Algorithm": [PrivateKeyItem.Algorithm.rsa],
+            "CertificateItem.Attributes": [CertificateItem.Attributes()],
+            "PrivateKeyItem.Attributes": [PrivateKeyItem.Attributes()],
+            "IdentityItem.Attributes": [IdentityItem.Attributes()],
         ]
     }
 

@@ -93,14 +93,14 @@ import LockboxTesting
             return Value.allCases.map(\.rawValue)
         }
         #expect(try texts(WritePolicy.self) == ["replace", "addOnly", "updateOnly"])
-        #expect(try texts(ImportPolicy.self) == ["keep", "replace", "fail"])
-        #expect(try texts(LockState.self) == ["noPasscode", "beforeFirstUnlock", "unlocked", "locked"])
+        #expect(try texts(ExistingItemPolicy.self) == ["keep", "replace", "fail"])
+        #expect(try texts(LockState.self) == ["unprotected", "beforeFirstUnlock", "unlocked", "locked"])
         #expect(try texts(UnlockScope.self) == ["process", "user"])
         #expect(try texts(PasscodeStrength.self) == ["interactive", "moderate", "sensitive"])
         #expect(
             try texts(StoreFinding.Kind.self)
                 == [
-                    "damaged", "foreign", "leftOver", "notReachable", "rolledBack", "unfinished", "refused",
+                    "damaged", "foreign", "leftOver", "notReachable", "rolledBack", "interrupted", "refused",
                     "unsafePermissions",
                 ]
         )

@@ -21,9 +21,9 @@ import Lockbox
     private let end = Date(timeIntervalSince1970: 1_800_000_000)
 
     private func certificate(_ label: String? = "web", serial: [UInt8] = [0x0a, 0xff])
-        -> Certificate.Attributes
+        -> CertificateItem.Attributes
     {
-        Certificate.Attributes(
+        CertificateItem.Attributes(
             label: label,
             subject: "CN=example.com,O=Größe \\, Co.",
             issuer: "CN=Example CA",
@@ -35,8 +35,8 @@ import Lockbox
         )
     }
 
-    private var key: PrivateKey.Attributes {
-        PrivateKey.Attributes(
+    private var key: PrivateKeyItem.Attributes {
+        PrivateKeyItem.Attributes(
             label: "web",
             tag: "com.example.web",
             publicKeyHash: hash,
@@ -68,14 +68,14 @@ import Lockbox
         for (password, text) in texts {
             try lockbox.archiveObject(Data(text.utf8), forKey: password.key, policy: .addOnly)
         }
-        try lockbox.archiveObject(Certificate(der: Data()), forKey: certificate().key("certificate"))
+        try lockbox.archiveObject(CertificateItem(der: Data()), forKey: certificate().key("certificate"))
 
         for (password, text) in texts {
             #expect(try lockbox.unarchiveObject(forKey: password.key) == Data(text.utf8))
             let stored = try #require(try lockbox.attributes(forKey: password.key.name))
             #expect(InternetPassword(stored) == password && stored.searchable == password.searchable)
-            #expect(Certificate.Attributes(stored) == nil && PrivateKey.Attributes(stored) == nil)
-            #expect(Identity.Attributes(stored) == nil)
+            #expect(CertificateItem.Attributes(stored) == nil && PrivateKeyItem.Attributes(stored) == nil)
+            #expect(IdentityItem.Attributes(stored) == nil)
         }
         #expect(try lockbox.attributes(forKey: "certificate").flatMap(InternetPassword.init) == nil)
         #expect(
@@ -105,18 +105,18 @@ import Lockbox
 
     @Test(arguments: backends) func certificatesAreStoredFoundAndRemoved(_ backend: String) throws {
         let lockbox = try lockbox(backend)
-        let value = Certificate(der: Data([0x30, 0x03, 0x02, 0x01, 0x05]))
+        let value = CertificateItem(der: Data([0x30, 0x03, 0x02, 0x01, 0x05]))
         let attributes = certificate()
         try lockbox.archiveObject(value, forKey: attributes.key("first"))
         let other = certificate("mail", serial: [0x0b])
-        try lockbox.archiveObject(Certificate(der: Data([0x30, 0])), forKey: other.key("second"))
-        try lockbox.archiveObject(PrivateKey(pkcs8: Data([0x30, 0])), forKey: key.key("key"))
+        try lockbox.archiveObject(CertificateItem(der: Data([0x30, 0])), forKey: other.key("second"))
+        try lockbox.archiveObject(PrivateKeyItem(pkcs8: Data([0x30, 0])), forKey: key.key("key"))
 
         #expect(try lockbox.unarchiveObject(forKey: "first") == value)
         #expect(try lockbox.unarchiveObject(forKey: attributes.key("first")) == value)
         let stored = try #require(try lockbox.attributes(forKey: "first"))
-        #expect(Certificate.Attributes(stored) == attributes)
-        #expect(PrivateKey.Attributes(stored) == nil && Identity.Attributes(stored) == nil)
+        #expect(CertificateItem.Attributes(stored) == attributes)
+        #expect(PrivateKeyItem.Attributes(stored) == nil && IdentityItem.Attributes(stored) == nil)
         #expect(stored.label == "web" && stored.expires == nil)
         #expect(
             stored.searchable == [
@@ -126,7 +126,7 @@ import Lockbox
             ]
         )
 
-        let queries: [(Certificate.Attributes, Set<String>)] = [
+        let queries: [(CertificateItem.Attributes, Set<String>)] = [
             (.init(label: "mail"), ["second"]),
             (.init(subject: "CN=example.com,O=Größe \\, Co."), ["first", "second"]),
             (.init(issuer: "CN=Example CA", serialNumber: Data([0, 0, 0x0a, 0xff])), ["first"]),
@@ -139,28 +139,31 @@ import Lockbox
             #expect(try names(lockbox, query.searchable) == expected, "\(query)")
         }
         try lockbox.removeObject(forKey: attributes.key("first"))
-        #expect(try names(lockbox, Certificate.Attributes().searchable) == ["second"])
+        #expect(try names(lockbox, CertificateItem.Attributes().searchable) == ["second"])
     }
 
     @Test(arguments: backends) func privateKeysAreStoredFoundAndRemoved(_ backend: String) async throws {
         let lockbox = try lockbox(backend)
-        let value = PrivateKey(pkcs8: Data([0x30, 0x03, 0x02, 0x01, 0x00]))
+        let value = PrivateKeyItem(pkcs8: Data([0x30, 0x03, 0x02, 0x01, 0x00]))
         try await lockbox.archiveObject(value, forKey: key.key("key", accessibility: .afterFirstUnlock))
-        let other = PrivateKey.Attributes(tag: "other", algorithm: .rsa, bitCount: 2048)
+        let other = PrivateKeyItem.Attributes(tag: "other", algorithm: .rsa, bitCount: 2048)
         try await lockbox.archiveObject(value, forKey: other.key("other"))
-        try await lockbox.archiveObject(Certificate(der: Data()), forKey: certificate().key("certificate"))
+        try await lockbox.archiveObject(
+            CertificateItem(der: Data()),
+            forKey: certificate().key("certificate")
+        )
 
-        #expect(try await lockbox.unarchiveObject(PrivateKey.self, forKey: "key") == value)
+        #expect(try await lockbox.unarchiveObject(PrivateKeyItem.self, forKey: "key") == value)
         let stored = try #require(try await lockbox.attributes(forKey: "key"))
-        #expect(PrivateKey.Attributes(stored) == key && stored.accessibility == .afterFirstUnlock)
-        #expect(Certificate.Attributes(stored) == nil && Identity.Attributes(stored) == nil)
+        #expect(PrivateKeyItem.Attributes(stored) == key && stored.accessibility == .afterFirstUnlock)
+        #expect(CertificateItem.Attributes(stored) == nil && IdentityItem.Attributes(stored) == nil)
         #expect(
             stored.searchable == [
                 "class": "keys", "kcls": "1", "labl": "web", "atag": "com.example.web", "type": "73",
                 "bsiz": "256", "klbl": "000c1824303c4854606c7884909ca8b4c0ccd8e4",
             ]
         )
-        let queries: [(PrivateKey.Attributes, Set<String>)] = [
+        let queries: [(PrivateKeyItem.Attributes, Set<String>)] = [
             (.init(label: "web"), ["key"]), (.init(tag: "other"), ["other"]),
             (.init(publicKeyHash: hash), ["key"]), (.init(algorithm: .rsa, bitCount: 2048), ["other"]),
             (.init(algorithm: .ed25519), []), (.init(), ["key", "other"]),
@@ -169,71 +172,78 @@ import Lockbox
             #expect(try names(lockbox, query.searchable) == expected, "\(query)")
         }
         try await lockbox.removeObject(forKey: "key")
-        #expect(try names(lockbox, PrivateKey.Attributes().searchable) == ["other"])
+        #expect(try names(lockbox, PrivateKeyItem.Attributes().searchable) == ["other"])
     }
 
     @Test(arguments: backends) func identitiesAreStoredFoundAndReplacedWhole(_ backend: String) throws {
         let lockbox = try lockbox(backend)
-        let leaf = Certificate(der: Data([0x30, 1, 1]))
-        let issuer = Certificate(der: Data([0x30, 1, 2]))
-        let identity = try Identity(
+        let leaf = CertificateItem(der: Data([0x30, 1, 1]))
+        let issuer = CertificateItem(der: Data([0x30, 1, 2]))
+        let identity = try IdentityItem(
             chain: [leaf, issuer],
-            privateKey: PrivateKey(pkcs8: Data([0x30, 1, 3]))
+            privateKey: PrivateKeyItem(pkcs8: Data([0x30, 1, 3]))
         )
         #expect(identity.certificate == leaf && identity.certificates == [leaf, issuer])
-        let attributes = Identity.Attributes(certificate: certificate(), privateKey: key)
+        let attributes = IdentityItem.Attributes(certificate: certificate(), privateKey: key)
         try lockbox.archiveObject(identity, forKey: attributes.key("tls"))
         try lockbox.archiveObject(leaf, forKey: certificate().key("certificate"))
         try lockbox.archiveObject(identity.privateKey, forKey: key.key("key"))
 
         #expect(try lockbox.unarchiveObject(forKey: "tls") == identity)
         let stored = try #require(try lockbox.attributes(forKey: "tls"))
-        #expect(Identity.Attributes(stored) == attributes && stored.label == "web" && stored.expires == nil)
-        #expect(Certificate.Attributes(stored) == nil && PrivateKey.Attributes(stored) == nil)
+        #expect(
+            IdentityItem.Attributes(stored) == attributes && stored.label == "web" && stored.expires == nil
+        )
+        #expect(CertificateItem.Attributes(stored) == nil && PrivateKeyItem.Attributes(stored) == nil)
         #expect(attributes.certificate == certificate() && attributes.privateKey == key)
-        let byNumber = Certificate.Attributes(issuer: "CN=Example CA", serialNumber: Data([0x0a, 0xff]))
+        let byNumber = CertificateItem.Attributes(issuer: "CN=Example CA", serialNumber: Data([0x0a, 0xff]))
         for certificate in [byNumber, .init(publicKeyHash: hash), .init(label: "web")] {
-            let query = Identity.Attributes(certificate: certificate)
+            let query = IdentityItem.Attributes(certificate: certificate)
             #expect(try names(lockbox, query.searchable) == ["tls"])
         }
-        let byTag = Identity.Attributes(privateKey: .init(tag: "com.example.web"))
+        let byTag = IdentityItem.Attributes(privateKey: .init(tag: "com.example.web"))
         #expect(try names(lockbox, byTag.searchable) == ["tls"])
 
         // Renewed: another key and chain under the same name, with what they are found by.
-        let renewed = try Identity(chain: [issuer], privateKey: PrivateKey(pkcs8: Data([0x30, 1, 4])))
-        let renewal = Identity.Attributes(certificate: certificate("web", serial: [7]))
+        let renewed = try IdentityItem(
+            chain: [issuer],
+            privateKey: PrivateKeyItem(pkcs8: Data([0x30, 1, 4]))
+        )
+        let renewal = IdentityItem.Attributes(certificate: certificate("web", serial: [7]))
         try lockbox.archiveObject(renewed, forKey: renewal.key("tls"), policy: .updateOnly)
-        #expect(try lockbox.unarchiveObject(Identity.self, forKey: "tls") == renewed)
-        #expect(try names(lockbox, Identity.Attributes(certificate: byNumber).searchable) == [])
+        #expect(try lockbox.unarchiveObject(IdentityItem.self, forKey: "tls") == renewed)
+        #expect(try names(lockbox, IdentityItem.Attributes(certificate: byNumber).searchable) == [])
         #expect(try names(lockbox, renewal.searchable) == ["tls"])
     }
 
     /// It is there to warn by. The item outlives it.
     @Test(arguments: backends) func aCertificateThatHasEndedIsStillThere(_ backend: String) throws {
         let lockbox = try lockbox(backend)
-        let ended = Certificate.Attributes(notAfter: Date(timeIntervalSince1970: 1_000_000_000.75))
-        try lockbox.archiveObject(Certificate(der: Data([0x30, 0])), forKey: ended.key("old"))
+        let ended = CertificateItem.Attributes(notAfter: Date(timeIntervalSince1970: 1_000_000_000.75))
+        try lockbox.archiveObject(CertificateItem(der: Data([0x30, 0])), forKey: ended.key("old"))
         #expect(try lockbox.removeExpired() == 0)
-        #expect(try lockbox.unarchiveObject(Certificate.self, forKey: "old") != nil)
-        let found = try lockbox.list(matching: Certificate.Attributes().searchable).items.values
-        let ends = found.compactMap { Certificate.Attributes($0)?.notAfter }
+        #expect(try lockbox.unarchiveObject(CertificateItem.self, forKey: "old") != nil)
+        let found = try lockbox.list(matching: CertificateItem.Attributes().searchable).items.values
+        let ends = found.compactMap { CertificateItem.Attributes($0)?.notAfter }
         #expect(ends == [Date(timeIntervalSince1970: 1_000_000_000)])
     }
 
     @Test func anIdentityHasACertificate() throws {
         let error = LockboxError.invalidAttribute(name: "identity", reason: "it has no certificate")
-        #expect(throws: error) { try Identity(chain: [], privateKey: PrivateKey(pkcs8: Data([1]))) }
+        #expect(throws: error) { try IdentityItem(chain: [], privateKey: PrivateKeyItem(pkcs8: Data([1]))) }
         let lockbox = try InMemoryBackend().lockbox("p")
         try lockbox.archiveObject(["chain": [String]()], forKey: "k")
-        let decoding = lockboxError { try lockbox.unarchiveObject(Identity.self, forKey: "k") }
+        let decoding = lockboxError { try lockbox.unarchiveObject(IdentityItem.self, forKey: "k") }
         #expect(decoding?.code == .decodingFailed)
     }
 
     @Test func numbersAndDatesAreOfOneForm() {
-        #expect(Certificate.Attributes(serialNumber: Data([0, 0])).searchable["slnr"] == "00")
-        #expect(Certificate.Attributes(serialNumber: Data([0, 0x80])).searchable["slnr"] == "80")
-        #expect(Certificate.Attributes(serialNumber: Data()).searchable["slnr"] == "")
-        func end(_ date: Date) -> String? { Certificate.Attributes(notAfter: date).searchable["notAfter"] }
+        #expect(CertificateItem.Attributes(serialNumber: Data([0, 0])).searchable["slnr"] == "00")
+        #expect(CertificateItem.Attributes(serialNumber: Data([0, 0x80])).searchable["slnr"] == "80")
+        #expect(CertificateItem.Attributes(serialNumber: Data()).searchable["slnr"] == "")
+        func end(_ date: Date) -> String? {
+            CertificateItem.Attributes(notAfter: date).searchable["notAfter"]
+        }
         #expect(end(.distantFuture.addingTimeInterval(1e15)) == "9999-12-31T23:59:59Z")
         #expect(end(.distantPast.addingTimeInterval(-1e15)) == "1600-01-01T00:00:00Z")
         #expect(end(Date(timeIntervalSince1970: .infinity)) == nil)
@@ -243,9 +253,9 @@ import Lockbox
     /// A name can be longer than an attribute: the item is refused, and not stored under a part of it.
     @Test func aSubjectThatIsTooLongIsRefused() throws {
         let lockbox = try InMemoryBackend().lockbox("p")
-        let attributes = Certificate.Attributes(subject: String(repeating: "x", count: 4097))
+        let attributes = CertificateItem.Attributes(subject: String(repeating: "x", count: 4097))
         let error = lockboxError {
-            try lockbox.archiveObject(Certificate(der: Data()), forKey: attributes.key("k"))
+            try lockbox.archiveObject(CertificateItem(der: Data()), forKey: attributes.key("k"))
         }
         #expect(error?.code == .invalidAttribute)
         #expect(try lockbox.allKeys().isEmpty)
@@ -255,13 +265,13 @@ import Lockbox
         let lockbox = try InMemoryBackend().lockbox("p")
         try lockbox.archiveObject("v", forKey: "k", attributes: ["subj": "CN=a", "slnr": "+1", "bsiz": "x"])
         let stored = try #require(try lockbox.attributes(forKey: "k"))
-        #expect(Certificate.Attributes(stored) == nil && PrivateKey.Attributes(stored) == nil)
+        #expect(CertificateItem.Attributes(stored) == nil && PrivateKeyItem.Attributes(stored) == nil)
         try lockbox.archiveObject(
             "v",
             forKey: "k",
             attributes: ["class": "cert", "slnr": "+1", "skid": "abc"]
         )
         let strange = try #require(try lockbox.attributes(forKey: "k"))
-        #expect(Certificate.Attributes(strange) == Certificate.Attributes())
+        #expect(CertificateItem.Attributes(strange) == CertificateItem.Attributes())
     }
 }

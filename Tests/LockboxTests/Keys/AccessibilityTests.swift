@@ -29,7 +29,7 @@ import Lockbox
     private static func expected(_ accessibility: Accessibility, _ state: LockState, _ operation: Operation)
         -> Outcome
     {
-        if accessibility == .whenPasscodeSetThisDeviceOnly, state == .noPasscode {
+        if accessibility == .whenPasscodeSetThisDeviceOnly, state == .unprotected {
             switch operation {
             case .archiveNew, .replace: return .error(.passcodeNotSet)
             case .unarchive, .contains, .attributes, .list: return .absent
@@ -48,7 +48,7 @@ import Lockbox
         switch (accessibility, state) {
         case (.always, _), (.alwaysThisDeviceOnly, _), (_, .unlocked): true
         case (.whenPasscodeSetThisDeviceOnly, _), (_, .beforeFirstUnlock): false
-        case (_, .noPasscode): true
+        case (_, .unprotected): true
         case (.afterFirstUnlock, .locked), (.afterFirstUnlockThisDeviceOnly, .locked): true
         case (.whenUnlocked, .locked), (.whenUnlockedThisDeviceOnly, .locked): false
         }
@@ -64,7 +64,7 @@ import Lockbox
     private func backend(in state: LockState, _ prepared: EncryptedFileBackend) throws -> EncryptedFileBackend
     {
         switch state {
-        case .noPasscode: try prepared.removePasscode()
+        case .unprotected: try prepared.removePasscode()
         case .beforeFirstUnlock: return store.backend()
         case .unlocked: break
         case .locked: try prepared.lock()
@@ -135,7 +135,7 @@ import Lockbox
     private func expectNothingChangedBehindALock(_ accessibility: Accessibility, _ state: LockState) throws {
         #expect(try store.leftovers() == [])
         let backend = store.backend()
-        if state != .noPasscode { try backend.unlock(.value("1234")) }
+        if state != .unprotected { try backend.unlock(.value("1234")) }
         #expect(try backend.lockbox().allKeys().isEmpty)
     }
 

@@ -68,7 +68,7 @@ import Lockbox
         answers.withLock { $0 = [1] }
         expectError(.invalidDeviceKey) { try lockbox(source).unarchiveObject(String.self, forKey: "key") }
         answers.withLock { $0 = key.reversed() }
-        #expect(throws: LockboxError.deviceKeyMismatch(path: "the module")) {
+        #expect(throws: LockboxError.deviceKeyMismatch(source: "the module")) {
             try lockbox(source).unarchiveObject(String.self, forKey: "key")
         }
     }
@@ -86,7 +86,7 @@ import Lockbox
         }
         expectError(.storageFailure) { try lockbox(.file("\(folder)/missing")).archiveObject(1, forKey: "k") }
         #expect(lockboxError { try lockbox(.file("/dev/zero")).archiveObject(1, forKey: "k") } != nil)
-        #expect(try store.backend().lockState == .noPasscode)
+        #expect(try store.backend().lockState == .unprotected)
     }
 
     @Test func aCredentialOfSystemd() async throws {

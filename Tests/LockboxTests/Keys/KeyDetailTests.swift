@@ -25,7 +25,7 @@ import Lockbox
             return SlotEnrollment(parameters: [], secret: bytes)
         }
 
-        func secret(_ parameters: [UInt8], salt: [UInt8]) -> [UInt8] { bytes }
+        func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) -> [UInt8] { bytes }
     }
 
     /// An open store that a recovery code opens, because it costs no Argon2id.
@@ -231,7 +231,7 @@ import Lockbox
     /// Made of a forged item of a lower class, it would pass for one that only the owner can have written.
     @Test func theClassOfAForgedItemCannotBeRaised() throws {
         try store.lockbox().archiveObject("forged", forKey: "k", accessibility: .always)
-        let required = store.backend(requires: .init(minimumClass: .afterFirstUnlock))
+        let required = store.backend(requires: .init(minimumAccessibility: .afterFirstUnlock))
         let before = try store.snapshot()
         expectError(.requirementNotMet) {
             try required.lockbox().setAccessibility(.whenUnlocked, forKey: "k")
@@ -240,7 +240,7 @@ import Lockbox
     }
 
     @Test func theStoresOwnRecordsMayHaveAnyClass() throws {
-        let required = store.backend(requires: .init(minimumClass: .whenUnlocked))
+        let required = store.backend(requires: .init(minimumAccessibility: .whenUnlocked))
         try required.checkAccess(.always, now: Date())
         expectError(.requirementNotMet, "the control") {
             try required.lockbox().archiveObject("v", forKey: "k", accessibility: .always)

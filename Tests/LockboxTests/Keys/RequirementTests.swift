@@ -126,7 +126,7 @@ import Lockbox
         let own = try store.backend().setUp(items: .everyClass)
         try forge("ak", "forged")
         #expect(try own.lockbox().unarchiveObject(forKey: "ak") == "forged", "the control")
-        let required = backend(.init(protection: .passcode, minimumClass: .afterFirstUnlock))
+        let required = backend(.init(protection: .passcode, minimumAccessibility: .afterFirstUnlock))
         try required.unlock(.value("1234"))
         let lockbox = try required.lockbox()
         let path = try store.path("ak")
@@ -226,7 +226,7 @@ import Lockbox
         let planted = try own.keys.makeSlot(
             .key(.bytes([UInt8](repeating: 1, count: 32))),
             label: "",
-            opensAll: true,
+            opensAllClasses: true,
             contents.storeID
         )
         contents.slots.append(planted.slot)

@@ -119,7 +119,7 @@ import Lockbox
         let keys = UserUnlock.NextKeys(store: old.storeID, device: device, unlockKeys: next)
         func serial(_ level: UnlockLevel) -> KernelKeyring.Serial? {
             KernelKeyring().serial(
-                of: SharedUnlock.Place(level: level, isOfNextKeybag: false).name(old.storeID)
+                of: SharedUnlock.KeyKind(level: level, isOfNextKeybag: false).name(old.storeID)
             )
         }
         #expect(try unlock.publish(old, present, deadline: 0))
@@ -148,7 +148,7 @@ import Lockbox
         default: #expect(before == after)
         }
         for level in UnlockLevel.allCases {
-            let place = SharedUnlock.Place(level: level, isOfNextKeybag: true)
+            let place = SharedUnlock.KeyKind(level: level, isOfNextKeybag: true)
             #expect(KernelKeyring().serial(of: place.name(old.storeID)) == nil)
         }
     }

@@ -32,7 +32,7 @@ import LockboxTesting
         _ = try file("app.env", "token=old\nother=same\n".utf8)
         for _ in 0..<2 {
             let report = try lockbox.migrate(migration)
-            #expect(report["token"] == .refused(.destinationTaken) && !report.isComplete)
+            #expect(report["token"] == .refused(.destinationExists) && !report.isComplete)
         }
         #expect(try text(path) == "token=old\n", "of equal ones, the old one goes")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "token") == "new")
@@ -65,7 +65,7 @@ import LockboxTesting
         #expect(try lockbox.allKeys() == ["token", "new"])
         try write("another".utf8, "old")
         let taken = try lockbox.migrate(migration)
-        #expect(taken.outcomes.map(\.outcome) == [.doneBefore, .refused(.destinationTaken)])
+        #expect(taken.outcomes.map(\.outcome) == [.doneBefore, .refused(.destinationExists)])
         #expect(try bytes("old")?.value.data == Data("another".utf8))
         // A new item in its place is none of Lockbox 2's.
         try lockbox.archiveObject("mine", forKey: "old")
@@ -78,7 +78,7 @@ import LockboxTesting
         #expect(try lockbox.migrate(migration).isComplete)
         try overwrite(path, Array("A=1\nB=3\n".utf8))
         let report = try lockbox.migrate(migration)
-        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationExists)])
         #expect(try text(path) == "B=3\n")
         try #require(unlink(path) == 0)
         #expect(try lockbox.migrate(migration).outcomes.map(\.outcome) == [.doneBefore, .doneBefore])
@@ -95,7 +95,7 @@ import LockboxTesting
         try write("a".utf8, "a", in: old)
         try old.archiveObject("other", forKey: "b")
         let report = try lockbox.migrate(migration)
-        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationExists)])
         #expect(try old.allKeys() == ["b"])
     }
 

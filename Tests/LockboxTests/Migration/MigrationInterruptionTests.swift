@@ -105,7 +105,7 @@ import Lockbox
                 #expect(throws: Never.self) { try lockbox.archiveObject("came", forKey: "new b") }
             }
         }
-        #expect(taken.outcomes.map(\.outcome) == [.migrated, .refused(.destinationTaken)])
+        #expect(taken.outcomes.map(\.outcome) == [.migrated, .refused(.destinationExists)])
         #expect(try lockbox.unarchiveObject(forKey: "new b") == "came")
     }
 

@@ -63,7 +63,7 @@ import Lockbox
 
     @Test(arguments: LockState.allCases) func whatIsOpenInEachState(_ state: LockState) throws {
         let backend = try store.backend()
-            .setUp(passcode: state == .noPasscode ? nil : "1234", items: ["there is a store": .whenUnlocked])
+            .setUp(passcode: state == .unprotected ? nil : "1234", items: ["there is a store": .whenUnlocked])
         if state == .locked { try backend.lock() }
         let isFresh = state == .beforeFirstUnlock
         let lockbox = try (isFresh ? store.backend() : backend).lockbox()

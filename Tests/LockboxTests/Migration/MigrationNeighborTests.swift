@@ -88,7 +88,7 @@ import Lockbox
     @Test func anItemThatTheProgramRefuses() throws {
         try write("a".utf8, "a", .always)
         try write("b".utf8, "b", .whenUnlocked)
-        let lockbox = try store.backend(requires: .init(minimumClass: .whenUnlocked)).lockbox()
+        let lockbox = try store.backend(requires: .init(minimumAccessibility: .whenUnlocked)).lockbox()
         let file = try file("app.env", "c=1\nd=2\n".utf8)
         let report = try lockbox.migrate(Migration("m", .string("a"), .string("b")))
         #expect(Array(report.refused.keys) == ["a"] && report["b"] == .migrated)

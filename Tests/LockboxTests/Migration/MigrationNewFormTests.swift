@@ -110,7 +110,7 @@ import Lockbox
         let source = MigrationSource.backend(lockbox.backend, keyPrefix: "old")
         for _ in 0..<2 {
             let report = try lockbox.migrate(Migration("m", from: source, .string("k")))
-            #expect(report["k"] == .refused(.destinationTaken) && !report.isComplete)
+            #expect(report["k"] == .refused(.destinationExists) && !report.isComplete)
         }
         #expect(try lockbox.unarchiveObject(String.self, forKey: "k") == "mine")
         #expect(try item("k", "old", in: lockbox.backend) != nil)

@@ -76,7 +76,7 @@ import Lockbox
         try lockbox.archiveObject("3", forKey: "B")
         #expect(try lockbox.migrate(migration, dryRun: true)["A"] == .migrated)
         let again = try lockbox.migrate(migration)
-        #expect(again["A"] == .migrated && again["B"] == .refused(.destinationTaken))
+        #expect(again["A"] == .migrated && again["B"] == .refused(.destinationExists))
         #expect(try lockbox.unarchiveObject(String.self, forKey: "A") == "1")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "B") == "3")
         try write("t".utf8, "old")

@@ -180,7 +180,7 @@ import Lockbox
             .string("a 2", to: "b"),
             keepsOldItems: true
         )
-        #expect(try lockbox.migrate(migration)["a"] == .refused(.destinationTaken))
+        #expect(try lockbox.migrate(migration)["a"] == .refused(.destinationExists))
         #expect(try bytes("a") == before)
     }
 
@@ -189,7 +189,7 @@ import Lockbox
         try lockbox.archiveObject("new", forKey: "b")
         try lockbox.archiveObject("new", forKey: "c")
         let report = try lockbox.migrate(Migration("m", .string("a", to: "b"), .string("c")))
-        #expect(report["a"] == .refused(.destinationTaken))
+        #expect(report["a"] == .refused(.destinationExists))
         #expect(report["c"] == .alreadyNew)
         #expect(try lockbox.unarchiveObject(String.self, forKey: "b") == "new")
         #expect(try bytes("a")?.value.data == Data("old".utf8))

@@ -94,7 +94,7 @@ import Lockbox
         let path = try file("config.json", #"{"account":{"id":1,"token":"s3cret"}}"#.utf8)
         try lockbox.archiveObject(Account(id: 1, token: "another"), forKey: "account")
         let migration = Migration("m", from: .json(at: path), .value("account", as: Account.self))
-        #expect(try lockbox.migrate(migration)["account"] == .refused(.destinationTaken))
+        #expect(try lockbox.migrate(migration)["account"] == .refused(.destinationExists))
         #expect(try text(path).contains("s3cret"))
     }
 
@@ -145,7 +145,7 @@ import Lockbox
         let item = try StoredItem(key: lockbox.itemKey("k"), value: value, modified: date)
         try lockbox.backend.write(item, policy: .replace)
         let migration = Migration("m", from: .items(["k": old]), .json("k", as: Group.self))
-        #expect(try lockbox.migrate(migration)["k"] == .refused(.destinationTaken))
+        #expect(try lockbox.migrate(migration)["k"] == .refused(.destinationExists))
         // Nor does a list inside a dictionary's value go by another's order.
         let lists = Migration(
             "n",
@@ -153,7 +153,7 @@ import Lockbox
             .json("l", as: Lists.self)
         )
         try lockbox.archiveObject(Lists(map: ["k": [2, 1]]), forKey: "l")
-        #expect(try lockbox.migrate(lists)["l"] == .refused(.destinationTaken))
+        #expect(try lockbox.migrate(lists)["l"] == .refused(.destinationExists))
     }
 
     private struct Lists: Codable, Sendable {

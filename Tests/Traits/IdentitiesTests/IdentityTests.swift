@@ -75,7 +75,7 @@ import Lockbox
 
     @Test(arguments: Kind.signing) func attributesAreWhatOpenSSLSays(_ kind: Kind) throws {
         try makeCertificate(kind)
-        let certificate = try LockboxCertificate(pem: openSSL.text("certificate.pem"))
+        let certificate = try CertificateItem(pem: openSSL.text("certificate.pem"))
         let attributes = try certificate.attributes(label: "web")
         let texts = attributes.searchable
         let names = try openSSL(
@@ -103,13 +103,13 @@ import Lockbox
         .split(separator: "\n").last.map { $0.filter(\.isHexDigit).lowercased() }
         #expect(texts["skid"] == identifier && texts["pkhh"] == identifier)
         #expect(texts["ctyp"] == "3" && texts["cenc"] == "3" && texts["labl"] == "web")
-        let key = try PrivateKey(pem: openSSL.text("key.pem"))
+        let key = try PrivateKeyItem(pem: openSSL.text("key.pem"))
         #expect(try key.attributes().publicKeyHash == attributes.publicKeyHash)
     }
 
     @Test(arguments: Kind.signing) func anIdentityGoesThereAndBack(_ kind: Kind) throws {
         try makeCertificate(kind)
-        let identity = try Identity(
+        let identity = try IdentityItem(
             chainPEM: openSSL.text("certificate.pem"),
             privateKeyPEM: openSSL.text("key.pem")
         )
@@ -128,16 +128,16 @@ import Lockbox
             "-out",
             "back.pem"
         )
-        #expect(try Identity(pem: openSSL.text("back.pem")) == identity)
+        #expect(try IdentityItem(pem: openSSL.text("back.pem")) == identity)
         let parsed = try X509.Certificate(identity.certificate)
-        #expect(try LockboxCertificate(parsed) == identity.certificate)
+        #expect(try CertificateItem(parsed) == identity.certificate)
         #expect(identity.certificate.pem == identity.chainPEM)
 
         let other = try OpenSSL()
         for another in Kind.signing {
             try other.makeKey(another)
             let error = lockboxError {
-                try Identity(chainPEM: identity.chainPEM, privateKeyPEM: other.text("key.pem"))
+                try IdentityItem(chainPEM: identity.chainPEM, privateKeyPEM: other.text("key.pem"))
             }
             guard case .invalidAttribute("private key", let reason) = error else {
                 Issue.record("a key of another certificate: \(error as Any)")
@@ -150,7 +150,7 @@ import Lockbox
     @Test func aChainIsFoundAndReplacedWhole() throws {
         try makeChain(.p256)
         let chain = try openSSL.text("leaf.pem") + openSSL.text("middle.pem") + openSSL.text("root.pem")
-        let identity = try Identity(chainPEM: chain, privateKeyPEM: openSSL.text("leaf.key"))
+        let identity = try IdentityItem(chainPEM: chain, privateKeyPEM: openSSL.text("leaf.key"))
         #expect(identity.chain.count == 3)
         try openSSL.write(identity.chainPEM, "exported.pem")
         let verified = try openSSL(
@@ -167,27 +167,26 @@ import Lockbox
         let attributes = try identity.attributes(label: "web", tag: "server")
         #expect(attributes.privateKey.publicKeyHash == attributes.certificate.publicKeyHash)
         try lockbox.archiveObject(identity, forKey: attributes.key("tls"))
-        let queries: [Certificate.Attributes] = [
+        let queries: [CertificateItem.Attributes] = [
             .init(label: "web"), .init(subject: "CN=leaf"),
             .init(issuer: "CN=middle", serialNumber: Data([0x12, 0x34])),
             .init(publicKeyHash: try identity.privateKey.attributes().publicKeyHash),
         ]
         for query in queries {
-            let found = try lockbox.list(matching: Identity.Attributes(certificate: query).searchable).items
+            let found = try lockbox.list(matching: IdentityItem.Attributes(certificate: query).searchable)
+                .items
             #expect(found.keys.sorted() == ["tls"], "\(query)")
-            #expect(found["tls"].flatMap(Identity.Attributes.init) == attributes)
+            #expect(found["tls"].flatMap(IdentityItem.Attributes.init) == attributes)
         }
-        #expect(try lockbox.unarchiveObject(Identity.self, forKey: "tls") == identity)
+        #expect(try lockbox.unarchiveObject(IdentityItem.self, forKey: "tls") == identity)
     }
-
-    private typealias Certificate = LockboxCertificate
 
     @Test func aChainInAnotherOrderIsRefused() throws {
         try makeChain(.ed25519)
         let (leaf, middle) = try (openSSL.text("leaf.pem"), openSSL.text("middle.pem"))
         let (root, key) = try (openSSL.text("root.pem"), openSSL.text("leaf.key"))
         func error(_ chain: String) -> LockboxError? {
-            lockboxError { try Identity(chainPEM: chain, privateKeyPEM: key) }
+            lockboxError { try IdentityItem(chainPEM: chain, privateKeyPEM: key) }
         }
         #expect(error(leaf) == nil && error(leaf + middle) == nil && error(leaf + middle + root) == nil)
         #expect(
@@ -207,27 +206,31 @@ import Lockbox
         #expect(
             error(key) == .invalidAttribute(name: "certificate", reason: "the text contains no certificate")
         )
-        let identity = try Identity(chain: [Certificate(pem: root)], privateKey: PrivateKey(pem: key))
+        let identity = try IdentityItem(
+            chain: [CertificateItem(pem: root)],
+            privateKey: PrivateKeyItem(pem: key)
+        )
         #expect(lockboxError { try identity.attributes() }?.code == .invalidAttribute)
     }
 
     @Test func whatIsNoCertificateIsRefused() throws {
         try makeCertificate(.p384)
-        let certificate = try Certificate(pem: openSSL.text("certificate.pem"))
+        let certificate = try CertificateItem(pem: openSSL.text("certificate.pem"))
         for length in 0..<certificate.der.count {
-            let part = Certificate(der: certificate.der.prefix(length))
+            let part = CertificateItem(der: certificate.der.prefix(length))
             #expect(lockboxError { try part.attributes() }?.code == .invalidAttribute)
         }
         let twice = certificate.pem + certificate.pem
         #expect(
-            lockboxError { try Certificate(pem: twice) }
+            lockboxError { try CertificateItem(pem: twice) }
                 == .invalidAttribute(name: "certificate", reason: "expected one certificate, found 2")
         )
         let short = certificate.pem.split(separator: "\n").enumerated().filter { $0.offset != 1 }.map(
             \.element
         )
         #expect(
-            lockboxError { try Certificate(pem: short.joined(separator: "\n")) }?.code == .invalidAttribute
+            lockboxError { try CertificateItem(pem: short.joined(separator: "\n")) }?.code
+                == .invalidAttribute
         )
     }
 
@@ -236,20 +239,23 @@ import Lockbox
         try makeCertificate(.ed25519)
         try openSSL.makeKey(.x25519, "other.pem")
         let error = lockboxError {
-            try Identity(chainPEM: openSSL.text("certificate.pem"), privateKeyPEM: openSSL.text("other.pem"))
+            try IdentityItem(
+                chainPEM: openSSL.text("certificate.pem"),
+                privateKeyPEM: openSSL.text("other.pem")
+            )
         }
         #expect(error?.code == .invalidAttribute)
     }
 
     @Test func printingShowsNoKey() throws {
         try makeCertificate(.ed25519)
-        let identity = try Identity(
+        let identity = try IdentityItem(
             chainPEM: openSSL.text("certificate.pem"),
             privateKeyPEM: openSSL.text("key.pem")
         )
         var dumped = ""
         dump(identity, to: &dumped)
-        #expect("\(identity)" == "Identity(1 certificates)")
+        #expect("\(identity)" == "IdentityItem(1 certificates)")
         let bytes = identity.pkcs8.suffix(32).map(String.init).joined(separator: ", ")
         for text in [dumped, String(reflecting: identity), "\([identity])"] {
             #expect(!text.contains(bytes) && !text.contains("pkcs8"))

@@ -81,7 +81,7 @@ enum Kind: String, CaseIterable, Sendable {
         }
     }
 
-    var algorithm: PrivateKey.Algorithm {
+    var algorithm: PrivateKeyItem.Algorithm {
         switch self {
         case .p256, .p384, .p521: .ellipticCurve
         case .ed25519: .ed25519

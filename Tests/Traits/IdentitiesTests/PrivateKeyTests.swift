@@ -14,14 +14,14 @@ import Lockbox
 
     @Test(arguments: Kind.allCases) func aKeyOfOpenSSLGoesThereAndBack(_ kind: Kind) throws {
         try openSSL.makeKey(kind)
-        let key = try PrivateKey(pem: openSSL.text("key.pem"))
+        let key = try PrivateKeyItem(pem: openSSL.text("key.pem"))
         let publicKey = try openSSL("pkey", "-in", "key.pem", "-pubout")
 
         try openSSL.write(key.pem, "pem")
         #expect(try openSSL("pkey", "-in", "pem", "-pubout") == publicKey)
         try openSSL.write(key.pkcs8, "der")
         #expect(try openSSL("pkey", "-inform", "DER", "-in", "der", "-pubout") == publicKey)
-        #expect(try PrivateKey(der: key.pkcs8) == key && PrivateKey(pem: key.pem) == key)
+        #expect(try PrivateKeyItem(der: key.pkcs8) == key && PrivateKeyItem(pem: key.pem) == key)
 
         let attributes = try key.attributes(label: "l", tag: "t")
         #expect(attributes.algorithm == kind.algorithm && attributes.bitCount == kind.bitCount)
@@ -37,8 +37,8 @@ import Lockbox
         try openSSL.makeKey(kind)
         try openSSL("pkcs8", "-topk8", "-nocrypt", "-in", "key.pem", "-outform", "DER", "-out", "key.der")
         let publicKey = try openSSL("pkey", "-inform", "DER", "-in", "key.der", "-pubout")
-        let key = try PrivateKey(der: openSSL.data("key.der"))
-        #expect(try PrivateKey(pem: openSSL.text("key.pem")) == key)
+        let key = try PrivateKeyItem(der: openSSL.data("key.der"))
+        #expect(try PrivateKeyItem(pem: openSSL.text("key.pem")) == key)
 
         try openSSL.write(key.pkcs8, "written.der")
         try openSSL("pkcs8", "-inform", "DER", "-nocrypt", "-in", "written.der", "-out", "read.pem")
@@ -47,10 +47,12 @@ import Lockbox
         #expect(
             try openSSL("pkey", "-inform", "DER", "-in", "written.der", "-noout", "-check") == "Key is valid"
         )
-        #expect(try PrivateKey(pem: openSSL.text("read.pem")) == key)
+        #expect(try PrivateKeyItem(pem: openSSL.text("read.pem")) == key)
 
         for length in stride(from: 0, to: key.pkcs8.count, by: kind == .rsa ? 37 : 1) {
-            #expect(lockboxError { try PrivateKey(der: key.pkcs8.prefix(length)) }?.code == .invalidAttribute)
+            #expect(
+                lockboxError { try PrivateKeyItem(der: key.pkcs8.prefix(length)) }?.code == .invalidAttribute
+            )
         }
     }
 
@@ -66,13 +68,13 @@ import Lockbox
     /// SEC1 and PKCS#1, in PEM and in DER.
     @Test(arguments: [Kind.p256, .p384, .p521, .rsa]) func traditionalFormsAreRead(_ kind: Kind) throws {
         try openSSL.makeKey(kind)
-        let key = try PrivateKey(pem: openSSL.text("key.pem"))
+        let key = try PrivateKeyItem(pem: openSSL.text("key.pem"))
         try openSSL("pkey", "-in", "key.pem", "-traditional", "-out", "old.pem")
         let text = try openSSL.text("old.pem")
         #expect(text.contains(kind == .rsa ? "BEGIN RSA PRIVATE KEY" : "BEGIN EC PRIVATE KEY"))
-        #expect(try PrivateKey(pem: text) == key)
+        #expect(try PrivateKeyItem(pem: text) == key)
         try openSSL("pkey", "-in", "key.pem", "-traditional", "-outform", "DER", "-out", "old.der")
-        #expect(try PrivateKey(der: openSSL.data("old.der")) == key)
+        #expect(try PrivateKeyItem(der: openSSL.data("old.der")) == key)
     }
 
     @Test func keysOfSwiftCryptoAreWritten() throws {
@@ -80,13 +82,13 @@ import Lockbox
         let (p521, ed25519) = (P521.Signing.PrivateKey(), Curve25519.Signing.PrivateKey())
         let x25519 = Curve25519.KeyAgreement.PrivateKey()
         let rsa = try _RSA.Signing.PrivateKey(keySize: .bits2048)
-        let keys: [(PrivateKey, String)] = [
-            (PrivateKey(p256), p256.publicKey.pemRepresentation),
-            (PrivateKey(p384), p384.publicKey.pemRepresentation),
-            (PrivateKey(p521), p521.publicKey.pemRepresentation),
-            (PrivateKey(ed25519), ed25519.publicKey.pemRepresentation),
-            (PrivateKey(x25519), x25519.publicKey.pemRepresentation),
-            (PrivateKey(rsa), rsa.publicKey.pemRepresentation),
+        let keys: [(PrivateKeyItem, String)] = [
+            (PrivateKeyItem(p256), p256.publicKey.pemRepresentation),
+            (PrivateKeyItem(p384), p384.publicKey.pemRepresentation),
+            (PrivateKeyItem(p521), p521.publicKey.pemRepresentation),
+            (PrivateKeyItem(ed25519), ed25519.publicKey.pemRepresentation),
+            (PrivateKeyItem(x25519), x25519.publicKey.pemRepresentation),
+            (PrivateKeyItem(rsa), rsa.publicKey.pemRepresentation),
         ]
         for (key, publicKey) in keys {
             try openSSL.write(key.pem, "key.pem")
@@ -103,7 +105,7 @@ import Lockbox
         )
         #expect(try _RSA.Signing.PrivateKey(keys[5].0).derRepresentation == rsa.derRepresentation)
 
-        let conversions: [(PrivateKey) throws -> Any] = [
+        let conversions: [(PrivateKeyItem) throws -> Any] = [
             { try P256.Signing.PrivateKey($0) }, { try P384.Signing.PrivateKey($0) },
             { try P521.Signing.PrivateKey($0) }, { try Curve25519.Signing.PrivateKey($0) },
             { try Curve25519.KeyAgreement.PrivateKey($0) }, { try _RSA.Signing.PrivateKey($0) },
@@ -119,9 +121,9 @@ import Lockbox
     @Test func aStoredKeySigns() throws {
         try openSSL.makeKey(.p256)
         let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
-        let key = try PrivateKey(pem: openSSL.text("key.pem"))
+        let key = try PrivateKeyItem(pem: openSSL.text("key.pem"))
         try lockbox.archiveObject(key, forKey: key.attributes(tag: "signing").key("k"))
-        let stored = try #require(try lockbox.unarchiveObject(PrivateKey.self, forKey: "k"))
+        let stored = try #require(try lockbox.unarchiveObject(PrivateKeyItem.self, forKey: "k"))
         let message = Data("message".utf8)
         let signature = try P256.Signing.PrivateKey(stored).signature(for: message)
         try openSSL.write(message, "message")
@@ -176,27 +178,30 @@ import Lockbox
             ),
         ]
         for (text, reason) in texts {
-            let error = lockboxError { try PrivateKey(pem: text) }
+            let error = lockboxError { try PrivateKeyItem(pem: text) }
             #expect(error == .invalidAttribute(name: "private key", reason: reason))
         }
-        let noBase64 = lockboxError { try PrivateKey(pem: pem.replacingOccurrences(of: "MI", with: "*")) }
+        let noBase64 = lockboxError { try PrivateKeyItem(pem: pem.replacingOccurrences(of: "MI", with: "*")) }
         #expect(noBase64?.code == .invalidAttribute)
         for line in base64 { #expect(noBase64.map { "\($0)".contains(line) } == false) }
 
-        let der = try PrivateKey(pem: pem).pkcs8
+        let der = try PrivateKeyItem(pem: pem).pkcs8
         for length in 0..<der.count {
-            #expect(lockboxError { try PrivateKey(der: der.prefix(length)) }?.code == .invalidAttribute)
+            #expect(lockboxError { try PrivateKeyItem(der: der.prefix(length)) }?.code == .invalidAttribute)
         }
         #expect(
-            lockboxError { try PrivateKey(pkcs8: Data([1])).attributes() }?.code == .invalidAttribute
+            lockboxError { try PrivateKeyItem(pkcs8: Data([1])).attributes() }?.code == .invalidAttribute
         )
     }
 
     /// However it is printed.
     @Test func printingShowsNoKey() throws {
-        let key = PrivateKey(P256.Signing.PrivateKey())
+        let key = PrivateKeyItem(P256.Signing.PrivateKey())
         var dumped = ""
         dump(key, to: &dumped)
-        #expect("\(key) \(String(reflecting: key)) \(dumped)" == "PrivateKey PrivateKey - PrivateKey\n")
+        #expect(
+            "\(key) \(String(reflecting: key)) \(dumped)"
+                == "PrivateKeyItem PrivateKeyItem - PrivateKeyItem\n"
+        )
     }
 }

@@ -10,7 +10,7 @@ import Lockbox
 /// A certificate authority in memory. Each identity that it makes has an intermediate authority of its own, so that a chain which
 /// is mixed from two does not verify.
 struct Authority: Sendable {
-    let certificate: LockboxCertificate
+    let certificate: CertificateItem
     private let issuer: Issuer
 
     private struct Issuer: Sendable {
@@ -23,7 +23,7 @@ struct Authority: Sendable {
         certificate = try Self.certificate(issuer, issuer, Self.authorityExtensions())
     }
 
-    func identity(_ name: String) throws -> Identity {
+    func identity(_ name: String) throws -> IdentityItem {
         let middle = Issuer(
             name: try DistinguishedName { CommonName("\(name) authority") },
             key: P256.Signing.PrivateKey()
@@ -33,9 +33,9 @@ struct Authority: Sendable {
             key: P256.Signing.PrivateKey()
         )
         let leaf = try Self.certificate(server, middle, Self.serverExtensions())
-        return try Identity(
+        return try IdentityItem(
             chain: [leaf, Self.certificate(middle, issuer, Self.authorityExtensions())],
-            privateKey: PrivateKey(server.key)
+            privateKey: PrivateKeyItem(server.key)
         )
     }
 
@@ -49,10 +49,10 @@ struct Authority: Sendable {
         _ issuer: Issuer,
         _ extensions: X509.Certificate.Extensions
     )
-        throws -> LockboxCertificate
+        throws -> CertificateItem
     {
         let now = Date()
-        return try LockboxCertificate(
+        return try CertificateItem(
             X509.Certificate(
                 version: .v3,
                 serialNumber: X509.Certificate.SerialNumber(),

@@ -59,7 +59,7 @@
             try EtcdStorage(
                 endpoints: [endpoint],
                 root: "/lockbox/server",
-                security: .tls(authority: "\(folder)/etcd-ca.pem"),
+                security: .tls(caFile: "\(folder)/etcd-ca.pem"),
                 timeLimit: timeLimit
             )
         }

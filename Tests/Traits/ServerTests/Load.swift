@@ -17,7 +17,7 @@ final class Load: Sendable {
     private let new: Data
     private let begun = Mutex(0)
 
-    init(_ client: Client, old: Identity, new: Identity) {
+    init(_ client: Client, old: IdentityItem, new: IdentityItem) {
         (self.client, self.old, self.new) = (client, old.chain[0], new.chain[0])
     }
 

@@ -6,8 +6,8 @@ import Lockbox
 /// Ten thousand handshakes, and one renewal among them. Scripts/test-traits runs this by itself, as it measures times.
 @Suite(.serialized) struct LoadTests {
     private let authority: Authority
-    private let old: Identity
-    private let new: Identity
+    private let old: IdentityItem
+    private let new: IdentityItem
 
     /// `LOCKBOX_HANDSHAKES` changes it.
     private let count =

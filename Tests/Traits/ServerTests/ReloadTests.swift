@@ -7,8 +7,8 @@ import Lockbox
 /// What the example's server serves with, as a client sees it.
 @Suite(.serialized) struct ReloadTests {
     private let authority: Authority
-    private let old: Identity
-    private let new: Identity
+    private let old: IdentityItem
+    private let new: IdentityItem
 
     init() throws {
         authority = try Authority("Test")
@@ -22,7 +22,7 @@ import Lockbox
     }
 
     /// Visits until it has the identity's certificate. Every visit must succeed.
-    private func wait(_ client: Client, for identity: Identity, within limit: Duration = .seconds(20))
+    private func wait(_ client: Client, for identity: IdentityItem, within limit: Duration = .seconds(20))
         async throws
     {
         let deadline = ContinuousClock.now + limit
@@ -79,10 +79,10 @@ import Lockbox
             refused.output.contains("it does not belong to the certificate of CN=new"),
             "\(refused.output)"
         )
-        #expect(try await store.lockbox.unarchiveObject(Identity.self, forKey: "tls") == old)
+        #expect(try await store.lockbox.unarchiveObject(IdentityItem.self, forKey: "tls") == old)
         #expect(try await client.visit() == old.chain[0])
 
-        let unfit = try Identity(chain: new.certificates, privateKey: old.privateKey)
+        let unfit = try IdentityItem(chain: new.certificates, privateKey: old.privateKey)
         try await store.lockbox.archiveObject(unfit, forKey: "tls")
         try await server.wait(for: "still the last good identity: ")
         #expect(server.text.contains("it does not belong to the certificate of CN=new"), "\(server.text)")

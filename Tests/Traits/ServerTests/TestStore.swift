@@ -73,7 +73,7 @@ final class TestStore {
         try await run([example("Server"), "store"], environment: environment, input: pem)
     }
 
-    func store(_ identity: Identity) async throws {
+    func store(_ identity: IdentityItem) async throws {
         let (status, output) = try await store(identity.pem)
         guard status == 0 else { throw Failure("status \(status): \(output)") }
     }

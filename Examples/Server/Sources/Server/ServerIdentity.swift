@@ -12,7 +12,7 @@ final class ServerIdentity: Sendable {
 
     private let lockbox: Lockbox
     private let key: String
-    private let latest: NIOLockedValueBox<Identity>
+    private let latest: NIOLockedValueBox<IdentityItem>
     private let pause = Duration.seconds(5)
 
     /// Reads the item. Throws if it is absent, locked or damaged, or if its key does not belong to its certificate.
@@ -56,11 +56,11 @@ final class ServerIdentity: Sendable {
         try reloader.reload()
     }
 
-    private static func read(_ lockbox: Lockbox, _ key: String) async throws -> Identity {
-        guard let identity = try await lockbox.unarchiveObject(Identity.self, forKey: key) else {
+    private static func read(_ lockbox: Lockbox, _ key: String) async throws -> IdentityItem {
+        guard let identity = try await lockbox.unarchiveObject(IdentityItem.self, forKey: key) else {
             throw LockboxError.itemNotFound(key: key)
         }
-        try identity.check()
+        try identity.validate()
         return identity
     }
 }

@@ -17,7 +17,7 @@ func lockbox() throws -> Lockbox {
             let storage = try EtcdStorage(
                 endpoints: endpoints.split(separator: ",").map(String.init),
                 root: "/lockbox/server",
-                security: .tls(authority: environment["ETCD_AUTHORITY"])
+                security: .tls(caFile: environment["ETCD_AUTHORITY"])
             )
             let backend = SealedBackend(storage: storage, deviceKey: .credential())
             return try Lockbox(keyPrefix: "com.example.server", backend: backend)

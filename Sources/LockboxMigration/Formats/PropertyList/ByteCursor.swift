@@ -19,9 +19,9 @@ struct ByteCursor {
     }
 
     /// Consumes the bytes for which the condition holds.
-    mutating func taking(_ isTaken: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+    mutating func taking(_ isIncluded: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
-        skip(isTaken)
+        skip(isIncluded)
         return bytes[start..<position]
     }
 

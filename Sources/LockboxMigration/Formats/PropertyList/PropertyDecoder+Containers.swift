@@ -42,13 +42,13 @@ extension PropertyDecoder {
 
         func decodeNil(forKey key: Key) throws -> Bool {
             guard case .null = try value(key) else { return false }
-            decoder.taken?.names.insert(key.stringValue)
+            decoder.readParts?.names.insert(key.stringValue)
             return true
         }
 
         func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
             let decoded = try decoder.nested(value(key), key).decode(type)
-            decoder.taken?.names.insert(key.stringValue)
+            decoder.readParts?.names.insert(key.stringValue)
             return decoded
         }
 
@@ -65,7 +65,7 @@ extension PropertyDecoder {
             guard let value = fields["super"] else {
                 throw decoder.corrupted("There is no value for the superclass.")
             }
-            decoder.taken?.names.insert("super")
+            decoder.readParts?.names.insert("super")
             return decoder.opened(value, Index(0))
         }
 
@@ -73,7 +73,7 @@ extension PropertyDecoder {
 
         private func opened(_ key: Key) throws -> PropertyDecoder {
             let value = try value(key)
-            decoder.taken?.names.insert(key.stringValue)
+            decoder.readParts?.names.insert(key.stringValue)
             return decoder.opened(value, key)
         }
 
@@ -89,7 +89,7 @@ extension PropertyDecoder {
         let decoder: PropertyDecoder
         let elements: [PropertyValue]
         private(set) var currentIndex = 0 {
-            didSet { decoder.taken?.reach(currentIndex) }
+            didSet { decoder.readParts?.reach(currentIndex) }
         }
 
         init(decoder: PropertyDecoder, elements: [PropertyValue]) {

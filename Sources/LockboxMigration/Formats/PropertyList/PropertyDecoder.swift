@@ -9,7 +9,7 @@ struct PropertyDecoder: Decoder {
     /// Whether keys are decoded for a dictionary with `Int` keys.
     var hasIntegerKeys = false
     /// Nil while the value has not been decoded.
-    var taken: ReadParts?
+    var readParts: ReadParts?
 
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -56,7 +56,7 @@ struct PropertyDecoder: Decoder {
     /// Returns a decoder for a type that decodes the value itself.
     func opened(_ value: PropertyValue, _ key: any CodingKey) -> PropertyDecoder {
         var decoder = nested(value, key)
-        decoder.taken = taken?.opened(value, key.stringValue)
+        decoder.readParts = readParts?.opened(value, key.stringValue)
         return decoder
     }
 
@@ -83,12 +83,12 @@ struct PropertyDecoder: Decoder {
         if let value = try special(type) { return value }
         var inner = PropertyDecoder(value: value, codingPath: codingPath, depth: depth + 1)
         inner.hasIntegerKeys = type is any IntegerKeys.Type
-        let taken = ReadParts(value)
-        inner.taken = taken
+        let readParts = ReadParts(value)
+        inner.readParts = readParts
         let decoded = try Value(from: inner)
-        if let whole = self.taken {
-            whole.add(taken)
-        } else if !taken.isComplete {
+        if let whole = self.readParts {
+            whole.add(readParts)
+        } else if !readParts.isComplete {
             throw SourceError.unsupported("the type does not decode all of the data")
         }
         if let entries = decoded as? any UniqueEntries, !entries.holdAll(of: value) { throw mismatch(type) }

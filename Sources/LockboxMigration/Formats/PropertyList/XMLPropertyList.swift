@@ -10,7 +10,7 @@ struct XMLPropertyList {
     private var cursor: ByteCursor
     private var depth = 0
     /// Why the current entry has no value although its XML is valid.
-    private var fault: SourceError?
+    private var firstError: SourceError?
 
     /// - Parameters:
     ///   - bytes: The text in UTF-8, whatever the encoding of the file is.
@@ -26,12 +26,12 @@ struct XMLPropertyList {
         }
         var entries: [SourceFile.Entry] = []
         try list.members { (list, start, name) throws(SourceError) in
-            list.fault = nil
+            list.firstError = nil
             let value = try list.value()
             entries.append(
                 SourceFile.Entry(
                     name: name,
-                    value: list.fault.map(Result.failure) ?? .success(value),
+                    value: list.firstError.map(Result.failure) ?? .success(value),
                     range: start..<list.cursor.position
                 )
             )
@@ -113,7 +113,9 @@ struct XMLPropertyList {
     }
 
     private mutating func checked(_ value: PropertyValue?) -> PropertyValue {
-        if value == nil { fault = cursor.unsupported("a number, a date or data cannot be stored exactly") }
+        if value == nil {
+            firstError = cursor.unsupported("a number, a date or data cannot be stored exactly")
+        }
         return value ?? .null
     }
 
@@ -173,7 +175,7 @@ struct XMLPropertyList {
         } while try takeEscaped(&text)
         // An XML reader turns it into a newline, Foundation keeps it.
         if cursor.bytes[start..<cursor.position].contains(UInt8(ascii: "\r")) {
-            fault = cursor.unsupported("a string contains a carriage return")
+            firstError = cursor.unsupported("a string contains a carriage return")
         }
         try close(name)
         return String(utf8: text)

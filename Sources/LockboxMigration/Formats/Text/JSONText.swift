@@ -6,7 +6,7 @@ struct JSONText {
     private var cursor: ByteCursor
     private var depth = 0
     /// Why the current member has no value although its JSON is valid.
-    private var fault: SourceError?
+    private var firstError: SourceError?
 
     /// Returns the members of the top-level object.
     static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
@@ -17,12 +17,12 @@ struct JSONText {
         }
         var entries: [SourceFile.Entry] = []
         try text.members { (text, start, name) throws(SourceError) in
-            text.fault = nil
+            text.firstError = nil
             let value = try text.value()
             entries.append(
                 SourceFile.Entry(
                     name: name,
-                    value: text.fault.map(Result.failure) ?? .success(value),
+                    value: text.firstError.map(Result.failure) ?? .success(value),
                     range: start..<text.cursor.position
                 )
             )
@@ -121,7 +121,7 @@ struct JSONText {
         // An integer cannot represent -0.
         let number = isWhole && text != "-0" ? NumberText.integer(text) : NumberText.real(text)
         if let number { return number }
-        fault = cursor.unsupported("a number has more digits than can be stored exactly")
+        firstError = cursor.unsupported("a number has more digits than can be stored exactly")
         return .null
     }
 

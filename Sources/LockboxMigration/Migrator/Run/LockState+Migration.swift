@@ -4,7 +4,7 @@ extension LockState {
     /// Throws the error that writing an item of this class would throw.
     package func check(_ accessibility: Accessibility) throws {
         switch self {
-        case .noPasscode:
+        case .unprotected:
             if accessibility == .whenPasscodeSetThisDeviceOnly { throw LockboxError.passcodeNotSet }
         case .unlocked: break
         case .locked: if accessibility.rank < 1 { throw LockboxError.interactionNotAllowed(accessibility) }

@@ -38,17 +38,17 @@ final class MigrationClaim {
 
     /// Returns false if another process has acquired the claim first.
     private func take(from other: MigrationRecord.Runner?) throws -> Bool {
-        var isTaken = false
+        var isTakenOver = false
         try backend.update(marker, now: now) { old in
             record = try MigrationRecord(old?.value, marker)
-            isTaken = record.runner == other
-            guard isTaken else { return old }
+            isTakenOver = record.runner == other
+            guard isTakenOver else { return old }
             var next = record
             next.runner = runner
             return try next.item(marker, now: now)
         }
         renewed = .now
-        return isTaken
+        return isTakenOver
     }
 
     /// Shows that the holder is still working. Call it before each item is read and before each change.

@@ -98,8 +98,8 @@ extension MigrationRun {
             // A damaged item does not prevent the others from being migrated.
             return .none(.refused(.malformed(reason: error.description)))
         }
-        do { found = try source.item(forKey: item.key) } catch let fault as SourceError {
-            return .none(.refused(MigrationRefusal(fault)))
+        do { found = try source.item(forKey: item.key) } catch let error as SourceError {
+            return .none(.refused(MigrationRefusal(error)))
         } catch let error as LockboxError where error.isOfOneRecord || source.isAbout(item.key, error) {
             return .none(.refused(.malformed(reason: error.description)))
         }
@@ -117,7 +117,7 @@ extension MigrationRun {
             let value = try item.decode(old.value)
             if let existing, existing != old.stored {
                 guard value.equals(existing.value, of: lockbox) else {
-                    return .none(.refused(.destinationTaken))
+                    return .none(.refused(.destinationExists))
                 }
                 return .move(old: old, new: existing, isWritten: true)
             }
@@ -125,14 +125,14 @@ extension MigrationRun {
             try state?.check(new.attributes.accessibility)
             if let stored = old.stored, existing != nil {
                 let isInPlace = try isSameStore(source, identity, true)
-                if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationTaken)) }
+                if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationExists)) }
                 return .replace(old: stored, new: new, source: isInPlace ? nil : old)
             }
             return .move(old: old, new: new, isWritten: false)
         } catch SourceError.nothing {
             return isNew ? .inPlace : .none(.absent)
-        } catch let fault as SourceError {
-            return .none(.refused(MigrationRefusal(fault)))
+        } catch let error as SourceError {
+            return .none(.refused(MigrationRefusal(error)))
         } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
         } catch let error as LockboxError {
@@ -172,7 +172,7 @@ extension MigrationRun {
             comment: attributes.comment,
             searchable: attributes.searchable
         )
-        guard existing == nil || existing == new else { return .none(.refused(.destinationTaken)) }
+        guard existing == nil || existing == new else { return .none(.refused(.destinationExists)) }
         // An earlier run has written it.
         if existing != nil { return .move(old: old, new: new, isWritten: true) }
         try state?.check(new.attributes.accessibility)

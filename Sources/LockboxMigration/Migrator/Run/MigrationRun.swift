@@ -129,7 +129,7 @@ struct MigrationRun {
                 if isDurable.contains(new.key) {
                     // Somebody may have replaced it since the batch.
                     let current = try lockbox.backend.item(for: new.key, now: nil)?.value
-                    return current == new.value ? .migrated : .refused(.destinationTaken)
+                    return current == new.value ? .migrated : .refused(.destinationExists)
                 }
                 try write(new, isMoved: old.new != nil)
                 try verify(new, isMoved: old.new != nil)
@@ -144,7 +144,7 @@ struct MigrationRun {
             }
             return .migrated
         } catch LockboxError.duplicateItem {
-            return .refused(.destinationTaken)
+            return .refused(.destinationExists)
         } catch LockboxError.conflict {
             return .refused(.changed)
         } catch let error as LockboxError

@@ -122,7 +122,7 @@ extension SealedBackend {
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
-    ///     ``ImportPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read.
+    ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read.
     ///   - maximumStrength: The highest Argon2id cost to accept. The cost is read from the file, which cannot be
     ///     authenticated before Argon2id has run. A higher cost throws ``LockboxError/invalidPasscode(reason:)``.
     ///   - progress: Called after each batch of items.
@@ -136,7 +136,7 @@ extension SealedBackend {
     public func importBackup(
         from path: String,
         passphrase: PasscodeSource,
-        existing: ImportPolicy = .keep,
+        existing: ExistingItemPolicy = .keep,
         maximumStrength: PasscodeStrength = .sensitive,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ImportReport {
@@ -176,7 +176,7 @@ extension SealedBackend {
 
     /// An import that has begun.
     private struct Import {
-        let policy: ImportPolicy
+        let policy: ExistingItemPolicy
         let today = Date()
         var report = ImportReport()
         /// The namespaces of the items that the store had already.

@@ -154,7 +154,7 @@ extension SealedBackend {
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             try goingPast(namespace, { left[$0.location] = $0 }) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
-                    if let error = try fault(of: item, keyring) {
+                    if let error = try readError(of: item, keyring) {
                         let unreadable = unresealed(item, error)
                         left[unreadable.location] = unreadable
                     }
@@ -170,7 +170,7 @@ extension SealedBackend {
     }
 
     /// Why the old keys have to stay for an item. Nil also if it was removed after it was listed.
-    private func fault(of item: ItemRecord, _ keyring: Keyring) throws -> LockboxError? {
+    private func readError(of item: ItemRecord, _ keyring: Keyring) throws -> LockboxError? {
         let location = storage.location(of: item.name)
         do {
             guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return nil }

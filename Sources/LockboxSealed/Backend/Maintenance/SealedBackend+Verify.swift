@@ -23,7 +23,7 @@ extension SealedBackend: VerifiableBackend {
         guard let keyring else { return report }
         if try keys.isInterrupted() {
             report.add(
-                .unfinished,
+                .interrupted,
                 keys.keybagLocation,
                 "an earlier change of the keys was interrupted; rotate the keys to complete it"
             )

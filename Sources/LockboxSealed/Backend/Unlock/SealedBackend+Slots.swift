@@ -58,7 +58,7 @@ extension SealedBackend {
         if typed != code { throw LockboxError.wrongPasscode }
         let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAll: true)
+        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: true)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 
@@ -69,7 +69,7 @@ extension SealedBackend {
     /// - Parameters:
     ///   - method: What opens the slot.
     ///   - label: A name for people, at most 256 bytes of UTF-8.
-    ///   - opensAll: Whether the slot opens all classes. By default it opens the `afterFirstUnlock` classes, which is
+    ///   - opensAllClasses: Whether the slot opens all classes. By default it opens the `afterFirstUnlock` classes, which is
     ///     enough for a service that starts without a person.
     ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
@@ -81,7 +81,7 @@ extension SealedBackend {
     public func addSlot(
         _ method: any UnlockMethod,
         label: String,
-        opensAll: Bool = false,
+        opensAllClasses: Bool = false,
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
@@ -91,7 +91,7 @@ extension SealedBackend {
             )
         }
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAll: opensAll)
+        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: opensAllClasses)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
     }
 

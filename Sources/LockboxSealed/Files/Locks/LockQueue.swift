@@ -8,7 +8,7 @@ final class LockQueue: Sendable {
     private let state = Protected(State())
 
     private struct State {
-        var isTaken = false
+        var isHeld = false
         var waiting: [Waiter] = []
         /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
@@ -45,16 +45,16 @@ final class LockQueue: Sendable {
     func leave(givingWayAfter count: UInt64? = nil) {
         let next = state.withLock { state -> Waiter? in
             state.givingWayAfter = count
-            state.isTaken = !state.waiting.isEmpty
-            return state.isTaken ? state.waiting.removeFirst() : nil
+            state.isHeld = !state.waiting.isEmpty
+            return state.isHeld ? state.waiting.removeFirst() : nil
         }
         next?.resume(0)
     }
 
     private func enter(_ patience: inout Patience) throws {
         let waiter = state.withLock { state -> Waiter? in
-            defer { state.isTaken = true }
-            if !state.isTaken { return nil }
+            defer { state.isHeld = true }
+            if !state.isHeld { return nil }
             let waiter = Waiter()
             state.waiting.append(waiter)
             return waiter

@@ -29,7 +29,9 @@ struct BackupReader: ~Copyable {
         var index: UInt64 = 0
         while true {
             var box = try next()
-            let content = try faults { try BackupRecord.open(&box, index: index, header: header, key: key) }
+            let content = try mappingErrors {
+                try BackupRecord.open(&box, index: index, header: header, key: key)
+            }
             switch content {
             case .item(let item):
                 // These are the store's own, and no export contains them.
@@ -56,7 +58,7 @@ struct BackupReader: ~Copyable {
 
     /// Returns what tells the passphrase, unless that would cost too much.
     func passcode(_ header: [UInt8], maximum: PasscodeCost) throws -> BackupPasscode {
-        let block = try faults { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
+        let block = try mappingErrors { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
         if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
             throw LockboxError.invalidPasscode(
                 reason:
@@ -94,8 +96,8 @@ struct BackupReader: ~Copyable {
 
     private func malformed(_ reason: String) -> LockboxError { .corrupt(record: path, reason: reason) }
 
-    private func faults<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch let fault as RecordError { throw fault.error(path) }
+    private func mappingErrors<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as RecordError { throw error.error(path) }
     }
 }
 

@@ -30,8 +30,8 @@ struct KeybagSlot: Sendable {
         let box: [UInt8]
     }
 
-    static func levels(opensAll: Bool) -> [UnlockLevel] {
-        opensAll ? [.afterFirstUnlock, .unlocked] : [.afterFirstUnlock]
+    static func levels(opensAllClasses: Bool) -> [UnlockLevel] {
+        opensAllClasses ? [.afterFirstUnlock, .unlocked] : [.afterFirstUnlock]
     }
 
     func with(_ grants: [Grant]) -> KeybagSlot {
@@ -46,7 +46,7 @@ struct KeybagSlot: Sendable {
         )
     }
 
-    var opensAll: Bool { grants.contains { $0.level == .unlocked } }
+    var opensAllClasses: Bool { grants.contains { $0.level == .unlocked } }
 
     /// Whether these are the slot's keys: a wrong secret gives others.
     func fits(_ keys: SlotKeys) throws -> Bool {
@@ -139,7 +139,7 @@ extension KeybagSlot {
     func write(to writer: inout ByteWriter) {
         withUnsafeBytes(of: id) { writer.write($0) }
         writer.write(kind.rawValue)
-        writer.write(opensAll ? Self.opensAllNumber : Self.opensAfterFirstUnlockNumber)
+        writer.write(opensAllClasses ? Self.opensAllNumber : Self.opensAfterFirstUnlockNumber)
         writer.skip(2)
         writer.write(UInt16(label.utf8.count))
         writer.write(UInt16(parameters.count))
@@ -170,7 +170,7 @@ extension KeybagSlot {
         self.created = Date(timeIntervalSinceReferenceDate: created)
         self.salt = [UInt8](salt)
         var grants: [Grant] = []
-        for level in Self.levels(opensAll: opens == Self.opensAllNumber) {
+        for level in Self.levels(opensAllClasses: opens == Self.opensAllNumber) {
             guard let publicKey = reader.readBytes(KeyPair.publicKeyLength),
                 let box = reader.readBytes(Grant.boxLength)
             else { throw .malformed("one of its slots is cut short") }

@@ -16,7 +16,7 @@ final class Keyring: Sendable {
 
     /// The names of the kernel's records of a user unlock. Computed once, because they are used at every
     /// access.
-    let unlockNames: [(place: SharedUnlock.Place, name: String)]
+    let unlockNames: [(kind: SharedUnlock.KeyKind, name: String)]
     private let names: SecretKey
     /// An array, because there are few: searching it costs less than hashing.
     private let keys: [Entry]
@@ -47,7 +47,7 @@ final class Keyring: Sendable {
         self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
             String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
         }
-        self.unlockNames = SharedUnlock.Place.allCases.map { ($0, $0.name(keybag.storeID)) }
+        self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.names = names
         self.keys = keys
         self.locked = keybag.keyIDs.filter { id in !keys.contains { $0.id == id } }

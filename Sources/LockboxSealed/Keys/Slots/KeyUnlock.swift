@@ -17,11 +17,11 @@ public struct KeyUnlock: UnlockMethod {
 
     /// See ``UnlockMethod/enroll(salt:)``. Reads the key. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
-        SlotEnrollment(parameters: [], secret: try secret([], salt: salt))
+        SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
     }
 
-    /// See ``UnlockMethod/secret(_:salt:)``. Reads the key again.
-    public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+    /// See ``UnlockMethod/deriveSecret(_:salt:)``. Reads the key again.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(record: "the key slot", reason: "it has unknown parameters")
         }

@@ -32,8 +32,8 @@ public struct PasscodeUnlock: UnlockMethod {
         return SlotEnrollment(parameters: parameters, secret: try secret(cost, salt))
     }
 
-    /// See ``UnlockMethod/secret(_:salt:)``. Runs Argon2id with the strength of the slot.
-    public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+    /// See ``UnlockMethod/deriveSecret(_:salt:)``. Runs Argon2id with the strength of the slot.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         do { return try secret(PasscodeCost(parameters), salt) } catch let error as RecordError {
             throw error.error(Self.record)
         }

@@ -26,11 +26,11 @@ public struct RecoveryCodeUnlock: UnlockMethod {
 
     /// See ``UnlockMethod/enroll(salt:)``. Reads the code. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
-        SlotEnrollment(parameters: [], secret: try secret([], salt: salt))
+        SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
     }
 
-    /// See ``UnlockMethod/secret(_:salt:)``. A code has 130 random bits, so Argon2id is not needed.
-    public func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+    /// See ``UnlockMethod/deriveSecret(_:salt:)``. A code has 130 random bits, so Argon2id is not needed.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(
                 record: "the slot of the recovery code",

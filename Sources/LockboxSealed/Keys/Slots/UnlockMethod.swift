@@ -10,7 +10,7 @@ public protocol UnlockMethod: Sendable {
     ///
     /// - Parameter salt: 32 random bytes of the new slot. They are stored in the keybag, encrypted with the device
     ///   key, so nobody without the device key can guess a secret that is derived from them.
-    /// - Returns: The parameters that ``secret(_:salt:)`` needs, and the secret.
+    /// - Returns: The parameters that ``deriveSecret(_:salt:)`` needs, and the secret.
     /// - Throws: ``LockboxError`` if the secret cannot be created.
     func enroll(salt: [UInt8]) throws -> SlotEnrollment
 
@@ -23,5 +23,5 @@ public protocol UnlockMethod: Sendable {
     /// - Throws: ``LockboxError/wrongPasscode`` if the method itself detects a wrong PIN;
     ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the hardware refuses any further attempt for now;
     ///   ``LockboxError/notReachable(endpoint:reason:)`` if the hardware cannot be found.
-    func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8]
+    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8]
 }

@@ -16,13 +16,13 @@ public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
     public let created: Date
 
     /// Whether the slot opens all classes, or only the `afterFirstUnlock` classes.
-    public let opensAll: Bool
+    public let opensAllClasses: Bool
 
     init(_ slot: KeybagSlot) {
         id = slot.id.hexadecimal
         kind = slot.kind
         label = slot.label
         created = slot.created
-        opensAll = slot.opensAll
+        opensAllClasses = slot.opensAllClasses
     }
 }

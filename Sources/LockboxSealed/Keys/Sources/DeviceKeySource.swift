@@ -4,7 +4,7 @@ import LockboxSodium
 
 /// The source of a store's device key.
 ///
-/// If the key does not belong to the store, calls throw ``LockboxError/deviceKeyMismatch(path:)`` and change nothing. The
+/// If the key does not belong to the store, calls throw ``LockboxError/deviceKeyMismatch(source:)`` and change nothing. The
 /// key is never derived from a machine ID, host name or hardware, which may change and lock the owner out.
 public struct DeviceKeySource: Sendable {
     /// The minimum length of a device key, in bytes.

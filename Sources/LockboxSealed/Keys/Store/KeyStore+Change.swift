@@ -11,7 +11,7 @@ extension KeyStore {
         let opened = try madeForASlot()
         if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
         let method = PasscodeUnlock(passcode, strength: strength)
-        let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
+        let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
         return try rewrite(.butProtection) { opened in
             // Its own may be there from a first attempt, which another process has overtaken.
             if let slot = opened.keybag.passcodeSlot, slot.id != new.keys.slot {
@@ -34,7 +34,7 @@ extension KeyStore {
     {
         let opened = try checkPasscode(old)
         let method = PasscodeUnlock(passcode, strength: strength)
-        let new = try makeSlot(method, label: "", opensAll: true, opened.keybag.storeID)
+        let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
         return try rewrite { opened in
             let present = try passcodeSlot(of: opened)
             return try change(opened, slotKeys: new.keys) { slots in
@@ -69,14 +69,14 @@ extension KeyStore {
     // MARK: Other slots
 
     /// A recovery code may be the first slot, and its store may have to be made.
-    func addSlot(_ method: any UnlockMethod, label: String, opensAll: Bool) throws -> Bool {
+    func addSlot(_ method: any UnlockMethod, label: String, opensAllClasses: Bool) throws -> Bool {
         let isFirst =
             try method.kind == .recoveryCode && loadIfMade(.butProtection)?.keybag.slots.isEmpty ?? true
         guard try isFirst || keyring(creating: false) != nil else { throw noRecoveryCode }
         let opened = try isFirst ? madeForASlot() : current()
         try checkCanBeAdded(method.kind, to: opened.keybag)
         try checkIsUnlocked(opened)
-        let new = try makeSlot(method, label: label, opensAll: opensAll, opened.keybag.storeID)
+        let new = try makeSlot(method, label: label, opensAllClasses: opensAllClasses, opened.keybag.storeID)
         return try rewrite(isFirst ? .butProtection : .all) { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
             return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { $0.add(new) }
@@ -193,7 +193,7 @@ extension KeyStore {
                 // Nothing is written under a device key or a keybag that has gone.
                 guard let own = try load(slotKeys: slotKeys, check) else { throw keybagIsMissing }
                 let opened = try withUserUnlock(own)
-                let next = try faults(of: Self.keybagRecord) { try change(opened) }
+                let next = try mappingErrors(of: Self.keybagRecord) { try change(opened) }
                 guard var next else { return false }
                 // Keys that came from the kernel continue to come from there.
                 if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
@@ -215,7 +215,7 @@ extension KeyStore {
 
     /// Replaces a keybag with another, in steps that each leave a store that opens:
     ///
-    /// 1. the next device key beside the present one;
+    /// 1. the next device key beside the current one;
     /// 2. the next keybag, which still seals with the present keys;
     /// 3. the next keybag, which seals with the next ones: now a power cut cannot bring back a keybag that lacks them;
     /// 4. the next device key alone.
@@ -281,7 +281,7 @@ extension KeyStore {
         let source: DeviceKeySource?
     }
 
-    /// Puts the next device key beside the present one, if the store keeps it, and if the storage cannot change it
+    /// Puts the next device key beside the current one, if the store keeps it, and if the storage cannot change it
     /// together with the keybag.
     private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ lock: inout (any StorageLock)?)
         throws

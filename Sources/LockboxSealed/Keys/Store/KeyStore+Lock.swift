@@ -6,9 +6,9 @@ import LockboxSodium
 extension KeyStore {
     var lockState: LockState {
         get throws {
-            guard try keyring(creating: false) != nil else { return .noPasscode }
+            guard try keyring(creating: false) != nil else { return .unprotected }
             let opened = try current()
-            if opened.keybag.slots.isEmpty { return .noPasscode }
+            if opened.keybag.slots.isEmpty { return .unprotected }
             if opened.keyring.isOpen(.whenUnlocked) { return .unlocked }
             return opened.keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
         }
@@ -47,7 +47,7 @@ extension KeyStore {
         let slots = keybag.slots.filter { $0.kind == method.kind }
         if slots.isEmpty { throw noSlot(method.kind) }
         var failures: [any Error] = []
-        for slot in slots.filter(\.opensAll) + slots.filter({ !$0.opensAll }) {
+        for slot in slots.filter(\.opensAllClasses) + slots.filter({ !$0.opensAllClasses }) {
             do {
                 let keys = try slotKeys(method, of: slot, keybag.storeID)
                 if try slot.fits(keys) { return keys }
@@ -69,13 +69,13 @@ extension KeyStore {
         -> SlotKeys
     {
         if slot.kind == .passcode { derivations.withLock { $0 += 1 } }
-        var secret = try method.secret(slot.parameters, salt: slot.salt)
+        var secret = try method.deriveSecret(slot.parameters, salt: slot.salt)
         defer { Sodium.wipe(&secret) }
         return try SlotKeys(
             secret: Self.key(secret),
             slot: slot.id,
             store: store,
-            levels: KeybagSlot.levels(opensAll: slot.opensAll)
+            levels: KeybagSlot.levels(opensAllClasses: slot.opensAllClasses)
         )
     }
 
@@ -96,7 +96,7 @@ extension KeyStore {
         let lock = try lockIfAllowed()
         defer { lock?.release() }
         let own = try own()
-        let unlockKeys = try faults(of: Self.keybagRecord) {
+        let unlockKeys = try mappingErrors(of: Self.keybagRecord) {
             try own.keybag.open(own.keybag.unlockKeys(with: keys)).unlockKeys
         }
         if unlockKeys.isEmpty { return false }
@@ -167,7 +167,7 @@ extension KeyStore {
         guard let opened = opened, !opened.keybag.slots.isEmpty else {
             return opened
         }
-        let kept = try faults(of: Self.keybagRecord) { try opened.without(levels) }
+        let kept = try mappingErrors(of: Self.keybagRecord) { try opened.without(levels) }
         keep(kept)
         return kept
     }
@@ -202,7 +202,7 @@ extension KeyStore {
         if let known = known(record, own.keyring) { return known.opened }
         // A new record may belong to a new keybag.
         let own = try self.own()
-        switch try faults(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
+        switch try mappingErrors(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
         case .opened(let opened, let deadline):
             remember(opened)
             keep(.init(record: record, opened: opened, deadline: deadline), own.keyring)

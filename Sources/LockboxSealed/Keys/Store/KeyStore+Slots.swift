@@ -36,7 +36,7 @@ extension KeyStore {
     }
 
     /// Asks the method for a new secret. Runs Argon2id, if it is a passcode.
-    func makeSlot(_ method: any UnlockMethod, label: String, opensAll: Bool, _ store: StoreID) throws
+    func makeSlot(_ method: any UnlockMethod, label: String, opensAllClasses: Bool, _ store: StoreID) throws
         -> NewSlot
     {
         if method.kind == .passcode { derivations.withLock { $0 += 1 } }
@@ -56,7 +56,7 @@ extension KeyStore {
         }
         var id = KeybagSlot.ID()
         withUnsafeMutableBytes(of: &id) { Sodium.fillRandom($0) }
-        let levels = KeybagSlot.levels(opensAll: opensAll)
+        let levels = KeybagSlot.levels(opensAllClasses: opensAllClasses)
         let keys = try SlotKeys(secret: Self.key(enrollment.secret), slot: id, store: store, levels: levels)
         var authentication: [UnlockLevel: SecretKey] = [:]
         for level in levels { authentication[level] = try keys.authentication(level) }

@@ -143,7 +143,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 guard let (keybag, revision) = try readKeybag() else { return nil }
                 let before = opened
                 if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
-                let opened = try faults(of: Self.keybagRecord) {
+                let opened = try mappingErrors(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
                 if check != .butRollback, let rollback = try rollback(to: opened, after: before) {
@@ -204,7 +204,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             do { return try readKeybag(device) } catch RecordError.wrongDeviceKey {
                 let again = try self.device.read()
                 if again.revision == device.revision {
-                    throw device.error ?? LockboxError.deviceKeyMismatch(path: self.device.location)
+                    throw device.error ?? LockboxError.deviceKeyMismatch(source: self.device.location)
                 }
                 device = again
             }
@@ -314,9 +314,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         .storeReplaced(location: keybagLocation)
     }
 
-    func faults<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch let fault as RecordError {
-            throw fault.error(storage.location(of: record))
+    func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as RecordError {
+            throw error.error(storage.location(of: record))
         }
     }
 }

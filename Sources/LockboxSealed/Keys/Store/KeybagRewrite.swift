@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxSodium
 
-/// A keybag that is to replace the present one.
+/// A keybag that is to replace the current one.
 struct KeybagRewrite {
     var contents: KeybagContents
     /// What opens the new keybag for this process, if not what opened the one before.

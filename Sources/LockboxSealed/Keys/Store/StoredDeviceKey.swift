@@ -68,8 +68,8 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
                 let keys = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
                 result = (keys, contents.revision)
             }
-        } catch let fault as RecordError {
-            throw fault.error(storage.location(of: record))
+        } catch let error as RecordError {
+            throw error.error(storage.location(of: record))
         }
         return result
     }

@@ -204,11 +204,11 @@ import Lockbox
     /// How many of the three ways in open everything: no passcode, the old one, the new one.
     private func passcodesThatOpen() throws -> Int {
         var count = 0
-        if try store.backend().lockState == .noPasscode {
+        if try store.backend().lockState == .unprotected {
             #expect(try store.lockbox().unarchiveObject(forKey: "ak") == "old")
             count += 1
         }
-        for passcode in ["old", "new"] where try store.backend().lockState != .noPasscode {
+        for passcode in ["old", "new"] where try store.backend().lockState != .unprotected {
             let backend = store.backend()
             guard (try? backend.unlock(.value(passcode))) != nil else { continue }
             #expect(try backend.lockbox().unarchiveObject(forKey: "ak") == "old")

@@ -59,7 +59,7 @@ import Lockbox
 
     @Test func callsThatDoNotFitTheState() throws {
         let backend = store.backend()
-        #expect(try backend.lockState == .noPasscode)
+        #expect(try backend.lockState == .unprotected)
         #expect(throws: LockboxError.passcodeNotSet) { try backend.changePasscode(to: .value("x")) }
         #expect(throws: LockboxError.passcodeNotSet) { try backend.removePasscode() }
         #expect(throws: LockboxError.passcodeNotSet) { try backend.unlock(.value("anything")) }

@@ -61,7 +61,7 @@ import Lockbox
         try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
         try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
         let slot = try #require(try backend.keys.own().keybag.passcodeSlot)
-        let derived = try PasscodeUnlock(.value(passcode)).secret(slot.parameters, salt: slot.salt)
+        let derived = try PasscodeUnlock(.value(passcode)).deriveSecret(slot.parameters, salt: slot.salt)
         try overwrite("\(folder)/inverted-derived-key", derived.map { ~$0 })
         let status = try TestProcess("memory", store.directory, folder).wait()
         #expect(status == 0)

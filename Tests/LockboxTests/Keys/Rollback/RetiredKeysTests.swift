@@ -90,7 +90,7 @@ import Lockbox
         let other = store.backend()
         try other.unlock(.value("1234"))
         #expect(try other.status()?.isInterrupted == true)
-        #expect(try other.verify().findings.map(\.kind) == [.unfinished])
+        #expect(try other.verify().findings.map(\.kind) == [.interrupted])
         #expect(try other.rotateKeys().isComplete)
         #expect(try other.status()?.isInterrupted == false && other.verify().findings.isEmpty)
     }
@@ -178,7 +178,7 @@ import Lockbox
         #expect(try backend().unlock(.value("1234"), scope: .user) == .user)
         let id = try own.keys.currentKeyring().storeID
         func serials() -> [KernelKeyring.Serial] {
-            SharedUnlock.Place.allCases.compactMap { KernelKeyring().serial(of: $0.name(id)) }
+            SharedUnlock.KeyKind.allCases.compactMap { KernelKeyring().serial(of: $0.name(id)) }
         }
         #expect(!serials().isEmpty)
         switch state {
@@ -201,7 +201,7 @@ import Lockbox
         let own = try store.backend().setUp(recovery: RecoveryCode())
         let key = [UInt8](repeating: 9, count: 32)
         try own.addSlot(.key(.bytes(key)), label: "a service")
-        try own.addSlot(.key(.bytes(key)), label: "everything", opensAll: true)
+        try own.addSlot(.key(.bytes(key)), label: "everything", opensAllClasses: true)
         let other = store.backend()
         try other.unlock(with: .key(.bytes(key)))
         #expect(try other.lockState == .unlocked)
@@ -210,7 +210,9 @@ import Lockbox
     /// A chip that knows the slot, and refuses the PIN, says more than one that does not.
     @Test func theAnswerOfTheRightChipIsReported() throws {
         let own = try store.backend().setUp(recovery: RecoveryCode())
-        for chip: UInt8 in 1...2 { try own.addSlot(Chip(number: chip), label: "\(chip)", opensAll: true) }
+        for chip: UInt8 in 1...2 {
+            try own.addSlot(Chip(number: chip), label: "\(chip)", opensAllClasses: true)
+        }
         for answer in [LockboxError.wrongPasscode, .accessDenied(endpoint: "chip", reason: "locked out")] {
             expectError(answer.code) { try store.backend().unlock(with: Chip(number: 1, answer: answer)) }
         }
@@ -229,7 +231,7 @@ import Lockbox
             SlotEnrollment(parameters: [number], secret: salt)
         }
 
-        func secret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
             guard parameters == [number] else {
                 throw LockboxError.notReachable(endpoint: "chip", reason: "it is another chip's")
             }

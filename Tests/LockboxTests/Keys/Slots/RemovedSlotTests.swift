@@ -19,7 +19,7 @@ import Lockbox
     /// A store with an item, a passcode, a recovery code and a key.
     private func makeStore() throws {
         try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
-            .addSlot(.key(key), label: "", opensAll: true)
+            .addSlot(.key(key), label: "", opensAllClasses: true)
     }
 
     private var recovery: RecoveryCodeUnlock { .recoveryCode(.value(code.text)) }

@@ -41,8 +41,8 @@ import Lockbox
         let slots = try service.slots
         #expect(slots.map(\.kind) == [.passcode, .recoveryCode, .key])
         #expect(slots.map(\.label) == ["", "in the safe", "the service"])
-        #expect(slots.map(\.opensAll) == [true, true, false])
-        try backend.addSlot(.key(.bytes(Self.key + [1])), label: "", opensAll: true)
+        #expect(slots.map(\.opensAllClasses) == [true, true, false])
+        try backend.addSlot(.key(.bytes(Self.key + [1])), label: "", opensAllClasses: true)
         #expect(try readable(.key(.bytes(Self.key + [1]))) == .everyClass)
     }
 
@@ -146,7 +146,7 @@ import Lockbox
         #expect(throws: LockboxError.wrongPasscode) { try backend.removePasscode(.value("12345")) }
         try backend.changePasscode(from: .value("1234"), to: .value("x"), strength: .interactive)
         try backend.removePasscode(.value("x"))
-        #expect(try backend.lockState == .noPasscode)
+        #expect(try backend.lockState == .unprotected)
     }
 
     @Test func aStoreHasAtMost32Slots() throws {
@@ -187,18 +187,18 @@ import Lockbox
         let salt = [UInt8](repeating: 1, count: 32)
         let passcode = PasscodeUnlock(.value("correct horse"), strength: .interactive)
         let enrollment = try passcode.enroll(salt: salt)
-        #expect(try passcode.secret(enrollment.parameters, salt: salt) == enrollment.secret)
-        expectError(.corrupt) { try passcode.secret(enrollment.parameters, salt: [1]) }
+        #expect(try passcode.deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
+        expectError(.corrupt) { try passcode.deriveSecret(enrollment.parameters, salt: [1]) }
         // Algorithm, zeros, passes; memory that is not in whole KiB, and too much.
         for index in [0, 1, 2, 3, 4, 8, 12] {
             var parameters = enrollment.parameters
             parameters[index] ^= 0x80
-            expectError(.corrupt, "byte \(index)") { try passcode.secret(parameters, salt: salt) }
+            expectError(.corrupt, "byte \(index)") { try passcode.deriveSecret(parameters, salt: salt) }
         }
         let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
         for method in [passcode, code, KeyUnlock(.bytes(Self.key))] as [any UnlockMethod] {
             let parameters = try method.enroll(salt: salt).parameters
-            expectError(.corrupt) { try method.secret(parameters + [0], salt: salt) }
+            expectError(.corrupt) { try method.deriveSecret(parameters + [0], salt: salt) }
         }
     }
 }

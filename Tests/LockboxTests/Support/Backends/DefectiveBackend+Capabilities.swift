@@ -4,7 +4,7 @@ import Lockbox
 @testable import LockboxCore
 
 extension DefectiveBackend: LockableBackend {
-    var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .noPasscode }
+    var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .unprotected }
 }
 
 extension DefectiveBackend: LocatingBackend {

@@ -58,7 +58,7 @@ struct DefectiveStorage: RecordStorage {
 
     var limits: StorageLimits {
         StorageLimits(
-            maximumLength: 1 << 30,
+            maximumRecordLength: 1 << 30,
             maximumChanges: defect == .hasNoRoom ? 1 : 1000,
             maximumCommitLength: defect == .hasLessRoomForCommits ? 1 << 29 : 1 << 30,
             isTransactional: true

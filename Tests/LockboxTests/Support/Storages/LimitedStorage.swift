@@ -14,7 +14,7 @@ struct LimitedStorage: WrappingStorage {
 
     var limits: StorageLimits {
         StorageLimits(
-            maximumLength: Self.maximumLength,
+            maximumRecordLength: Self.maximumLength,
             maximumChanges: 10,
             maximumCommitLength: Self.maximumCommitLength,
             isTransactional: true

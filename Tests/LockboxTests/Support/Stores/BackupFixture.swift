@@ -66,7 +66,7 @@ extension BackupFixture {
         )
     }
 
-    func restore(_ backend: EncryptedFileBackend, _ policy: ImportPolicy = .keep) throws
+    func restore(_ backend: EncryptedFileBackend, _ policy: ExistingItemPolicy = .keep) throws
         -> ImportReport
     {
         try backend.importBackup(from: path, passphrase: .value("passphrase"), existing: policy)

@@ -25,7 +25,7 @@ extension TestStore {
 
     /// The name of the kernel's key that opens this much for all processes of the user.
     func kernelName(of level: UnlockLevel) throws -> String {
-        SharedUnlock.Place(level: level, isOfNextKeybag: false).name(try openedKeybag().storeID)
+        SharedUnlock.KeyKind(level: level, isOfNextKeybag: false).name(try openedKeybag().storeID)
     }
 
     func serial(of level: UnlockLevel) throws -> KernelKeyring.Serial? {

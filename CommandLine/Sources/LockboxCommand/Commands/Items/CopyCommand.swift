@@ -56,7 +56,7 @@ struct CopyCommand: ParsableCommand {
         guard let other = try destination.store(of: store, prefix: toPrefix) else {
             let (key, newKey) = (key ?? "", newKey ?? "")
             return try store.unlocking {
-                try store.lockbox.copyObject(forKey: key, toKey: newKey, prefix: toPrefix, policy: policy)
+                try store.lockbox.copyObject(forKey: key, toKey: newKey, toPrefix: toPrefix, policy: policy)
             }
         }
         try store.openIfLocked()

@@ -23,7 +23,7 @@ struct MoveCommand: ParsableCommand {
             try store.lockbox.moveObject(
                 forKey: keys.key,
                 toKey: keys.newKey,
-                prefix: keys.toPrefix,
+                toPrefix: keys.toPrefix,
                 policy: keys.policy
             )
         }

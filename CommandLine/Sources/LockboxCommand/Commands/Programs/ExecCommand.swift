@@ -96,13 +96,13 @@ struct ExecCommand: ParsableCommand {
     }
 
     private func variables(_ keys: [String]) throws -> [(name: String, key: String)] {
-        var taken: [String: String] = [:]
+        var keyOfName: [String: String] = [:]
         return try keys.map { key in
             if let refusal = VariableName.refusal(ofKey: key, allowed: allowVariable) {
                 throw Failure(.conflict, "The key \(String(reflecting: key)) was refused: \(refusal).")
             }
             let name = VariableName.of(key: key)
-            if let other = taken.updateValue(key, forKey: name) {
+            if let other = keyOfName.updateValue(key, forKey: name) {
                 throw Failure(
                     .conflict,
                     "The keys \(String(reflecting: other)) and \(String(reflecting: key)) would both become \(name). "

@@ -8,7 +8,7 @@ extension Store {
             try backend.addSlot(
                 method,
                 label: slot.label,
-                opensAll: slot.allClasses,
+                opensAllClasses: slot.allClasses,
                 resealing: !slot.resealing.later,
                 progress: $0
             )

@@ -21,7 +21,7 @@ struct LockCommand: ParsableCommand {
     func run() throws {
         let store = try options.choice.store(checksPasscode: false)
         // A store that cannot be opened may still be unlocked for other programs.
-        if (try? store.backend.lockState) == .noPasscode { throw LockboxError.passcodeNotSet }
+        if (try? store.backend.lockState) == .unprotected { throw LockboxError.passcodeNotSet }
         try store.backend.lock(includingAfterFirstUnlock: all)
     }
 }

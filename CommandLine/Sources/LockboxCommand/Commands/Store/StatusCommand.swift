@@ -128,7 +128,7 @@ struct StatusCommand: ParsableCommand {
 
     private static func text(_ state: LockState, _ scope: String?) -> String {
         switch state {
-        case .noPasscode: "no passcode: open"
+        case .unprotected: "no passcode: open"
         case .unlocked:
             scope == UnlockScope.user.rawValue ? "unlocked, for every program of this user" : "unlocked"
         case .locked: "locked, except for the afterFirstUnlock classes"

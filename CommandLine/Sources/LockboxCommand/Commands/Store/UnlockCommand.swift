@@ -30,7 +30,7 @@ struct UnlockCommand: ParsableCommand {
         }
         let store = try options.store(unlockedBy: secret.secret)
         // Whoever gives a secret expects a store that needs one.
-        if secret.secret == nil, try store.backend.lockState == .noPasscode {
+        if secret.secret == nil, try store.backend.lockState == .unprotected {
             return store.say("The store has no passcode: it is open.")
         }
         let scope = try store.unlock { try store.backend.unlock(with: $0, scope: .user, timeout: timeout) }

@@ -18,7 +18,7 @@ struct ImportCommand: ParsableCommand {
     enum Existing: String, CaseIterable, ExpressibleByArgument {
         case keep, replace, fail
 
-        var policy: ImportPolicy {
+        var policy: ExistingItemPolicy {
             switch self {
             case .keep: .keep
             case .replace: .replace

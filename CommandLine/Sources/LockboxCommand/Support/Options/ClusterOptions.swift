@@ -48,7 +48,7 @@ struct ClusterOptions: ParsableArguments {
 
     var access: ClusterAccess {
         ClusterAccess(
-            authority: caFile,
+            caFile: caFile,
             certificate: certificateFile,
             certificateKey: certificateKeyFile,
             user: user,

@@ -107,7 +107,7 @@ struct StoreOptions: ParsableArguments {
     private var requirements: StoreRequirements {
         StoreRequirements(
             protection: requirePasscode ? .passcode : requireSlot ? .anySlot : .none,
-            minimumClass: minimumClass?.itemClass.accessibility,
+            minimumAccessibility: minimumClass?.itemClass.accessibility,
             identity: identity?.lowercased()
         )
     }

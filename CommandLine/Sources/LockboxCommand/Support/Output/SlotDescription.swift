@@ -13,7 +13,7 @@ struct SlotDescription: Encodable {
         kind = slot.kind.description
         label = slot.label
         created = slot.created
-        opens = slot.opensAll ? "all" : "afterFirstUnlock"
+        opens = slot.opensAllClasses ? "all" : "afterFirstUnlock"
     }
 
     static func print(_ slots: [SlotDescription]) throws {

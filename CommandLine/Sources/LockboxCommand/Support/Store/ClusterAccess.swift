@@ -2,7 +2,7 @@ import ArgumentParser
 
 /// How a cluster is reached: from options, or from the environment.
 struct ClusterAccess {
-    var authority: String?
+    var caFile: String?
     var certificate: String?
     var certificateKey: String?
     var user: String?
@@ -11,7 +11,7 @@ struct ClusterAccess {
     /// With the environment's values in place of options that were not given.
     var complete: ClusterAccess {
         ClusterAccess(
-            authority: authority ?? Environment["LOCKBOX_CA_FILE"],
+            caFile: caFile ?? Environment["LOCKBOX_CA_FILE"],
             certificate: certificate ?? Environment["LOCKBOX_CERTIFICATE_FILE"],
             certificateKey: certificateKey ?? Environment["LOCKBOX_CERTIFICATE_KEY_FILE"],
             user: user ?? Environment["LOCKBOX_USER"],

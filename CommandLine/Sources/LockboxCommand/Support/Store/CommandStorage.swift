@@ -30,9 +30,9 @@ extension StoreChoice {
             let security: EtcdSecurity =
                 address.isEncrypted
                 ? .tls(
-                    authority: access.authority,
-                    certificate: access.certificate,
-                    key: access.certificateKey
+                    caFile: access.caFile,
+                    certificateFile: access.certificate,
+                    keyFile: access.certificateKey
                 ) : .insecurePlaintext
             return .cluster(
                 try EtcdStorage(

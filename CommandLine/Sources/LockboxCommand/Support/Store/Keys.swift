@@ -45,7 +45,7 @@ enum Keys {
         choice.directory = last("--directory")
         choice.store = last("--store")
         choice.access = ClusterAccess(
-            authority: last("--ca-file"),
+            caFile: last("--ca-file"),
             certificate: last("--certificate-file"),
             certificateKey: last("--certificate-key-file"),
             user: last("--user"),

@@ -14,7 +14,7 @@ extension Store {
     /// Unlocks a locked store before the user is asked for anything else.
     func openIfLocked() throws {
         switch try backend.lockState {
-        case .noPasscode, .unlocked: break
+        case .unprotected, .unlocked: break
         case .locked, .beforeFirstUnlock: try unlock { _ = try backend.unlock(with: $0) }
         }
     }

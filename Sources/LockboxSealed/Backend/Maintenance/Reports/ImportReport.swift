@@ -9,7 +9,7 @@ public struct ImportReport: StoreReport, Hashable, Codable {
     public var unchangedCount: Int
 
     /// The items that were not imported, because the store keeps a different item under the same key
-    /// (``ImportPolicy/keep``).
+    /// (``ExistingItemPolicy/keep``).
     public var keptKeys: [ItemKey]
 
     /// The items that were not imported, because the existing item can be neither read nor replaced.

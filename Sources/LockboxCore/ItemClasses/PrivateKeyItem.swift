@@ -15,7 +15,7 @@ public import LockboxPlatform
 ///
 /// However a key is printed, its bytes are not shown. They stay in memory until the value is released, and are not
 /// wiped then.
-public struct PrivateKey: Sendable, Hashable, Codable {
+public struct PrivateKeyItem: Sendable, Hashable, Codable {
     /// The key in DER, as PKCS#8 has it (RFC 5958), without encryption.
     public let pkcs8: Data
 
@@ -26,7 +26,7 @@ public struct PrivateKey: Sendable, Hashable, Codable {
     public init(pkcs8: Data) { self.pkcs8 = pkcs8 }
 }
 
-extension PrivateKey {
+extension PrivateKeyItem {
     /// The algorithm of a key. The raw values are those of Apple's `kSecAttrKeyType`.
     public struct Algorithm: RawRepresentable, Sendable, Hashable {
         /// Apple's number for the algorithm, in decimal.
@@ -65,7 +65,7 @@ extension PrivateKey {
         public let tag: String?
 
         /// SHA-1 of the public key's bits. `klbl`, `kSecAttrApplicationLabel`, in hexadecimal. The certificates of the
-        /// key have it as ``Certificate/Attributes/publicKeyHash``.
+        /// key have it as ``CertificateItem/Attributes/publicKeyHash``.
         public let publicKeyHash: Data?
 
         /// The algorithm of the key. `type`, `kSecAttrKeyType`.
@@ -97,7 +97,7 @@ extension PrivateKey {
             self.bitCount = bitCount
         }
 
-        /// Creates the attributes from those of an item. Returns `nil` if the item is not a ``PrivateKey``.
+        /// Creates the attributes from those of an item. Returns `nil` if the item is not a ``PrivateKeyItem``.
         ///
         /// - Parameter attributes: The item's attributes.
         public init?(_ attributes: ItemAttributes) {
@@ -135,7 +135,7 @@ extension PrivateKey {
         /// - Parameters:
         ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8.
         ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<PrivateKey?> {
+        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<PrivateKeyItem?> {
             LockboxKey(
                 name,
                 accessibility: accessibility,
@@ -146,9 +146,9 @@ extension PrivateKey {
     }
 }
 
-extension PrivateKey: CustomStringConvertible, CustomReflectable {
+extension PrivateKeyItem: CustomStringConvertible, CustomReflectable {
     /// The type's name. Does not show the key.
-    public var description: String { "PrivateKey" }
+    public var description: String { "PrivateKeyItem" }
 
     /// Keeps `dump(_:)` from showing the key.
     public var customMirror: Mirror { Mirror(self, children: []) }

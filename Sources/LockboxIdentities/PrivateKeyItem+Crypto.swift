@@ -5,7 +5,7 @@
     public import LockboxPlatform
     import SwiftASN1
 
-    extension PrivateKey {
+    extension PrivateKeyItem {
         /// Reads a private key and stores it as PKCS#8.
         ///
         /// - Parameter der: The key in DER, without encryption: PKCS#8, SEC1 (NIST curves) or PKCS#1 (RSA). P-256,
@@ -85,7 +85,7 @@
         ///
         /// - Parameter key: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not a key for P-256.
-        public init(_ key: PrivateKey) throws(LockboxError) {
+        public init(_ key: PrivateKeyItem) throws(LockboxError) {
             guard case .p256(let own) = try KeyMaterial(der: key.pkcs8) else { throw .another(than: "P-256") }
             self = own
         }
@@ -96,7 +96,7 @@
         ///
         /// - Parameter key: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not a key for P-384.
-        public init(_ key: PrivateKey) throws(LockboxError) {
+        public init(_ key: PrivateKeyItem) throws(LockboxError) {
             guard case .p384(let own) = try KeyMaterial(der: key.pkcs8) else { throw .another(than: "P-384") }
             self = own
         }
@@ -107,7 +107,7 @@
         ///
         /// - Parameter key: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not a key for P-521.
-        public init(_ key: PrivateKey) throws(LockboxError) {
+        public init(_ key: PrivateKeyItem) throws(LockboxError) {
             guard case .p521(let own) = try KeyMaterial(der: key.pkcs8) else { throw .another(than: "P-521") }
             self = own
         }
@@ -118,7 +118,7 @@
         ///
         /// - Parameter key: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not a key for Ed25519.
-        public init(_ key: PrivateKey) throws(LockboxError) {
+        public init(_ key: PrivateKeyItem) throws(LockboxError) {
             guard case .ed25519(let own) = try KeyMaterial(der: key.pkcs8) else {
                 throw .another(than: "Ed25519")
             }
@@ -131,7 +131,7 @@
         ///
         /// - Parameter key: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not a key for X25519.
-        public init(_ key: PrivateKey) throws(LockboxError) {
+        public init(_ key: PrivateKeyItem) throws(LockboxError) {
             guard case .x25519(let own) = try KeyMaterial(der: key.pkcs8) else {
                 throw .another(than: "X25519")
             }
@@ -144,7 +144,7 @@
         ///
         /// - Parameter key: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it is not a key for RSA.
-        public init(_ key: PrivateKey) throws(LockboxError) {
+        public init(_ key: PrivateKeyItem) throws(LockboxError) {
             guard case .rsa(let own) = try KeyMaterial(der: key.pkcs8) else { throw .another(than: "RSA") }
             self = own
         }

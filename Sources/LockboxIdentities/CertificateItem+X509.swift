@@ -4,10 +4,7 @@
     import SwiftASN1
     public import X509
 
-    /// ``Lockbox``'s certificate, for files that also import X509, which has another type of the name.
-    public typealias LockboxCertificate = LockboxCore.Certificate
-
-    extension LockboxCore.Certificate {
+    extension CertificateItem {
         /// Reads a certificate.
         ///
         /// - Parameter pem: Text with one certificate. Other parts, such as keys, are skipped.
@@ -25,12 +22,12 @@
         ///
         /// - Parameter pem: Text with any number of certificates. Other parts, such as keys, are skipped.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it has none, or one that cannot be read.
-        public static func chain(pem: String) throws(LockboxError) -> [LockboxCore.Certificate] {
+        public static func chain(pem: String) throws(LockboxError) -> [CertificateItem] {
             let found = try documents(pem).filter { $0.discriminator == "CERTIFICATE" }
             if found.isEmpty { throw .invalidCertificate("the text contains no certificate") }
-            var certificates: [LockboxCore.Certificate] = []
+            var certificates: [CertificateItem] = []
             for document in found {
-                let certificate = LockboxCore.Certificate(der: Data(document.derBytes))
+                let certificate = CertificateItem(der: Data(document.derBytes))
                 _ = try X509.Certificate(certificate)
                 certificates.append(certificate)
             }
@@ -77,7 +74,7 @@
         ///
         /// - Parameter certificate: The item's value.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if it cannot be read.
-        public init(_ certificate: LockboxCore.Certificate) throws(LockboxError) {
+        public init(_ certificate: CertificateItem) throws(LockboxError) {
             do { try self.init(derEncoded: Array(certificate.der)) } catch {
                 throw .invalidCertificate("\(error)")
             }

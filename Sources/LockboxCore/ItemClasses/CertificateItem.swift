@@ -12,7 +12,7 @@ public import LockboxPlatform
 ///
 /// Lockbox does not look into the bytes. With the package trait `Identities`, the product `LockboxIdentities` does: it
 /// reads PEM, and fills ``Attributes``.
-public struct Certificate: Sendable, Hashable, Codable {
+public struct CertificateItem: Sendable, Hashable, Codable {
     /// The certificate in DER (X.690, RFC 5280).
     public let der: Data
 
@@ -23,11 +23,11 @@ public struct Certificate: Sendable, Hashable, Codable {
     public init(der: Data) { self.der = der }
 }
 
-extension Certificate {
+extension CertificateItem {
     /// The searchable attributes of a certificate, under the names of Apple's Keychain.
     ///
     /// A property that is `nil` adds no attribute, so the same value can describe a certificate or search for one:
-    /// `lockbox.list(matching: Certificate.Attributes(subject: "CN=example.com").searchable)`.
+    /// `lockbox.list(matching: CertificateItem.Attributes(subject: "CN=example.com").searchable)`.
     ///
     /// The texts are not secret: see ``ItemAttributes/searchable``, also for the limits of their length.
     public struct Attributes: Sendable, Hashable {
@@ -47,7 +47,7 @@ extension Certificate {
         public let subjectKeyID: Data?
 
         /// SHA-1 of the public key's bits, the first method of RFC 5280, section 4.2.1.2. `pkhh`,
-        /// `kSecAttrPublicKeyHash`, in hexadecimal. The key has it as ``PrivateKey/Attributes/publicKeyHash``.
+        /// `kSecAttrPublicKeyHash`, in hexadecimal. The key has it as ``PrivateKeyItem/Attributes/publicKeyHash``.
         public let publicKeyHash: Data?
 
         /// The version of X.509, usually 3. `ctyp`, `kSecAttrCertificateType`.
@@ -96,7 +96,7 @@ extension Certificate {
             }
         }
 
-        /// Creates the attributes from those of an item. Returns `nil` if the item is not a ``Certificate``.
+        /// Creates the attributes from those of an item. Returns `nil` if the item is not a ``CertificateItem``.
         ///
         /// - Parameter attributes: The item's attributes.
         public init?(_ attributes: ItemAttributes) {
@@ -140,7 +140,7 @@ extension Certificate {
         /// - Parameters:
         ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8.
         ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<Certificate?> {
+        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<CertificateItem?> {
             LockboxKey(
                 name,
                 accessibility: accessibility,
@@ -155,9 +155,9 @@ extension Certificate {
     }
 }
 
-extension Certificate: CustomStringConvertible, CustomReflectable {
+extension CertificateItem: CustomStringConvertible, CustomReflectable {
     /// The number of bytes.
-    public var description: String { "Certificate(\(der.count) bytes)" }
+    public var description: String { "CertificateItem(\(der.count) bytes)" }
 
     /// The number of bytes.
     public var customMirror: Mirror { Mirror(self, children: ["count": der.count]) }

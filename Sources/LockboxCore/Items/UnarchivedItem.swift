@@ -1,5 +1,5 @@
 /// A value and its attributes, from one read: see `unarchiveItem(_:forKey:)`.
-public struct ArchivedItem<Value> {
+public struct UnarchivedItem<Value> {
     /// The value.
     public let value: Value
 
@@ -7,13 +7,13 @@ public struct ArchivedItem<Value> {
     public let attributes: ItemAttributes
 }
 
-extension ArchivedItem: Sendable where Value: Sendable {}
-extension ArchivedItem: Equatable where Value: Equatable {}
-extension ArchivedItem: Hashable where Value: Hashable {}
+extension UnarchivedItem: Sendable where Value: Sendable {}
+extension UnarchivedItem: Equatable where Value: Equatable {}
+extension UnarchivedItem: Hashable where Value: Hashable {}
 
-extension ArchivedItem: CustomStringConvertible, CustomReflectable {
+extension UnarchivedItem: CustomStringConvertible, CustomReflectable {
     /// The attributes, without the value.
-    public var description: String { "ArchivedItem(\(attributes))" }
+    public var description: String { "UnarchivedItem(\(attributes))" }
 
     /// The attributes, without the value.
     public var customMirror: Mirror { Mirror(self, children: ["attributes": attributes]) }

@@ -15,7 +15,7 @@ public import LockboxPlatform
 /// reads PEM, refuses a key that does not belong to the certificate, and fills ``Attributes``.
 ///
 /// However an identity is printed, the key's bytes are not shown.
-public struct Identity: Sendable, Hashable {
+public struct IdentityItem: Sendable, Hashable {
     /// The certificates in DER: first that of the key, then each the issuer of the one before it.
     public let chain: [Data]
 
@@ -29,7 +29,7 @@ public struct Identity: Sendable, Hashable {
     ///     key at most about 11 MiB: they are stored as Base64 in JSON, and ``ArchivedValue/maximumSize`` applies to that.
     ///   - privateKey: The key.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
-    public init(chain: [Certificate], privateKey: PrivateKey) throws(LockboxError) {
+    public init(chain: [CertificateItem], privateKey: PrivateKeyItem) throws(LockboxError) {
         guard !chain.isEmpty else {
             throw .invalidAttribute(name: "identity", reason: "it has no certificate")
         }
@@ -38,16 +38,16 @@ public struct Identity: Sendable, Hashable {
     }
 
     /// The certificate of the key: the first one of the chain.
-    public var certificate: Certificate { Certificate(der: chain[0]) }
+    public var certificate: CertificateItem { CertificateItem(der: chain[0]) }
 
     /// All certificates, in the order of the chain.
-    public var certificates: [Certificate] { chain.map(Certificate.init(der:)) }
+    public var certificates: [CertificateItem] { chain.map(CertificateItem.init(der:)) }
 
     /// The key.
-    public var privateKey: PrivateKey { PrivateKey(pkcs8: pkcs8) }
+    public var privateKey: PrivateKeyItem { PrivateKeyItem(pkcs8: pkcs8) }
 }
 
-extension Identity: Codable {
+extension IdentityItem: Codable {
     private enum CodingKeys: CodingKey {
         case chain
         case pkcs8
@@ -60,23 +60,23 @@ extension Identity: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         try self.init(
-            chain: container.decode([Data].self, forKey: .chain).map(Certificate.init(der:)),
-            privateKey: PrivateKey(pkcs8: container.decode(Data.self, forKey: .pkcs8))
+            chain: container.decode([Data].self, forKey: .chain).map(CertificateItem.init(der:)),
+            privateKey: PrivateKeyItem(pkcs8: container.decode(Data.self, forKey: .pkcs8))
         )
     }
 }
 
-extension Identity {
+extension IdentityItem {
     /// The searchable attributes of an identity: those of its certificate and of its key.
     ///
     /// A property that is `nil` adds no attribute, so the same value can describe an identity or search for one:
-    /// `lockbox.list(matching: Identity.Attributes(certificate: .init(subject: "CN=example.com")).searchable)`.
+    /// `lockbox.list(matching: IdentityItem.Attributes(certificate: .init(subject: "CN=example.com")).searchable)`.
     public struct Attributes: Sendable, Hashable {
         /// The attributes of the first certificate of the chain. Its label is the identity's.
-        public let certificate: Certificate.Attributes
+        public let certificate: CertificateItem.Attributes
 
         /// The attributes of the key. Its label is that of the certificate.
-        public let privateKey: PrivateKey.Attributes
+        public let privateKey: PrivateKeyItem.Attributes
 
         /// Creates the attributes of an identity, or what to look for.
         ///
@@ -84,22 +84,22 @@ extension Identity {
         ///   - certificate: The attributes of the first certificate of the chain.
         ///   - privateKey: The attributes of the key. Its label counts only if the certificate has none.
         public init(
-            certificate: Certificate.Attributes = Certificate.Attributes(),
-            privateKey: PrivateKey.Attributes = PrivateKey.Attributes()
+            certificate: CertificateItem.Attributes = CertificateItem.Attributes(),
+            privateKey: PrivateKeyItem.Attributes = PrivateKeyItem.Attributes()
         ) {
             let texts = privateKey.texts.merging(certificate.texts) { $1 }
-            self.certificate = Certificate.Attributes(texts: texts)
-            self.privateKey = PrivateKey.Attributes(texts: texts)
+            self.certificate = CertificateItem.Attributes(texts: texts)
+            self.privateKey = PrivateKeyItem.Attributes(texts: texts)
         }
 
-        /// Creates the attributes from those of an item. Returns `nil` if the item is not an ``Identity``.
+        /// Creates the attributes from those of an item. Returns `nil` if the item is not an ``IdentityItem``.
         ///
         /// - Parameter attributes: The item's attributes.
         public init?(_ attributes: ItemAttributes) {
             let texts = attributes.searchable
             guard texts["class"] == "idnt" else { return nil }
-            certificate = Certificate.Attributes(texts: texts)
-            privateKey = PrivateKey.Attributes(texts: texts)
+            certificate = CertificateItem.Attributes(texts: texts)
+            privateKey = PrivateKeyItem.Attributes(texts: texts)
         }
 
         /// The searchable attributes: those of the certificate and of the key, and `class`.
@@ -112,7 +112,7 @@ extension Identity {
         /// - Parameters:
         ///   - name: The item's key: not empty, at most 4,096 bytes of UTF-8. Use the same one when you renew the identity.
         ///   - accessibility: When the value can be read. If `nil`, a write keeps the class of an existing item.
-        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<Identity?> {
+        public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<IdentityItem?> {
             LockboxKey(
                 name,
                 accessibility: accessibility,
@@ -123,9 +123,9 @@ extension Identity {
     }
 }
 
-extension Identity: CustomStringConvertible, CustomReflectable {
+extension IdentityItem: CustomStringConvertible, CustomReflectable {
     /// The number of certificates. Does not show the key.
-    public var description: String { "Identity(\(chain.count) certificates)" }
+    public var description: String { "IdentityItem(\(chain.count) certificates)" }
 
     /// The number of certificates. Keeps `dump(_:)` from showing the key.
     public var customMirror: Mirror { Mirror(self, children: ["certificates": chain.count]) }

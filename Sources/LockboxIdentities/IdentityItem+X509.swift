@@ -3,11 +3,11 @@
     import LockboxPlatform
     import X509
 
-    extension Identity {
+    extension IdentityItem {
         /// Reads an identity from PEM, and checks it.
         ///
         /// - Parameter pem: Text with one private key and its chain of certificates: first that of the key, then each the
-        ///   issuer of the one before it. See `PrivateKey.init(pem:)` for the key.
+        ///   issuer of the one before it. See `PrivateKeyItem.init(pem:)` for the key.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or any error of
         ///   `check()`.
         public init(pem: String) throws(LockboxError) {
@@ -18,13 +18,13 @@
         ///
         /// - Parameters:
         ///   - chainPEM: Text with the certificates: first that of the key, then each the issuer of the one before it.
-        ///   - privateKeyPEM: Text with the private key: see `PrivateKey.init(pem:)`.
+        ///   - privateKeyPEM: Text with the private key: see `PrivateKeyItem.init(pem:)`.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or any error of
         ///   `check()`.
         public init(chainPEM: String, privateKeyPEM: String) throws(LockboxError) {
             try self.init(
-                chain: LockboxCore.Certificate.chain(pem: chainPEM),
-                privateKey: PrivateKey(pem: privateKeyPEM)
+                chain: CertificateItem.chain(pem: chainPEM),
+                privateKey: PrivateKeyItem(pem: privateKeyPEM)
             )
             try check()
         }
@@ -36,7 +36,7 @@
         ///
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or does not belong to the
         ///   others.
-        public func check() throws(LockboxError) {
+        public func validate() throws(LockboxError) {
             var parsed: [X509.Certificate] = []
             for certificate in certificates { parsed.append(try X509.Certificate(certificate)) }
             guard try KeyMaterial(der: pkcs8).certificateKey == parsed[0].publicKey else {
