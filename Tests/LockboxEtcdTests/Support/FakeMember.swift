@@ -31,15 +31,16 @@
 
         var endpoint: String { "http://127.0.0.1:\(port)" }
 
-        /// How many requests of a path it has received.
+        /// How many requests of a path it has received, and decided on.
         func requests(of path: String) -> Int { paths.withLock { $0.count { $0 == path } } }
 
         private func serve(_ client: TCPSocket, _ request: Data, _ answer: (String, String) -> Answer) {
             let text = String(decoding: request, as: UTF8.self)
             let path = text.split(separator: " ").dropFirst().first.map(String.init) ?? ""
-            paths.withLock { $0.append(path) }
             let body = text.range(of: "\r\n\r\n").map { String(text[$0.upperBound...]) } ?? ""
             let answer = answer(path, body)
+            // After the closure, so that a test which waits for the number sees what the closure did.
+            paths.withLock { $0.append(path) }
             // Without a length, it ends where the connection does.
             client.write("HTTP/1.1 \(answer.status)\r\nConnection: close\r\n\r\n".utf8)
             for line in answer.lines { client.write("\(line)\n".utf8) }
