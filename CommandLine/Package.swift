@@ -2,6 +2,10 @@
 import PackageDescription
 
 // A package of its own, so that who uses only the library never resolves swift-argument-parser.
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
 let package = Package(
     name: "LockboxCommand",
     platforms: [.macOS(.v15)],
@@ -36,7 +40,7 @@ let package = Package(
                 ),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+            swiftSettings: settings
         ),
         .systemLibrary(name: "CProcess"),
         .executableTarget(name: "DefaultsProcess", path: "Tests/DefaultsProcess"),
@@ -45,7 +49,7 @@ let package = Package(
             dependencies: [
                 "LockboxCommand", "DefaultsProcess", .product(name: "Lockbox", package: "Lockbox"),
             ],
-            swiftSettings: [.enableUpcomingFeature("ExistentialAny")]
+            swiftSettings: settings
         ),
     ],
     swiftLanguageModes: [.v6]

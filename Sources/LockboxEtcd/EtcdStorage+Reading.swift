@@ -160,7 +160,7 @@
             }
         }
 
-        /// Starts again, at the present revision, if etcd has removed the one that was read at.
+        /// Starts again, at the current revision, if etcd has removed the one that was read at.
         private func asOfOneRevision<Result>(_ body: (inout UInt64?) throws -> Result) throws -> Result {
             for _ in 0..<10 {
                 var revision: UInt64?

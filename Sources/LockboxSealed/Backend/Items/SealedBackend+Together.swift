@@ -76,7 +76,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - record: Receives its contents.
-    ///   - keyring: Receives the present keys.
+    ///   - keyring: Receives the current keys.
     /// - Returns: Whether it has read both. If false, nothing was changed.
     func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
         guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }

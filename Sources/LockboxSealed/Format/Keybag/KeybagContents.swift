@@ -129,7 +129,7 @@ extension KeybagContents {
 
     private func write(_ key: SecretKey, to writer: inout ByteWriter) { key.withBytes { writer.write($0) } }
 
-    /// Seals the present unlock keys to a slot.
+    /// Seals the current unlock keys to a slot.
     private func granted(_ slot: Slot) throws -> KeybagSlot {
         let grants = try slot.slot.grants.map { grant in
             try KeybagSlot.grant(

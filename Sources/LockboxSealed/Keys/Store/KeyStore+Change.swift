@@ -216,7 +216,7 @@ extension KeyStore {
     /// Replaces a keybag with another, in steps that each leave a store that opens:
     ///
     /// 1. the next device key beside the current one;
-    /// 2. the next keybag, which still seals with the present keys;
+    /// 2. the next keybag, which still seals with the current keys;
     /// 3. the next keybag, which seals with the next ones: now a power cut cannot bring back a keybag that lacks them;
     /// 4. the next device key alone.
     ///

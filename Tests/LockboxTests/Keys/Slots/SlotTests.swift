@@ -138,7 +138,7 @@ import Lockbox
         #expect(try readable(.recoveryCode(.value(code.text))) == .everyClass)
     }
 
-    @Test func thePresentPasscodeIsAskedFor() throws {
+    @Test func theCurrentPasscodeIsAskedFor() throws {
         let backend = try store.backend().setUp(items: .everyClass)
         #expect(throws: LockboxError.wrongPasscode) {
             try backend.changePasscode(from: .value("12345"), to: .value("x"), strength: .interactive)

@@ -3,7 +3,7 @@ import Lockbox
 import Testing
 
 /// Who may change what unlocks the store, and what is expected of a store.
-@Suite struct PresentPasscodeTests {
+@Suite struct CurrentPasscodeTests {
     let sandbox: Sandbox
 
     init() throws {
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// It can be read only once, and is needed to unlock the store and to be checked.
-    @Test func thePresentPasscodeMayComeFromAPipe() throws {
+    @Test func theCurrentPasscodeMayComeFromAPipe() throws {
         try sandbox.setPasscode()
         let new = try sandbox.file("new", "battery staple")
         let line =

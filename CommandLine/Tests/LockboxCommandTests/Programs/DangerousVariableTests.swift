@@ -21,7 +21,8 @@ import Testing
     /// The patterns of the documentation's table.
     private static var documented: [Substring] {
         let path = URL(fileURLWithPath: #filePath)
-            .appendingPathComponent("../../../../Sources/Lockbox/Documentation.docc/Command.md").standardized
+            .appendingPathComponent("../../../../../Sources/Lockbox/Documentation.docc/Command.md")
+            .standardized
         let lines = (try? String(contentsOf: path, encoding: .utf8).split(separator: "\n")) ?? []
         let table = lines.drop { !$0.hasPrefix("| variables decide |") }.dropFirst(2).prefix {
             $0.hasPrefix("|")

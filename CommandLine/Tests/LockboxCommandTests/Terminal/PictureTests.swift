@@ -23,7 +23,7 @@ import Testing
     }
 
     private static let path = URL(fileURLWithPath: #filePath)
-        .appendingPathComponent("../../../../Sources/Lockbox/Documentation.docc/lockbox.svg")
+        .appendingPathComponent("../../../../../Sources/Lockbox/Documentation.docc/lockbox.svg")
         .standardized.path
 
     private static var session: [(line: String, answers: [Execution.Answer])] {
