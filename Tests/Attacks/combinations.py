@@ -25,7 +25,7 @@ def open_keys(device, record, secret, records):
     return bag.keys(unlock_keys | (bag.unlock_keys(secret.pair) if secret else {}))
 
 
-DEVICES = {"none": "none", "old": "the one before", "new": "the present one", "not replaced": "not replaced"}
+DEVICES = {"none": "none", "old": "the one before", "new": "the current one", "not replaced": "not replaced"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Change:
         if device != "none" and not self.has_new_device:
             device = "not replaced"
         slots = "" if self.copies[combination.keybag].secrets else ", which has no slots"
-        bag = ("from before" if combination.keybag == "old" else "present") + slots
+        bag = ("from before" if combination.keybag == "old" else "current") + slots
         return DEVICES[device], bag, kind
 
 
