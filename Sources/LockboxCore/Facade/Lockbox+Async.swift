@@ -216,7 +216,7 @@ extension Lockbox {
         try await offPool { try removeExpired(unreadable: unreadable) }
     }
 
-    /// Writes and removes many items, much faster than one by one. The changes are durable when it returns.
+    /// Writes and removes many items in one call. The changes are durable when it returns.
     ///
     /// `body` runs on the calling thread; the rest runs on another one. Canceling the task does not stop it. Parameters and
     /// errors are those of the synchronous form.

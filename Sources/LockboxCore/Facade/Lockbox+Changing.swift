@@ -113,7 +113,7 @@ extension Lockbox {
         try backend.write(changes, to: itemKey(key), policy: .updateOnly)
     }
 
-    /// Writes and removes many items, much faster than one by one. The changes are durable when it returns.
+    /// Writes and removes many items in one call. The changes are durable when it returns.
     ///
     /// ```swift
     /// try lockbox.batch { batch in
