@@ -54,27 +54,15 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     /// See ``LockboxBackend/value(for:now:)``.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         var value: ArchivedValue?
-        try unlessExpired(key, now) {
-            try read(key) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
-        }
+        try read(key, now) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
         return value
     }
 
     /// See ``LockboxBackend/item(for:now:)``.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         var item: StoredItem?
-        try unlessExpired(key, now) {
-            try read(key) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
-        }
+        try read(key, now) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
         return item
-    }
-
-    /// Does not throw for an expired item, which counts as absent, because it is locked.
-    private func unlessExpired(_ key: ItemKey, _ now: Date?, _ body: () throws -> Void) throws {
-        do { try body() } catch let error as LockboxError where error.code == .interactionNotAllowed {
-            if now != nil, try attributes(for: key, now: now) == nil { return }
-            throw error
-        }
     }
 
     /// See ``LockboxBackend/attributes(for:now:)``.
@@ -148,19 +136,26 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
 
     // MARK: One record
 
+    /// Does not throw for a locked item that has expired, and so counts as absent.
     private func read(
         _ key: ItemKey,
+        _ now: Date?,
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws {
-        guard var keyring = try keys.keyring(creating: false) else { return }
-        var record = itemRecord(of: key, keyring)
-        let isPresent = try readBesideKeybag(&record, &keyring)
-        let isThere = try read(record, keyring, upTo: .max) { contents, id, keyring in
-            if let seal = ItemHeader.seal(contents.bytes) { try check(seal.0, key, record) }
-            try open(contents, id, keyring)
+        do {
+            guard var keyring = try keys.keyring(creating: false) else { return }
+            var record = itemRecord(of: key, keyring)
+            let isPresent = try readBesideKeybag(&record, &keyring)
+            let isThere = try read(record, keyring, upTo: .max) { contents, id, keyring in
+                if let seal = ItemHeader.seal(contents.bytes) { try check(seal.0, key, record) }
+                try open(contents, id, keyring)
+            }
+            // An absent record means an absent item, unless the whole store is gone.
+            if !isThere, !isPresent { try keys.checkIsThere() }
+        } catch let error as LockboxError where error.code == .interactionNotAllowed {
+            if now != nil, try attributes(for: key, now: now) == nil { return }
+            throw error
         }
-        // An absent record means an absent item, unless the whole store is gone.
-        if !isThere, !isPresent { try keys.checkIsThere() }
     }
 
     /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked,

@@ -38,7 +38,13 @@ final class Directory: Sendable {
     ) throws -> Directory? {
         var result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
         if result == -Int(ENOENT), creating {
-            try make(name, at: parent, path: path, calls: calls)
+            let made = calls.mkdir(name, at: parent, mode: 0o700)
+            if made != -Int(EEXIST) {
+                try check(made, "mkdir", path)
+                try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
+            }
+            // Makes the new folder survive a power cut, also if another process has just created it.
+            try calls.synchronizeParent(of: path, at: parent)
             result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
         }
         if result == -Int(ENOENT) { return nil }
@@ -63,16 +69,6 @@ final class Directory: Sendable {
     /// Opens a subfolder.
     func directory(_ name: String, creating: Bool) throws -> Directory? {
         try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
-    }
-
-    private static func make(_ name: String, at parent: CInt, path: String, calls: SystemCalls) throws {
-        let result = calls.mkdir(name, at: parent, mode: 0o700)
-        if result != -Int(EEXIST) {
-            try check(result, "mkdir", path)
-            try check(calls.chmod(name, at: parent, mode: 0o700), "chmod", path)  // whatever the umask
-        }
-        // Makes the new folder survive a power cut, also if another process has just created it.
-        try calls.synchronizeParent(of: path, at: parent)
     }
 
     private static func checkPermissions(_ status: stat, _ path: String) throws {

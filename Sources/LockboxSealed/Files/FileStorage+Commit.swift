@@ -23,7 +23,11 @@ extension FileStorage {
             return .conflict
         }
         defer { if given == nil { locks.release() } }
-        return try apply(changes, &temporary, locks, isOwn: given == nil)
+        if temporary == nil, changes.contains(where: \.isPut) {
+            // While many files are synchronized, those who wait see that it goes on.
+            temporary = try write(changes) { for held in locks.held { try? held.lock.setRenaming(false) } }
+        }
+        return try apply(changes, temporary, locks, isOwn: given == nil)
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
@@ -95,12 +99,15 @@ extension FileStorage {
     /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
     private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
         let id = StoreFolders.FolderID(namespace: record.namespace)
-        guard locks.covers(id) else { return try revision(of: record, maximum: .max) }
         var revision = RecordRevision.absent
         try folders.sparingDescriptors {
-            _ = try locks.lock(of: id).folder.readRecord(record.name, upTo: 0, maximum: .max) {
-                revision = $0.revision
+            let isLocked = locks.covers(id)
+            let folder = isLocked ? locks.lock(of: id).folder : try folders.current(id, within: 1_000_000)
+            let look = { (folder: Directory) in
+                try folder.readRecord(record.name, upTo: 0, maximum: .max) { revision = $0.revision }
             }
+            guard let folder, try !look(folder), !isLocked else { return }
+            _ = try lookAgain(id, look)
         }
         return revision
     }
@@ -110,11 +117,11 @@ extension FileStorage {
     /// Renames the temporary files, and synchronizes each folder once.
     private func apply(
         _ changes: [RecordChange],
-        _ temporary: inout TemporaryFiles?,
+        _ temporary: TemporaryFiles?,
         _ locks: FolderLocks,
         isOwn: Bool
     ) throws -> CommitOutcome {
-        do { for change in changes { try apply(change, changes, &temporary, locks) } } catch {
+        do { for change in changes { try apply(change, temporary, locks) } } catch {
             // Earlier changes of this commit stay in effect.
             try? synchronize(locks)
             throw error
@@ -130,34 +137,26 @@ extension FileStorage {
         for held in locks.held { try held.folder.synchronizeChanges() }
     }
 
-    private func apply(
-        _ change: RecordChange,
-        _ changes: [RecordChange],
-        _ temporary: inout TemporaryFiles?,
-        _ locks: FolderLocks
-    ) throws {
+    private func apply(_ change: RecordChange, _ temporary: TemporaryFiles?, _ locks: FolderLocks) throws {
         let record = change.record
         let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
         guard change.isPut else {
             if try !folder.removeEntry(record.name) { _ = try quarantine(record, locks) }
             return
         }
-        func rename(_ files: TemporaryFiles) throws -> Int {
-            try lock.beginRename()
-            defer { lock.endRename() }
-            return files.rename(record, to: folder)
-        }
-        // While many files are synchronized, those who wait see that it goes on.
-        let files = try temporary ?? write(changes) { for held in locks.held { held.lock.showProgress() } }
-        temporary = files
-        var result = try rename(files)
-        if result == -Int(ENOENT) || result == -Int(EXDEV) {
+        var again: TemporaryFiles?
+        defer { again?.remove() }
+        while true {
+            try lock.setRenaming(true)
+            let result = (again ?? temporary!).rename(record, to: folder)
+            try? lock.setRenaming(false)
+            if again != nil || result != -Int(ENOENT) && result != -Int(EXDEV) {
+                try check(result, "rename", folder.filePath(record.name))
+                return
+            }
             // Swept away, between its creation and its lock, or another store has been mounted meanwhile.
-            let again = try write([change])
-            defer { again.remove() }
-            result = try rename(again)
+            again = try write([change])
         }
-        try check(result, "rename", folder.filePath(record.name))
     }
 
     private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws -> TemporaryFiles {

@@ -22,9 +22,9 @@ extension FileStorage: QuarantiningStorage {
         let quarantine = try folders.sparingDescriptors { try folders.existing(.quarantine) }
         // The same name may be set aside more than once.
         let name = "\(record.name).\(String(UInt64.random(in: .min ... .max), radix: 16))"
-        try lock.beginRename()
+        try lock.setRenaming(true)
         let renamed = calls.rename(record.name, at: folder.descriptor, to: name, at: quarantine.descriptor)
-        lock.endRename()
+        try? lock.setRenaming(false)
         try check(renamed, "rename", folder.filePath(record.name))
         try quarantine.synchronizeChanges()
         return quarantine.filePath(name)

@@ -68,10 +68,8 @@ public final class FileStorage: LockingStorage {
     ) throws -> Bool {
         try folders.sparingDescriptors {
             let id = StoreFolders.FolderID(namespace: record.namespace)
-            let folder = try folders.recent(id)
-            if try folder?.readRecord(record.name, upTo: limit, maximum: maximum, body) == true {
-                return true
-            }
+            guard let folder = try folders.current(id, within: 1_000_000) else { return false }
+            if try folder.readRecord(record.name, upTo: limit, maximum: maximum, body) { return true }
             return try lookAgain(id) {
                 try $0.readRecord(record.name, upTo: limit, maximum: maximum, body)
             }
@@ -87,7 +85,7 @@ public final class FileStorage: LockingStorage {
 
     /// Accepts that a record is absent only if no file was being replaced meanwhile. During a replace, a FUSE
     /// file system may have moved the old file away and not yet put the new one in its place.
-    private func lookAgain(_ id: StoreFolders.FolderID, _ look: (Directory) throws -> Bool) throws -> Bool {
+    func lookAgain(_ id: StoreFolders.FolderID, _ look: (Directory) throws -> Bool) throws -> Bool {
         for attempt in 0..<50 {
             guard let folder = try folders.current(id) else { return false }
             let before = try LockFile.count(of: folder)

@@ -22,6 +22,29 @@ final class StoreFolders: Sendable {
         case namespace(String)
 
         init(namespace: String?) { self = namespace.map(FolderID.namespace) ?? .root }
+
+        /// The folder that this one is in.
+        var parent: FolderID? {
+            switch self {
+            case .root: nil
+            case .temporary, .items, .quarantine: .root
+            case .namespace: .items
+            }
+        }
+
+        /// Its own name. The root is named by the store's path.
+        var name: String {
+            switch self {
+            case .root: ""
+            case .temporary: "tmp"
+            case .items: "items"
+            case .quarantine: "quarantine"
+            case .namespace(let name): name
+            }
+        }
+
+        /// The path from the root.
+        var path: String { parent == .items ? "items/\(name)" : name }
     }
 
     init(directory: String, calls: SystemCalls) {
@@ -33,9 +56,29 @@ final class StoreFolders: Sendable {
 
     /// Returns an open folder of the store, or nil if it does not exist and `creating` is false.
     func folder(_ id: FolderID, creating: Bool) throws -> Directory? {
-        if let folder = state.withLock({ $0.open[id] }) { return folder }
-        guard let folder = try openFolder(id, creating: creating) else { return nil }
-        return remember(folder, as: id)
+        let folder = state.withLock { state in state.open[id] }
+        if let folder { return folder }
+        var path = [id]
+        while let parent = path[0].parent { path.insert(parent, at: 0) }
+        var last: Directory?
+        for id in path {
+            if let open = state.withLock({ $0.open[id] }) {
+                last = open
+                continue
+            }
+            if id == .root, creating { try makeParents(of: directory) }
+            let opened = try Directory.open(
+                id == .root ? directory : id.name,
+                at: last?.descriptor ?? SystemCalls.currentDirectory,
+                path: last.map { "\($0.path)/\(id.name)" } ?? directory,
+                calls: calls,
+                creating: creating
+            )
+            guard let opened else { return nil }
+            if id == .root { try? Leftovers.sweep(opened) }
+            last = remember(opened, as: id)
+        }
+        return last
     }
 
     /// Returns an open folder. Creates it if it does not exist.
@@ -49,7 +92,14 @@ final class StoreFolders: Sendable {
     /// Returns the root without removing leftovers, so that they can be reported.
     func rootAsItIs() throws -> Directory? {
         if let root = state.withLock({ $0.open[.root] }) { return root }
-        guard let root = try openRoot(creating: false) else { return nil }
+        let root = try Directory.open(
+            directory,
+            at: SystemCalls.currentDirectory,
+            path: directory,
+            calls: calls,
+            creating: false
+        )
+        guard let root else { return nil }
         state.withLock { $0.isUnswept = true }
         return remember(root, as: .root)
     }
@@ -71,32 +121,6 @@ final class StoreFolders: Sendable {
         }
     }
 
-    private func openFolder(_ id: FolderID, creating: Bool) throws -> Directory? {
-        switch id {
-        case .root:
-            if creating { try makeParents(of: directory) }
-            let root = try openRoot(creating: creating)
-            if let root { try? Leftovers.sweep(root) }
-            return root
-        case .items: return try folder(.root, creating: creating)?.directory("items", creating: creating)
-        case .temporary: return try folder(.root, creating: creating)?.directory("tmp", creating: creating)
-        case .quarantine:
-            return try folder(.root, creating: creating)?.directory("quarantine", creating: creating)
-        case .namespace(let name):
-            return try folder(.items, creating: creating)?.directory(name, creating: creating)
-        }
-    }
-
-    private func openRoot(creating: Bool) throws -> Directory? {
-        try Directory.open(
-            directory,
-            at: SystemCalls.currentDirectory,
-            path: directory,
-            calls: calls,
-            creating: creating
-        )
-    }
-
     private func makeParents(of path: String) throws {
         let parent = Path.parent(of: path)
         if parent.isEmpty { return }
@@ -116,37 +140,35 @@ final class StoreFolders: Sendable {
 
     /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
     func synchronize(above id: FolderID) throws {
-        switch id {
-        case .root:
+        if id == .root {
             // If this user may not open the parent, an administrator made the store's folder in it.
             do { try calls.synchronizeParent(of: directory) } catch let error as LockboxError
                 where error.isRefusal
             {}
-        case .items, .temporary, .quarantine: try existing(.root).synchronize()
-        case .namespace:
-            try existing(.items).synchronize()
-            try existing(.root).synchronize()
+        }
+        var id = id
+        while let parent = id.parent {
+            try existing(parent).synchronize()
+            id = parent
         }
     }
 
     // MARK: Moved stores
 
     /// Returns the folder that is at the path now, or nil if there is none.
-    func current(_ id: FolderID) throws -> Directory? {
+    ///
+    /// - Parameter time: If the path was checked in the last so many nanoseconds, it is not checked again.
+    func current(_ id: FolderID, within time: UInt64 = 0) throws -> Directory? {
+        let now = monotonicTime()
+        let recent = state.withLock { state in
+            // Another thread may have checked after this one read the clock.
+            time == 0 ? nil : state.recent.first { $0.id == id && now < $0.time + time }?.folder
+        }
+        if let recent { return recent }
         guard let folder = try folder(id, creating: false) else { return nil }
         if try isInPlace(folder, id) { return folder }
         try reopen()
         return try self.folder(id, creating: false)
-    }
-
-    /// Like ``current(_:)``, but checks the path at most once per millisecond.
-    func recent(_ id: FolderID) throws -> Directory? {
-        let now = monotonicTime()
-        let recent = state.withLock { state in
-            // Another thread may have checked after this one read the clock.
-            state.recent.first { $0.id == id && now < $0.time + 1_000_000 }?.folder
-        }
-        return try recent ?? current(id)
     }
 
     private func noteIsInPlace(_ folder: Directory, _ id: FolderID, _ time: UInt64) {
@@ -160,30 +182,20 @@ final class StoreFolders: Sendable {
     /// Returns whether the folder's path still leads to it.
     func isInPlace(_ folder: Directory, _ id: FolderID) throws -> Bool {
         let now = monotonicTime()
-        guard let root = state.withLock({ $0.open[.root] }),
-            try isInPlace(root, directory, at: SystemCalls.currentDirectory)
-        else { return false }
-        noteIsInPlace(root, .root, now)
-        let isInPlace =
-            switch id {
-            case .root: folder === root
-            case .items: try self.isInPlace(folder, "items", at: root.descriptor)
-            case .temporary: try self.isInPlace(folder, "tmp", at: root.descriptor)
-            case .quarantine: try self.isInPlace(folder, "quarantine", at: root.descriptor)
-            case .namespace(let name): try self.isInPlace(folder, "items/\(name)", at: root.descriptor)
-            }
-        if isInPlace, id != .root { noteIsInPlace(folder, id, now) }
-        return isInPlace
-    }
-
-    private func isInPlace(_ folder: Directory, _ path: String, at parent: CInt) throws -> Bool {
-        var status = stat()
-        let result = calls.stat(path, at: parent, &status)
-        if result == -Int(ENOENT) { return false }
-        // On a network, its server has another one there.
-        if result == -Int(ESTALE) { throw LockboxError.storeReplaced(location: folder.path) }
-        try check(result, "stat", folder.path)
-        return FileIdentity(status) == folder.identity
+        guard let root = state.withLock({ $0.open[.root] }) else { return false }
+        var links = [(FolderID.root, root, directory, SystemCalls.currentDirectory)]
+        if id != .root { links.append((id, folder, id.path, root.descriptor)) }
+        for (id, folder, path, parent) in links {
+            var status = stat()
+            let result = calls.stat(path, at: parent, &status)
+            if result == -Int(ENOENT) { return false }
+            // On a network, its server has another one there.
+            if result == -Int(ESTALE) { throw LockboxError.storeReplaced(location: folder.path) }
+            try check(result, "stat", folder.path)
+            guard FileIdentity(status) == folder.identity else { return false }
+            noteIsInPlace(folder, id, now)
+        }
+        return id != .root || folder === root
     }
 
     /// Closes folders that are no longer at their paths.

@@ -56,7 +56,7 @@ extension SealedBackend {
         throws
         -> UnlockScope
     {
-        try unlock(with: PasscodeUnlock(passcode), scope: scope, timeout: timeout)
+        try keys.unlock(PasscodeUnlock(passcode), scope: scope, timeout: timeout)
     }
 
     /// Unlocks the store with a recovery code, a key, or hardware.

@@ -44,29 +44,26 @@ final class DirectoryLock: Sendable {
         }
         guard state.isHeld else { return }
         // Shows waiting processes that the holder has changed. If this fails, they may only time out too early.
-        if !state.hasRenamed { showProgress() }
+        if !state.hasRenamed { try? setRenaming(false) }
         let isWaitedFor = file.isWaitedFor
         file.unlock()
         queue?.leave(givingWayAfter: isWaitedFor ? self.state.withLock(\.count) : nil)
     }
 
-    /// Shows waiting processes that the holder makes progress: they wait only so long for the same count. No rename is
-    /// under way.
-    func showProgress() { try? advanceCount { ($0 | 1) &+ 1 } }
-
-    /// Called before a file is renamed into the folder. The change count is odd until ``endRename()``, because some file
-    /// systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from lookups.
-    func beginRename() throws {
-        // The count is already odd if a previous holder was killed during a rename.
-        try advanceCount { $0.isMultiple(of: 2) ? $0 &+ 1 : $0 &+ 2 }
-        state.withLock { $0.hasRenamed = true }
-    }
-
-    func endRename() { try? advanceCount { $0 &+ 1 } }
-
-    private func advanceCount(_ next: (UInt64) -> UInt64) throws {
-        let count = next(try state.withLock(\.count) ?? file.count())
+    /// Advances the change count, which also shows waiting processes that the holder makes progress: they wait only so long
+    /// for the same count.
+    ///
+    /// - Parameter isRenaming: True before a file is renamed into the folder, and false afterwards. The count is odd in between,
+    ///   because some file systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from
+    ///   lookups.
+    func setRenaming(_ isRenaming: Bool) throws {
+        let old = try state.withLock(\.count) ?? file.count()
+        // It is already odd if a previous holder was killed during a rename.
+        let count = isRenaming ? (old &+ 1) | 1 : (old | 1) &+ 1
         try file.setCount(count)
-        state.withLock { $0.count = count }
+        state.withLock { state in
+            state.count = count
+            if isRenaming { state.hasRenamed = true }
+        }
     }
 }

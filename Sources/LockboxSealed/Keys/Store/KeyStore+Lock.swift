@@ -101,7 +101,17 @@ extension KeyStore {
         }
         if unlockKeys.isEmpty { return false }
         // If it fails half way, nothing is unlocked.
-        do { return try publish(own, unlockKeys, timeout) } catch {
+        do {
+            let deadline = UserUnlock.deadline(after: timeout)
+            guard try userUnlock.publish(own.keybag, unlockKeys, deadline: deadline) else { return false }
+            let kept = try forget([.unlocked]) ?? own
+            if try unlockKeys.keys.allSatisfy({ try withUserUnlock(kept).keyring.isOpen(level: $0) }) {
+                return true
+            }
+            // The kernel took the keys but does not return them, so they are useless.
+            try userUnlock.remove(own.keybag.storeID)
+            return false
+        } catch {
             _ = try? userUnlock.remove(own.keybag.storeID)
             throw error
         }
@@ -113,21 +123,6 @@ extension KeyStore {
         {
             return nil
         }
-    }
-
-    private func publish(_ own: OpenedKeybag, _ unlockKeys: [UnlockLevel: SecretKey], _ timeout: Duration?)
-        throws
-        -> Bool
-    {
-        let deadline = UserUnlock.deadline(after: timeout)
-        guard try userUnlock.publish(own.keybag, unlockKeys, deadline: deadline) else { return false }
-        let kept = try forget([.unlocked]) ?? own
-        if try unlockKeys.keys.allSatisfy({ try withUserUnlock(kept).keyring.isOpen(level: $0) }) {
-            return true
-        }
-        // The kernel took the keys but does not return them, so they are useless.
-        try userUnlock.remove(own.keybag.storeID)
-        return false
     }
 
     /// Wipes the keys that only an unlock brings back, first in this process, then for the user's other
@@ -214,12 +209,12 @@ extension KeyStore {
         }
     }
 
-    /// Wipes the keys of a record whose time is over.
-    private func known(_ record: UserUnlock.Found, _ own: Keyring) -> (opened: OpenedKeybag?, Void)? {
+    /// What a record is known to open. Wipes the keys of a record whose time is over.
+    private func known(_ record: UserUnlock.Found, _ own: Keyring) -> UserRecords.Outcome? {
         userRecords.withLock { records in
             guard records?.own === own else { return nil }
             records?.outcomes.removeAll { UserUnlock.isOver($0.deadline) }
-            return records?.outcomes.first { $0.record == record }.map { ($0.opened, ()) }
+            return records?.outcomes.first { $0.record == record }
         }
     }
 

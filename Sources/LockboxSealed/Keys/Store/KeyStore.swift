@@ -120,7 +120,11 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     static var keybagRecord: RecordName { RecordName(name: "keybag") }
 
     func keybagRevision() throws -> RecordRevision {
-        try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
+        var revision = RecordRevision.absent
+        _ = try storage.read(Self.keybagRecord, upTo: 0, maximum: KeybagHeader.maximumRecordLength) {
+            revision = $0.revision
+        }
+        return revision
     }
 
     /// What a keybag has to be before it is used. One that was not checked for everything is only there to be replaced,

@@ -37,26 +37,22 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
     func read() throws -> Candidates {
         var found = Candidates()
         for source in sources.withLock({ $0 }) {
-            do { try read(source, &found) } catch let error as LockboxError {
-                found.error = found.error ?? error
-            }
+            do {
+                switch source {
+                case .given(let name, let read): found.keys.append(try DeviceKeySource.key(name, read))
+                case .stored:
+                    try checkIsKept()
+                    guard let (keys, revision) = try readRecord() else {
+                        throw LockboxError.missing(record: location(of: source))
+                    }
+                    found.keys += keys
+                    found.stored += keys
+                    found.revision = revision
+                }
+            } catch let error as LockboxError { found.error = found.error ?? error }
         }
         if found.keys.isEmpty { throw found.error ?? LockboxError.missing(record: location) }
         return found
-    }
-
-    private func read(_ source: DeviceKeySource.Source, _ found: inout Candidates) throws {
-        switch source {
-        case .given(let name, let read): found.keys.append(try DeviceKeySource.key(name, read))
-        case .stored:
-            try checkIsKept()
-            guard let (keys, revision) = try readRecord() else {
-                throw LockboxError.missing(record: location(of: source))
-            }
-            found.keys += keys
-            found.stored += keys
-            found.revision = revision
-        }
     }
 
     private func readRecord() throws -> ([SecretKey], RecordRevision)? {
