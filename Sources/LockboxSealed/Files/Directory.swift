@@ -46,7 +46,10 @@ final class Directory: Sendable {
             guard let kind = FileIdentity.kind(of: name, at: parent, calls) else {
                 throw LockboxError.storageFailure(operation: "open", path: path, errno: CInt(-result))
             }
-            throw LockboxError.unsafePermissions(path: path, reason: "it is \(kind), not a folder")
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is \(kind), not a folder; replace it with one"
+            )
         }
         let descriptor = CInt(try check(result, "open", path))
         do {
@@ -78,7 +81,7 @@ final class Directory: Sendable {
     private static func checkPermissions(_ status: stat, _ path: String) throws {
         let reason: String? =
             if status.st_uid != geteuid() {
-                "it belongs to user \(status.st_uid), and this process runs as \(geteuid())"
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); run it as the owner, or chown it"
             } else if status.st_mode & 0o022 != 0 {
                 "its mode \(octal(status.st_mode)) lets others write to it; chmod 700 it"
             } else {
@@ -233,9 +236,9 @@ final class Directory: Sendable {
         try check(calls.fstat(file, &status), "fstat", filePath(name))
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
-                "it is \(FileIdentity.kind(status)), not a regular file"
+                "it is \(FileIdentity.kind(status)), not a regular file; replace it with one"
             } else if status.st_uid != owner {
-                "it belongs to user \(status.st_uid), and this process runs as \(owner)"
+                "it belongs to user \(status.st_uid), and this process runs as \(owner); run it as the owner, or chown it"
             } else if status.st_mode & 0o077 != 0 {
                 "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
             } else if status.st_nlink > 1 {
@@ -253,7 +256,7 @@ final class Directory: Sendable {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
             throw LockboxError.unsafePermissions(
                 path: filePath(name),
-                reason: "it is \(kind), not a regular file"
+                reason: "it is \(kind), not a regular file; replace it with one"
             )
         }
         return try check(result, "open", filePath(name))
