@@ -2,7 +2,8 @@ import LockboxCore
 import LockboxFiles
 
 extension FileStorage: NotifyingStorage {
-    /// See ``NotifyingStorage/subscribe(to:_:)``. Supported on Linux, for changes that are made on this machine.
+    /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
+    /// machine.
     public func subscribe(
         to namespace: String,
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void

@@ -3,7 +3,7 @@ import LockboxFiles
 import LockboxPlatform
 
 extension FileStorage {
-    /// See ``LockingStorage/commit(_:expecting:lock:)``.
+    /// Commits under a lock that the caller holds, or takes one.
     public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
@@ -41,7 +41,7 @@ extension FileStorage {
         return .committed
     }
 
-    /// See ``RecordStorage/synchronize(_:)``. The process that renamed or removed a file may have been killed
+    /// Makes what others have renamed or removed in a namespace durable. The process that did it may have been killed
     /// before its own fsync.
     public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
 
@@ -51,7 +51,7 @@ extension FileStorage {
 
     // MARK: The locks
 
-    /// See ``LockingStorage/lock(_:)``. The lock is that of the namespace's folder.
+    /// Waits for the lock of the namespace's folder, and takes it.
     public func lock(_ namespace: String?) throws -> any StorageLock {
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }

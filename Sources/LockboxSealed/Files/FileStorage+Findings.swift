@@ -1,7 +1,7 @@
 public import LockboxCore
 
 extension FileStorage: InspectableStorage {
-    /// See ``InspectableStorage/findings()``.
+    /// Returns the files and folders in the store that do not belong there or are not safe to use.
     public func findings() throws -> [StoreFinding] {
         guard let root = try folders.rootAsItIs() else { return [] }
         let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
@@ -30,7 +30,7 @@ extension FileStorage: InspectableStorage {
         guard let temporary = try root.directory("tmp", creating: false) else { return [] }
         return try temporary.names().map {
             StoreFinding(
-                kind: .leftOver,
+                kind: .leftover,
                 location: temporary.filePath($0),
                 reason: "its writer was killed or is still running"
             )

@@ -2,11 +2,11 @@ import LockboxCore
 import LockboxFiles
 
 extension FileStorage: QuarantiningStorage {
-    /// See ``QuarantiningStorage/quarantine(_:)``. Moves the file, link or folder into the store's folder
-    /// `quarantine`, where nothing reads it.
+    /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and
+    /// returns its path.
     public func quarantine(_ record: RecordName) throws -> String { try quarantine(record, lock: nil) }
 
-    /// See ``QuarantiningStorage/quarantine(_:lock:)``.
+    /// Quarantines a record under a lock that the caller holds, or takes one.
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
         let given = try (lock as? FolderLocks).flatMap { try isValid($0, for: [.remove(record)]) ? $0 : nil }
         let locks = try given ?? FolderLocks([acquireLock(.init(namespace: record.namespace))])

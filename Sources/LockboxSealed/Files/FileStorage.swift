@@ -59,7 +59,7 @@ public final class FileStorage: LockingStorage {
 
     // MARK: Looking up one record
 
-    /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
+    /// Calls a closure with the first bytes of a file. Returns false if it does not exist.
     public func read(
         _ record: RecordName,
         upTo limit: Int,
@@ -106,7 +106,7 @@ public final class FileStorage: LockingStorage {
 
     // MARK: Lists
 
-    /// See ``RecordStorage/forEachName(in:waitingForCommits:_:)``.
+    /// Calls a closure with the name of every file in a namespace's folder.
     public func forEachName(
         in namespace: String,
         waitingForCommits: Bool,
@@ -159,7 +159,7 @@ public final class FileStorage: LockingStorage {
         return try LockFile.count(of: folder) == before ? names : nil
     }
 
-    /// See ``RecordStorage/namespaces()``.
+    /// Returns the names of the folders of namespaces.
     public func namespaces() throws -> [String] {
         try folders.sparingDescriptors { try folders.current(.items).map { Array(try $0.names()) } ?? [] }
     }

@@ -95,7 +95,9 @@ import Testing
         #expect(try export().status == 0)
         let wrong = try importBackup(passphrase: sandbox.file("wrong", "swordfish"))
         #expect(
-            wrong.status == 2 && wrong.error == "lockbox: The passphrase is wrong. Check it and try again. Nothing was changed.\n"
+            wrong.status == 2
+                && wrong.error
+                    == "lockbox: The passphrase is wrong. Check it and try again. Nothing was changed.\n"
         )
         var bytes = try Data(contentsOf: URL(fileURLWithPath: backup))
         bytes[bytes.count - 1] ^= 1
@@ -230,6 +232,6 @@ import Testing
     @Test func leftoversAreNoDamage() throws {
         _ = try sandbox.file("store/tmp/left", "x")
         let outcome = try sandbox.lockbox("verify")
-        #expect(outcome.status == 0 && outcome.output.contains("leftOver: "), "\(outcome.output)")
+        #expect(outcome.status == 0 && outcome.output.contains("leftover: "), "\(outcome.output)")
     }
 }

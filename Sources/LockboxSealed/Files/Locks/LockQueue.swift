@@ -12,9 +12,9 @@ final class LockQueue: Sendable {
         var waiting: [Waiter] = []
         /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
-        /// Before this time, no other process is given way to: the last one did not take the lock, and may have
-        /// been stopped.
-        var noWayBefore: ContinuousClock.Instant?
+        /// Until then, no other process is given way to: the last one did not take the lock, and may have been
+        /// stopped.
+        var givesWayAgainAt: ContinuousClock.Instant?
         /// The request of the last thread that timed out.
         var request: LockRequest?
     }
@@ -97,13 +97,13 @@ final class LockQueue: Sendable {
     private func giveWay(_ file: LockFile) throws {
         let (count, notBefore) = state.withLock { state in
             defer { state.givingWayAfter = nil }
-            return (state.givingWayAfter, state.noWayBefore)
+            return (state.givingWayAfter, state.givesWayAgainAt)
         }
         let start = ContinuousClock.now
         guard let count, notBefore.map({ $0 <= start }) ?? true else { return }
         while try file.count() == count {
             if ContinuousClock.now - start > .milliseconds(2) {
-                return state.withLock { $0.noWayBefore = start + .milliseconds(100) }
+                return state.withLock { $0.givesWayAgainAt = start + .milliseconds(100) }
             }
             usleep(20)
         }
