@@ -35,7 +35,7 @@ final class Directory: Sendable {
         path: String,
         calls: SystemCalls,
         creating: Bool
-    ) throws -> Directory? {
+    ) throws(LockboxError) -> Directory? {
         var result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
         if result == -Int(ENOENT), creating {
             try make(name, at: parent, path: path, calls: calls)
@@ -64,11 +64,13 @@ final class Directory: Sendable {
     }
 
     /// Opens a subfolder.
-    func directory(_ name: String, creating: Bool) throws -> Directory? {
+    func directory(_ name: String, creating: Bool) throws(LockboxError) -> Directory? {
         try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
     }
 
-    private static func make(_ name: String, at parent: CInt, path: String, calls: SystemCalls) throws {
+    private static func make(_ name: String, at parent: CInt, path: String, calls: SystemCalls)
+        throws(LockboxError)
+    {
         let result = calls.mkdir(name, at: parent, mode: 0o700)
         if result != -Int(EEXIST) {
             try check(result, "mkdir", path)
@@ -78,7 +80,7 @@ final class Directory: Sendable {
         try calls.synchronizeParent(of: path, at: parent)
     }
 
-    private static func checkPermissions(_ status: stat, _ path: String) throws {
+    private static func checkPermissions(_ status: stat, _ path: String) throws(LockboxError) {
         let reason: String? =
             if status.st_uid != geteuid() {
                 "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); run it as the owner, or chown it"
@@ -124,7 +126,7 @@ final class Directory: Sendable {
     }
 
     /// Returns whether an entry of that name exists, whatever its type.
-    func holds(_ name: String) throws -> Bool {
+    func holds(_ name: String) throws(LockboxError) -> Bool {
         var status = stat()
         let result = calls.stat(name, at: descriptor, &status)
         if result == -Int(ENOENT) { return false }
@@ -133,7 +135,7 @@ final class Directory: Sendable {
     }
 
     /// Throws if the file exists and is not safe to use.
-    func checkFile(_ name: String) throws {
+    func checkFile(_ name: String) throws(LockboxError) {
         let result = calls.open(name, at: descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return }
         let file = CInt(try checkOpened(result, name))
@@ -143,7 +145,7 @@ final class Directory: Sendable {
 
     /// Creates files (mode 0600), and synchronizes them to disk after all are written, which is faster than one by
     /// one. Returns a descriptor for each, which holds the file's lock. On an error, the caller removes the files.
-    func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws -> [CInt] {
+    func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws(LockboxError) -> [CInt] {
         var (open, locks): ([CInt], [CInt]) = ([], [])
         do {
             for file in files { try open.append(create(file.name, file.bytes)) }
@@ -163,7 +165,7 @@ final class Directory: Sendable {
         }
     }
 
-    private func create(_ name: String, _ bytes: [UInt8]) throws -> CInt {
+    private func create(_ name: String, _ bytes: [UInt8]) throws(LockboxError) -> CInt {
         let result = calls.open(name, at: descriptor, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         let file = CInt(try check(result, "open", filePath(name)))
         do {
@@ -176,7 +178,9 @@ final class Directory: Sendable {
             if status.st_mode & 0o7777 != 0o600 {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))
             }
-            try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
+            try bytes.withUnsafeBufferPointer { bytes throws(LockboxError) in
+                try calls.writeAll(UnsafeRawBufferPointer(bytes), to: file, path: filePath(name))
+            }
             return file
         } catch {
             calls.close(file)
@@ -186,7 +190,7 @@ final class Directory: Sendable {
 
     /// Removes a file, a link or an empty folder. Does nothing if there is none. Returns false for a folder that
     /// is not empty.
-    func removeEntry(_ name: String) throws -> Bool {
+    func removeEntry(_ name: String) throws(LockboxError) -> Bool {
         var result = calls.unlink(name, at: descriptor)
         // POSIX has EPERM for a folder.
         if result == -Int(EISDIR) || result == -Int(EPERM),
@@ -203,14 +207,14 @@ final class Directory: Sendable {
     func remove(_ name: String) { _ = calls.unlink(name, at: descriptor) }
 
     /// Makes creations, renames and removals in this folder survive a power cut.
-    func synchronize() throws {
+    func synchronize() throws(LockboxError) {
         try check(calls.fsync(descriptor), "fsync", path)
     }
 
     /// The same after a commit, which others can see already.
     ///
     /// - Throws: `outcomeUnknown`.
-    func synchronizeChanges() throws {
+    func synchronizeChanges() throws(LockboxError) {
         let result = calls.fsync(descriptor)
         if result >= 0 { return }
         let reason = "\(LockboxError.reason("fsync", CInt(-result))), so a power cut may undo the change"
@@ -220,7 +224,7 @@ final class Directory: Sendable {
     /// Returns the names of all entries. Empty if the folder has been removed.
     ///
     /// On btrfs, a file that is replaced while the folder is being read may be missing.
-    func names() throws -> NameList {
+    func names() throws(LockboxError) -> NameList {
         var names = NameList()
         let own = calls.open(".", at: descriptor, O_RDONLY | O_DIRECTORY)
         if own == -Int(ENOENT) { return names }
@@ -231,7 +235,7 @@ final class Directory: Sendable {
 
     /// Returns the status of a file. Throws unless it is a regular file that belongs to this user and that
     /// others cannot access.
-    func checkedStatus(of file: CInt, _ name: String) throws -> stat {
+    func checkedStatus(of file: CInt, _ name: String) throws(LockboxError) -> stat {
         var status = stat()
         try check(calls.fstat(file, &status), "fstat", filePath(name))
         let reason: String? =
@@ -251,7 +255,7 @@ final class Directory: Sendable {
     }
 
     /// Returns the descriptor of a file that was just opened, or throws the error.
-    func checkOpened(_ result: Int, _ name: String) throws -> Int {
+    func checkOpened(_ result: Int, _ name: String) throws(LockboxError) -> Int {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
             throw LockboxError.unsafePermissions(

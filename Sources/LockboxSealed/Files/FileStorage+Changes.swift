@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 
 extension FileStorage: NotifyingStorage {
@@ -7,7 +7,7 @@ extension FileStorage: NotifyingStorage {
     public func subscribe(
         to namespace: String,
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
-    ) throws -> @Sendable () -> Void {
+    ) throws(LockboxError) -> @Sendable () -> Void {
         // The store's folder can be moved, and with it the folders `items` and the namespace's.
         let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
         try watch.start { event in

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
@@ -35,7 +35,8 @@ extension FileStorage {
             for namespace in Set(changes.map(\.record.namespace)) {
                 try synchronize(.init(namespace: namespace))
             }
-        } catch let error as LockboxError where error.code == .outcomeUnknown {
+        } catch {
+            guard error.code == .outcomeUnknown else { throw error }
             return .unknown(error)
         }
         return .committed
@@ -43,24 +44,32 @@ extension FileStorage {
 
     /// Makes what others have renamed or removed in a namespace durable. The process that did it may have been killed
     /// before its own fsync.
-    public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
+    public func synchronize(_ namespace: String) throws(LockboxError) {
+        try synchronize(.namespace(namespace))
+    }
 
-    private func synchronize(_ id: StoreFolders.FolderID) throws {
-        try folders.sparingDescriptors { try folders.folder(id, creating: false)?.synchronizeChanges() }
+    private func synchronize(_ id: StoreFolders.FolderID) throws(LockboxError) {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            try folders.folder(id, creating: false)?.synchronizeChanges()
+        }
     }
 
     // MARK: The locks
 
     /// Waits for the lock of the namespace's folder, and takes it.
-    public func lock(_ namespace: String?) throws -> any StorageLock {
+    public func lock(_ namespace: String?) throws(LockboxError) -> any StorageLock {
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
     /// Whether nobody else commits to the namespaces of `changes` under these locks. Not if the store was moved meanwhile, or
     /// a lock file removed.
-    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws -> Bool {
-        try changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
-            && locks.held.allSatisfy { try folders.isInPlace($0.folder, $0.id) && $0.lock.isInPlace }
+    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws(LockboxError) -> Bool {
+        let isCovered = changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
+        guard isCovered else { return false }
+        for held in locks.held where try !folders.isInPlace(held.folder, held.id) || !held.lock.isInPlace {
+            return false
+        }
+        return true
     }
 
     /// The folders that are changed, always in the same order, to avoid deadlocks.
@@ -71,9 +80,9 @@ extension FileStorage {
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
-    func acquireLock(_ id: StoreFolders.FolderID) throws -> FolderLocks.Held {
+    func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
         do {
-            return try folders.sparingDescriptors {
+            return try folders.sparingDescriptors { () throws(LockboxError) -> FolderLocks.Held in
                 // Whoever takes the root's lock may only be waiting.
                 if id != .root { try folders.sweepOnce() }
                 while true {
@@ -87,7 +96,7 @@ extension FileStorage {
                     try folders.reopen()
                 }
             }
-        } catch let error as LockboxError {
+        } catch {
             throw error.ofWriting
         }
     }
@@ -122,11 +131,11 @@ extension FileStorage {
         // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
         // commit. A keybag is synchronized before another one can replace it.
         if isOwn, !locks.covers(.root) { locks.release() }
-        do { try synchronize(locks) } catch let error as LockboxError { return .unknown(error) }
+        do { try synchronize(locks) } catch { return .unknown(error) }
         return .committed
     }
 
-    private func synchronize(_ locks: FolderLocks) throws {
+    private func synchronize(_ locks: FolderLocks) throws(LockboxError) {
         for held in locks.held { try held.folder.synchronizeChanges() }
     }
 
@@ -160,13 +169,15 @@ extension FileStorage {
         try check(result, "rename", folder.filePath(record.name))
     }
 
-    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws -> TemporaryFiles {
+    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
+        -> TemporaryFiles
+    {
         do {
             return try TemporaryFiles(changes, folders.existing(.temporary), progress)
         } catch LockboxError.storageFailure("open", _, ENOENT) {
             // The folder has been removed.
             try folders.reopen()
-        } catch let error as LockboxError {
+        } catch {
             guard folders.spareDescriptors(after: error) else { throw error.ofWriting }
         }
         return try TemporaryFiles(changes, folders.existing(.temporary), progress)

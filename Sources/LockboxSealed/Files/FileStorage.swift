@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
@@ -119,7 +119,7 @@ public final class FileStorage: LockingStorage {
         for name in names where name != LockFile.name { try body(name) }
     }
 
-    private func namesBehindCommits(_ id: StoreFolders.FolderID) throws -> NameList {
+    private func namesBehindCommits(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
         guard try folders.current(id) != nil else { return NameList() }
         let held = try acquireLock(id)
         defer { held.lock.release() }
@@ -127,7 +127,7 @@ public final class FileStorage: LockingStorage {
     }
 
     /// Waits for running writers, but not for a stopped one.
-    private func completeNames(_ id: StoreFolders.FolderID) throws -> NameList {
+    private func completeNames(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
         let deadline = ContinuousClock.now + lockTimeout
         var patience = Duration.milliseconds(50)
         while true {
@@ -138,8 +138,10 @@ public final class FileStorage: LockingStorage {
                 let lock = try folder.queue.acquire(folder, timeout: patience)
                 defer { lock.release() }
                 return try folder.names()
-            } catch let error as LockboxError where error.isRefusal || error.code == .lockTimeout {
-                if ContinuousClock.now >= deadline { throw error }
+            } catch {
+                guard error.isRefusal || error.code == .lockTimeout, ContinuousClock.now < deadline else {
+                    throw error
+                }
                 patience *= 2
                 usleep(100)
             }
@@ -148,7 +150,7 @@ public final class FileStorage: LockingStorage {
 
     /// Returns nil if a file was renamed meanwhile. Comparing two lists would not help, because both may lack
     /// the same name.
-    private func undisturbedNames(_ folder: Directory) throws -> NameList? {
+    private func undisturbedNames(_ folder: Directory) throws(LockboxError) -> NameList? {
         let before = try LockFile.count(of: folder)
         var names = try folder.names()
         if !before.isMultiple(of: 2) {
@@ -160,7 +162,10 @@ public final class FileStorage: LockingStorage {
     }
 
     /// Returns the names of the folders of namespaces.
-    public func namespaces() throws -> [String] {
-        try folders.sparingDescriptors { try folders.current(.items).map { Array(try $0.names()) } ?? [] }
+    public func namespaces() throws(LockboxError) -> [String] {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            guard let items = try folders.current(.items) else { return [] }
+            return Array(try items.names())
+        }
     }
 }

@@ -32,14 +32,14 @@ final class StoreFolders: Sendable {
     // MARK: Opening
 
     /// Returns an open folder of the store, or nil if it does not exist and `creating` is false.
-    func folder(_ id: FolderID, creating: Bool) throws -> Directory? {
+    func folder(_ id: FolderID, creating: Bool) throws(LockboxError) -> Directory? {
         if let folder = state.withLock({ $0.open[id] }) { return folder }
         guard let folder = try openFolder(id, creating: creating) else { return nil }
         return remember(folder, as: id)
     }
 
     /// Returns an open folder. Creates it if it does not exist.
-    func existing(_ id: FolderID) throws -> Directory {
+    func existing(_ id: FolderID) throws(LockboxError) -> Directory {
         guard let folder = try folder(id, creating: true) else {
             throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
         }
@@ -47,14 +47,14 @@ final class StoreFolders: Sendable {
     }
 
     /// Returns the root without removing leftovers, so that they can be reported.
-    func rootAsItIs() throws -> Directory? {
+    func rootAsItIs() throws(LockboxError) -> Directory? {
         if let root = state.withLock({ $0.open[.root] }) { return root }
         guard let root = try openRoot(creating: false) else { return nil }
         state.withLock { $0.isUnswept = true }
         return remember(root, as: .root)
     }
 
-    func sweepOnce() throws {
+    func sweepOnce() throws(LockboxError) {
         let isUnswept = state.withLock { state in
             defer { state.isUnswept = false }
             return state.isUnswept
@@ -71,7 +71,7 @@ final class StoreFolders: Sendable {
         }
     }
 
-    private func openFolder(_ id: FolderID, creating: Bool) throws -> Directory? {
+    private func openFolder(_ id: FolderID, creating: Bool) throws(LockboxError) -> Directory? {
         switch id {
         case .root:
             if creating { try makeParents(of: directory) }
@@ -87,7 +87,7 @@ final class StoreFolders: Sendable {
         }
     }
 
-    private func openRoot(creating: Bool) throws -> Directory? {
+    private func openRoot(creating: Bool) throws(LockboxError) -> Directory? {
         try Directory.open(
             directory,
             at: SystemCalls.currentDirectory,
@@ -97,7 +97,7 @@ final class StoreFolders: Sendable {
         )
     }
 
-    private func makeParents(of path: String) throws {
+    private func makeParents(of path: String) throws(LockboxError) {
         let parent = Path.parent(of: path)
         if parent.isEmpty { return }
         let result = calls.mkdir(parent, at: SystemCalls.currentDirectory, mode: 0o700)
@@ -115,13 +115,13 @@ final class StoreFolders: Sendable {
     }
 
     /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
-    func synchronize(above id: FolderID) throws {
+    func synchronize(above id: FolderID) throws(LockboxError) {
         switch id {
         case .root:
             // If this user may not open the parent, an administrator made the store's folder in it.
-            do { try calls.synchronizeParent(of: directory) } catch let error as LockboxError
-                where error.isRefusal
-            {}
+            do { try calls.synchronizeParent(of: directory) } catch {
+                if !error.isRefusal { throw error }
+            }
         case .items, .temporary, .quarantine: try existing(.root).synchronize()
         case .namespace:
             try existing(.items).synchronize()
@@ -132,7 +132,7 @@ final class StoreFolders: Sendable {
     // MARK: Moved stores
 
     /// Returns the folder that is at the path now, or nil if there is none.
-    func current(_ id: FolderID) throws -> Directory? {
+    func current(_ id: FolderID) throws(LockboxError) -> Directory? {
         guard let folder = try folder(id, creating: false) else { return nil }
         if try isInPlace(folder, id) { return folder }
         try reopen()
@@ -140,13 +140,14 @@ final class StoreFolders: Sendable {
     }
 
     /// Like ``current(_:)``, but checks the path at most once per millisecond.
-    func recent(_ id: FolderID) throws -> Directory? {
+    func recent(_ id: FolderID) throws(LockboxError) -> Directory? {
         let now = monotonicTime()
         let recent = state.withLock { state in
             // Another thread may have checked after this one read the clock.
             state.recent.first { $0.id == id && now < $0.time + 1_000_000 }?.folder
         }
-        return try recent ?? current(id)
+        if let recent { return recent }
+        return try current(id)
     }
 
     private func noteIsInPlace(_ folder: Directory, _ id: FolderID, _ time: UInt64) {
@@ -158,7 +159,7 @@ final class StoreFolders: Sendable {
     }
 
     /// Returns whether the folder's path still leads to it.
-    func isInPlace(_ folder: Directory, _ id: FolderID) throws -> Bool {
+    func isInPlace(_ folder: Directory, _ id: FolderID) throws(LockboxError) -> Bool {
         let now = monotonicTime()
         guard let root = state.withLock({ $0.open[.root] }),
             try isInPlace(root, directory, at: SystemCalls.currentDirectory)
@@ -176,7 +177,8 @@ final class StoreFolders: Sendable {
         return isInPlace
     }
 
-    private func isInPlace(_ folder: Directory, _ path: String, at parent: CInt) throws -> Bool {
+    private func isInPlace(_ folder: Directory, _ path: String, at parent: CInt) throws(LockboxError) -> Bool
+    {
         var status = stat()
         let result = calls.stat(path, at: parent, &status)
         if result == -Int(ENOENT) { return false }
@@ -190,7 +192,7 @@ final class StoreFolders: Sendable {
     ///
     /// - Throws: `storeReplaced` if the store's path no longer leads to a store. A file system may have been unmounted, and no
     ///   new store must be created in its place.
-    func reopen() throws {
+    func reopen() throws(LockboxError) {
         var status = stat()
         let keybag = calls.stat("\(directory)/keybag", at: SystemCalls.currentDirectory, &status)
         let isStore = state.withLock { state in
@@ -213,7 +215,7 @@ final class StoreFolders: Sendable {
     static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
 
     /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
-    func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {
+    func sparingDescriptors<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         do { return try body() } catch let error as LockboxError where spareDescriptors(after: error) {
             return try body()
         }

@@ -22,7 +22,7 @@ final class DirectoryLock: Sendable {
     }
 
     /// Takes the lock without waiting. Returns nil if another process holds it.
-    static func attempt(_ directory: Directory) throws -> DirectoryLock? {
+    static func attempt(_ directory: Directory) throws(LockboxError) -> DirectoryLock? {
         let file = try LockFile(directory)
         guard try file.lock(), file.isInPlace else { return nil }
         return DirectoryLock(file, nil)
@@ -56,7 +56,7 @@ final class DirectoryLock: Sendable {
 
     /// Called before a file is renamed into the folder. The change count is odd until ``endRename()``, because some file
     /// systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from lookups.
-    func beginRename() throws {
+    func beginRename() throws(LockboxError) {
         // The count is already odd if a previous holder was killed during a rename.
         try advanceCount { $0.isMultiple(of: 2) ? $0 &+ 1 : $0 &+ 2 }
         state.withLock { $0.hasRenamed = true }
@@ -64,8 +64,9 @@ final class DirectoryLock: Sendable {
 
     func endRename() { try? advanceCount { $0 &+ 1 } }
 
-    private func advanceCount(_ next: (UInt64) -> UInt64) throws {
-        let count = next(try state.withLock(\.count) ?? file.count())
+    private func advanceCount(_ next: (UInt64) -> UInt64) throws(LockboxError) {
+        let old = if let count = state.withLock(\.count) { count } else { try file.count() }
+        let count = next(old)
         try file.setCount(count)
         state.withLock { $0.count = count }
     }
