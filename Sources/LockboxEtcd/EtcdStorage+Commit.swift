@@ -4,8 +4,8 @@
     public import LockboxSealed
 
     extension EtcdStorage {
-        /// See ``RecordStorage/commit(_:expecting:)``. One transaction, which is sent again if the answer is lost, and
-        /// takes effect at most once.
+        /// Makes all of the changes if the records have the expected revisions, otherwise none. This is one
+        /// transaction, which is sent again if the answer is lost, and takes effect at most once.
         public func commit(
             _ changes: [RecordChange],
             expecting: [RecordName: RecordRevision]

@@ -4,7 +4,7 @@
     public import LockboxSealed
 
     extension EtcdStorage {
-        /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
+        /// Calls a closure with the bytes of a record. Returns false if it is absent.
         public func read(
             _ record: RecordName,
             upTo limit: Int,
@@ -20,7 +20,7 @@
             return true
         }
 
-        /// See ``RecordStorage/read(_:maximum:)``. All are read as of one revision of the cluster.
+        /// Returns several records, all as of one revision of the cluster. Absent ones are left out.
         public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
             let names = Dictionary(try records.map { (try key($0), $0) }) { first, _ in first }
             let keys = Array(names.keys)
@@ -43,7 +43,7 @@
             return result
         }
 
-        /// See ``RecordStorage/forEachName(in:waitingForCommits:_:)``. All are listed as of one revision of the cluster.
+        /// Calls a closure with the name of every record in a namespace, as of one revision of the cluster.
         public func forEachName(
             in namespace: String,
             waitingForCommits: Bool,
@@ -70,8 +70,8 @@
             try names.forEach(body)
         }
 
-        /// See ``RecordStorage/forEachPage(of:maximum:waitingForCommits:_:)``. All are read as of one revision of the cluster,
-        /// unless etcd has removed that meanwhile; the rest is then as of a later one.
+        /// Calls a closure with the records of a namespace, some at a time. All are read as of one revision of the
+        /// cluster, unless etcd has removed that meanwhile; the rest is then as of a later one.
         public func forEachPage(
             of namespace: String,
             maximum: Int,
@@ -105,7 +105,7 @@
             }
         }
 
-        /// See ``RecordStorage/namespaces()``. Includes those that have records now, with one call for each.
+        /// Returns the namespaces that have records now, with one call for each.
         public func namespaces() throws -> [String] {
             let folder = "\(root)/i"
             var namespaces: [String] = []

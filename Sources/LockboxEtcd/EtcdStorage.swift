@@ -152,7 +152,7 @@
         /// `false`: other machines share the cluster.
         public var isOnThisDevice: Bool { false }
 
-        /// See ``RecordStorage/location(of:)``.
+        /// Returns how errors refer to a record.
         public func location(of record: RecordName) -> String { "etcd:\(path(record))" }
     }
 

@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 package import LockboxPlatform
 
 /// Writes a file under a temporary name in the same folder, and renames it when it is complete.
@@ -11,14 +11,16 @@ package struct AtomicFile: ~Copyable {
 
     /// - Parameter like: The status of a file whose owner and permissions the new one gets. If nil, the mode is
     ///   0600.
-    package init(_ path: String, like status: stat? = nil, _ calls: SystemCalls) throws {
+    package init(_ path: String, like status: stat? = nil, _ calls: SystemCalls) throws(LockboxError) {
         destination = Path.absolute(path)
         temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
         self.calls = calls
         file = try Self.create(temporary, like: status, calls)
     }
 
-    private static func create(_ path: String, like status: stat?, _ calls: SystemCalls) throws -> CInt {
+    private static func create(_ path: String, like status: stat?, _ calls: SystemCalls) throws(LockboxError)
+        -> CInt
+    {
         let flags = O_WRONLY | O_CREAT | O_EXCL
         let result = calls.open(path, at: SystemCalls.currentDirectory, flags, mode: 0o600)
         let file = CInt(try check(result, "open", path))
@@ -30,7 +32,9 @@ package struct AtomicFile: ~Copyable {
         return file
     }
 
-    private static func take(_ status: stat, _ file: CInt, _ path: String, _ calls: SystemCalls) throws {
+    private static func take(_ status: stat, _ file: CInt, _ path: String, _ calls: SystemCalls)
+        throws(LockboxError)
+    {
         if status.st_uid != geteuid() || status.st_gid != getegid() {
             let result = fchown(file, status.st_uid, status.st_gid)
             try check(result < 0 ? -Int(errno) : 0, "chown", path)
@@ -38,11 +42,13 @@ package struct AtomicFile: ~Copyable {
         try check(calls.chmod(file, mode: status.st_mode & 0o7777), "chmod", path)
     }
 
-    package func write(_ bytes: [UInt8]) throws {
-        try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: temporary) }
+    package func write(_ bytes: [UInt8]) throws(LockboxError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(LockboxError) in
+            try calls.writeAll(UnsafeRawBufferPointer(bytes), to: file, path: temporary)
+        }
     }
 
-    package mutating func finish() throws {
+    package mutating func finish() throws(LockboxError) {
         try check(calls.fsync(file), "fsync", temporary)
         let current = SystemCalls.currentDirectory
         try check(calls.rename(temporary, at: current, to: destination, at: current), "rename", destination)

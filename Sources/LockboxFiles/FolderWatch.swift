@@ -1,5 +1,5 @@
 import CLinux
-import LockboxCore
+package import LockboxCore
 import LockboxPlatform
 
 /// Reports changes of the entries of a folder, which need not exist yet, with inotify(7).
@@ -21,7 +21,7 @@ package final class FolderWatch: Sendable {
     ///   - path: The folder. An absolute path.
     ///   - depth: How many folders above it may be moved or replaced.
     /// - Throws: `notSupported` on a system other than Linux.
-    package init(_ path: String, depth: Int) throws {
+    package init(_ path: String, depth: Int) throws(LockboxError) {
         var paths = [path]
         while paths.count <= depth, let first = paths.first, first != "/" {
             paths.insert(Self.parent(of: first), at: 0)
@@ -37,14 +37,15 @@ package final class FolderWatch: Sendable {
 
     /// Begins to watch, and reports in a thread of its own until ``cancel()`` is called. Nothing is reported
     /// after a failure.
-    package func start(_ report: @escaping @Sendable (Result<Event, any Error>) -> Void) throws {
+    package func start(_ report: @escaping @Sendable (Result<Event, any Error>) -> Void) throws(LockboxError)
+    {
         let watches = try Watches(paths)
         try detachThread {
             do { try self.run(watches, report) } catch { report(.failure(error)) }
         }
     }
 
-    private func run(_ first: Watches, _ report: (Result<Event, any Error>) -> Void) throws {
+    private func run(_ first: Watches, _ report: (Result<Event, any Error>) -> Void) throws(LockboxError) {
         var watches = first
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 8)
         defer { buffer.deallocate() }
@@ -67,7 +68,9 @@ package final class FolderWatch: Sendable {
     }
 
     @discardableResult
-    private static func checked(_ result: Int, _ operation: String, _ path: String) throws -> Int {
+    private static func checked(_ result: Int, _ operation: String, _ path: String) throws(LockboxError)
+        -> Int
+    {
         if result == -Int(ENOSYS) { throw LockboxError.notSupported(operation: "observing changes") }
         return try check(result, operation, path)
     }
@@ -78,7 +81,7 @@ package final class FolderWatch: Sendable {
         /// For each watch the name that counts in it, or nil for the folder itself, where each one does.
         private let names: [CInt: String?]
 
-        init(_ paths: [String]) throws {
+        init(_ paths: [String]) throws(LockboxError) {
             descriptor = CInt(try FolderWatch.checked(folder_watch_open(), "inotify_init1", paths[0]))
             var names: [CInt: String?] = [:]
             do { try Self.add(paths, descriptor, &names) } catch {
@@ -91,7 +94,8 @@ package final class FolderWatch: Sendable {
         deinit { close(descriptor) }
 
         /// Watches each folder before it looks for the next one, so that none is created unnoticed.
-        private static func add(_ paths: [String], _ descriptor: CInt, _ names: inout [CInt: String?]) throws
+        private static func add(_ paths: [String], _ descriptor: CInt, _ names: inout [CInt: String?])
+            throws(LockboxError)
         {
             for (index, path) in paths.enumerated() {
                 let result = folder_watch_add(descriptor, path)

@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 import LockboxPlatform
 
 /// Functions on paths.
@@ -24,7 +24,9 @@ package enum Path {
 
 extension SystemCalls {
     /// Synchronizes the folder that contains a path. The dot makes it work if that folder is a symbolic link.
-    package func synchronizeParent(of path: String, at parent: CInt = SystemCalls.currentDirectory) throws {
+    package func synchronizeParent(of path: String, at parent: CInt = SystemCalls.currentDirectory)
+        throws(LockboxError)
+    {
         let above = parent == SystemCalls.currentDirectory ? "\(Path.parent(of: path))/." : "."
         let opened = open(above, at: parent, O_RDONLY | O_DIRECTORY)
         let descriptor = CInt(try check(opened, "open", Path.parent(of: path)))

@@ -1,4 +1,4 @@
-import LockboxCore
+package import LockboxCore
 package import LockboxPlatform
 
 /// The system calls that Lockbox makes on files, one method each, so that tests can make any of them fail.
@@ -168,7 +168,7 @@ extension SystemCalls {
         into buffer: UnsafeMutableRawBufferPointer,
         path: @autoclosure () -> String
     )
-        throws
+        throws(LockboxError)
         -> Int
     {
         var offset = 0
@@ -182,7 +182,7 @@ extension SystemCalls {
     }
 
     package func writeAll(_ bytes: UnsafeRawBufferPointer, to file: CInt, path: @autoclosure () -> String)
-        throws
+        throws(LockboxError)
     {
         var offset = 0
         while offset < bytes.count {

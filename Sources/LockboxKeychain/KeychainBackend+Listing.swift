@@ -2,7 +2,7 @@ public import LockboxCore
 public import LockboxPlatform
 
 extension KeychainBackend {
-    /// See ``LockboxBackend/attributes(prefix:now:)``. Throws if one of the items is locked.
+    /// Returns the attributes of every item with a prefix. Throws if one of the items is locked.
     public func attributes(prefix: String, now: Date?) throws(LockboxError) -> [ItemKey: ItemAttributes] {
         var items: [ItemKey: ItemAttributes] = [:]
         for entry in try entries(prefix) {
@@ -12,7 +12,7 @@ extension KeychainBackend {
         return items
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Throws if one of the items is locked.
+    /// Calls a closure with the attributes of every item with a prefix. Throws if one of the items is locked.
     public func forEachItem(
         prefix: String,
         now: Date?,
@@ -61,7 +61,7 @@ extension KeychainBackend {
         }
     }
 
-    /// See ``LockboxBackend/prefixes()``. Throws if an item of any prefix is locked.
+    /// Returns every prefix that has items. Throws if an item of any prefix is locked.
     public func prefixes() throws(LockboxError) -> Set<String> {
         let services = try all(query, withValue: false).compactMap { $0[KeychainName.attrService]?.text }
         return Set(services.filter { !$0.isEmpty && !ItemKey.isReserved(prefix: $0) })

@@ -3,8 +3,8 @@ public import LockboxPlatform
 
 /// Changes of more than one item. The Keychain has no transactions.
 extension KeychainBackend {
-    /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step, unless it replaces an item: the Keychain cannot rename
-    /// one over another.
+    /// Moves an item to another key, in one step unless it replaces an item: the Keychain cannot rename one over
+    /// another.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         for _ in 0..<Self.maximumRounds where key != newKey {
             guard try read(newKey) == nil, policy != .updateOnly else { break }
@@ -26,7 +26,7 @@ extension KeychainBackend {
         try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
     }
 
-    /// See ``LockboxBackend/apply(_:)``. The Keychain has no transactions: what would be refused is looked for before
+    /// Performs one operation after the other. The Keychain has no transactions: what would be refused is looked for before
     /// anything is changed. What another program changes meanwhile can still be refused in the middle.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)

@@ -70,12 +70,12 @@ public struct KeychainBackend: RepairableBackend {
 
     // MARK: Reading
 
-    /// See ``LockboxBackend/item(for:now:)``.
+    /// Returns an item with its attributes, or `nil` if it is absent.
     public func item(for key: ItemKey, now: Date?) throws(LockboxError) -> StoredItem? {
         try read(key).flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item }
     }
 
-    /// See ``LockboxBackend/attributes(for:now:)``. Throws for a locked item.
+    /// Returns the attributes of an item, or `nil` if it is absent. Throws for a locked item.
     public func attributes(for key: ItemKey, now: Date?) throws(LockboxError) -> ItemAttributes? {
         guard let found = try one(query(key), key, withValue: false) else { return nil }
         let attributes = try KeychainMetadata.attributes(found, key.location)
@@ -84,7 +84,7 @@ public struct KeychainBackend: RepairableBackend {
 
     // MARK: Changing
 
-    /// See ``LockboxBackend/update(_:now:_:)``.
+    /// Atomically creates, replaces or removes an item.
     ///
     /// - Throws: ``LockboxError/conflict(record:)`` if other writers were faster 64 times;
     ///   ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -25299 if another program's item
@@ -98,10 +98,10 @@ public struct KeychainBackend: RepairableBackend {
         throw LockboxError.conflict(record: key.location)
     }
 
-    /// See ``LockboxBackend/remove(_:)``.
+    /// Removes an item, readable or not.
     public func remove(_ key: ItemKey) throws(LockboxError) { try delete(query(key)) }
 
-    /// See ``LockboxBackend/removeAll(prefix:)``. Removes all of them or none, also while they are locked.
+    /// Removes all items with a prefix or none, also while they are locked.
     public func removeAll(prefix: String) throws(LockboxError) {
         var query = query
         query[KeychainName.attrService] = .text(prefix.canonical)
@@ -110,7 +110,7 @@ public struct KeychainBackend: RepairableBackend {
 
     // MARK: Unreadable items
 
-    /// See ``RepairableBackend/remove(record:)``. A record is the item's persistent reference, in hexadecimal.
+    /// Removes an item by its persistent reference, in hexadecimal.
     public func remove(record: String) throws(LockboxError) {
         guard let reference = Data(hexadecimal: record),
             reference.starts(with: KeychainName.classGenericPassword.utf8)
@@ -126,7 +126,7 @@ public struct KeychainBackend: RepairableBackend {
         }
     }
 
-    /// See ``RepairableBackend/quarantine(record:)``. Not supported.
+    /// Not supported.
     public func quarantine(record: String) throws(LockboxError) -> String {
         throw LockboxError.notSupported(operation: "quarantine")
     }
@@ -316,7 +316,8 @@ public struct KeychainBackend: RepairableBackend {
         throw LockboxError.keychainFailure(
             operation: "SecItemAdd",
             status: KeychainStatus.duplicateItem,
-            reason: "another program's item has the service and account of \(key.location)"
+            reason:
+                "another program's item has the service and account of \(key.location); use another prefix or key"
         )
     }
 

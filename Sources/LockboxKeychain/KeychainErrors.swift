@@ -21,7 +21,8 @@ extension LockboxError {
             case KeychainStatus.authenticationFailed:
                 .accessDenied(
                     endpoint: keychain,
-                    reason: "the user could not be authenticated, or no passcode or biometry is set up"
+                    reason:
+                        "the user could not be authenticated, or no passcode or biometry is set up; set one up, or try again"
                 )
             case KeychainStatus.userCanceled: .userCanceled
             case KeychainStatus.notAvailable:
@@ -32,12 +33,12 @@ extension LockboxError {
                 .storageFailure(operation: operation, path: keychain, errno: EIO)
             case KeychainStatus.missingEntitlement:
                 other(
-                    "the program is not signed with an entitlement for the Keychain, or not for this access group"
+                    "the program has no entitlement for the Keychain, or not for this access group; sign it with one"
                 )
             case KeychainStatus.needsUpgrade:
                 other("the Keychain waits for the device to be unlocked; unlock it and try again")
             case KeychainStatus.duplicateItem:
-                other("another item has the same service and account")
+                other("another item has the same service and account; use another prefix or key")
             default: other("see SecBase.h for its meaning")
             }
     }

@@ -9,13 +9,13 @@
         /// Does nothing yet. The first call may fail.
         public init() {}
 
-        /// See ``KeychainCalls/add(_:)``.
+        /// Calls `SecItemAdd`.
         public func add(_ attributes: Attributes) -> Int32 {
             guard let attributes = attributes.dictionary else { return KeychainStatus.parameter }
             return SecItemAdd(attributes, nil)
         }
 
-        /// See ``KeychainCalls/copyMatching(_:)``.
+        /// Calls `SecItemCopyMatching`.
         public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
             guard let dictionary = query.dictionary else { return (KeychainStatus.parameter, []) }
             var result = nil as CFTypeRef?
@@ -29,7 +29,7 @@
             return (status, objects.map { Attributes(object: $0, name: name) })
         }
 
-        /// See ``KeychainCalls/update(_:_:)``.
+        /// Calls `SecItemUpdate`.
         public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
             guard let query = query.dictionary, let attributes = attributes.dictionary else {
                 return KeychainStatus.parameter
@@ -37,7 +37,7 @@
             return SecItemUpdate(query, attributes)
         }
 
-        /// See ``KeychainCalls/delete(_:)``.
+        /// Calls `SecItemDelete`.
         public func delete(_ query: Attributes) -> Int32 {
             guard let query = query.dictionary else { return KeychainStatus.parameter }
             return SecItemDelete(query)

@@ -6,20 +6,20 @@
         /// Does nothing.
         public init() {}
 
-        /// See ``KeychainCalls/add(_:)``.
+        /// Returns ``KeychainStatus/notAvailable``.
         public func add(_ attributes: Attributes) -> Int32 { KeychainStatus.notAvailable }
 
-        /// See ``KeychainCalls/copyMatching(_:)``.
+        /// Returns ``KeychainStatus/notAvailable``.
         public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
             (KeychainStatus.notAvailable, [])
         }
 
-        /// See ``KeychainCalls/update(_:_:)``.
+        /// Returns ``KeychainStatus/notAvailable``.
         public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
             KeychainStatus.notAvailable
         }
 
-        /// See ``KeychainCalls/delete(_:)``.
+        /// Returns ``KeychainStatus/notAvailable``.
         public func delete(_ query: Attributes) -> Int32 { KeychainStatus.notAvailable }
     }
 #endif

@@ -43,6 +43,6 @@ private func migrateDefaults(_ suite: String?, _ directory: String, dryRun: Bool
     let source = MigrationSource.userDefaults(suiteName: suite)
     let migration = Migration("from UserDefaults", from: source, .string("token"), .string("list"))
     let report = try lockbox.migrate(migration, dryRun: dryRun)
-    for (key, outcome) in report.outcomes { print("\(key): \(outcome)") }
+    for item in report.outcomes { print("\(item.key): \(item.outcome)") }
     print("complete: \(report.isComplete)")
 }

@@ -12,5 +12,5 @@ func migrate(_ directory: String) throws -> Int32 {
     let items = (0..<50).map { Migration.Item.string("k\($0)") }
     let outcomes = try lockbox(directory).migrate(Migration("once", items: items)).outcomes.map(\.outcome)
     if outcomes.allSatisfy({ $0 == .migrated }) { return 0 }
-    return outcomes.allSatisfy { $0 == .doneBefore } ? 4 : 2
+    return outcomes.allSatisfy { $0 == .migratedBefore } ? 4 : 2
 }

@@ -30,12 +30,12 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     /// Always ``LockState/unprotected``.
     public var lockState: LockState { .unprotected }
 
-    /// See ``LockboxBackend/item(for:now:)``.
+    /// Returns an item with its attributes, or `nil` if it is absent.
     public func item(for key: ItemKey, now: Date?) -> StoredItem? {
         state.withLock { Self.live($0.entries[key], at: now) }
     }
 
-    /// See ``LockboxBackend/attributes(prefix:now:)``.
+    /// Returns the attributes of every item with a prefix.
     public func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] {
         state.withLock { state in
             state.entries.filter { $0.key.prefix == prefix }
@@ -43,12 +43,12 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
         }
     }
 
-    /// See ``LockboxBackend/prefixes()``.
+    /// Returns every prefix that has items.
     public func prefixes() -> Set<String> {
         state.withLock { Set($0.entries.keys.map(\.prefix).filter { !ItemKey.isReserved(prefix: $0) }) }
     }
 
-    /// See ``LockboxBackend/update(_:now:_:)``. If another thread changes the item meanwhile, `change` is
+    /// Atomically creates, replaces or removes an item. If another thread changes the item meanwhile, `change` is
     /// called again.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         while true {
@@ -66,12 +66,12 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
 
     private func report(_ key: ItemKey) { subscribers.report(.success(.item(key.key)), to: key.prefix) }
 
-    /// See ``LockboxBackend/remove(_:)``.
+    /// Removes an item, readable or not.
     public func remove(_ key: ItemKey) {
         if state.withLock({ $0.entries.removeValue(forKey: key) }) != nil { report(key) }
     }
 
-    /// See ``LockboxBackend/apply(_:)``. Performs all of the operations or none.
+    /// Performs all of the operations or none.
     public func apply(_ operations: [ItemOperation]) throws(LockboxError) {
         try ItemOperation.checkKeysDiffer(operations)
         try state.withLock { state throws(LockboxError) in
@@ -91,7 +91,7 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
         operations.forEach { report($0.key) }
     }
 
-    /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step.
+    /// Moves an item to another key, in one step.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws(LockboxError)
     {
         try state.withLock { state throws(LockboxError) in
@@ -108,13 +108,13 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
         if key != newKey { [key, newKey].forEach(report) }
     }
 
-    /// See ``LockboxBackend/removeAll(prefix:)``.
+    /// Removes every item with a prefix.
     public func removeAll(prefix: String) {
         state.withLock { state in state.entries = state.entries.filter { $0.key.prefix != prefix } }
         subscribers.report(.success(.everything), to: prefix)
     }
 
-    /// See ``NotifyingBackend/subscribe(prefix:_:)``.
+    /// Begins to report changes of the items with a prefix.
     public func subscribe(
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void

@@ -1,7 +1,7 @@
 /// A backend whose errors name the record of the item that they are about.
 ///
-/// A migration goes past an item that cannot be read, and ends if the whole store cannot: the location tells which. With any other
-/// backend it goes past ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
+/// A migration skips an item that cannot be read, and ends if the whole store cannot: the location tells which. With any other
+/// backend it skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
 /// ``LockboxError/unsupportedVersion(record:version:)`` only.
 public protocol LocatingBackend: LockboxBackend {
     /// Returns how errors refer to the record of an item, or `nil` if there is no store.

@@ -8,12 +8,13 @@ extension LockboxBackend {
     /// Returns `true`.
     public var isOnThisDevice: Bool { true }
 
-    /// See ``LockboxBackend/write(_:to:policy:)``. Calls ``LockboxBackend/update(_:now:_:)``.
+    /// Creates an item, or changes the parts of an existing one that the changes set. Calls
+    /// ``LockboxBackend/update(_:now:_:)``.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         try update(key, now: changes.modified) { try changes.item(after: $0, for: key, policy: policy) }
     }
 
-    /// See ``LockboxBackend/apply(_:)``. Performs one operation after the other.
+    /// Performs one operation after the other.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
         for operation in operations {
@@ -35,24 +36,24 @@ extension LockboxBackend {
         try write(ItemChanges(item), to: item.key, policy: policy)
     }
 
-    /// See ``LockboxBackend/value(for:now:)``. Reads the whole item.
+    /// Reads a whole item, and returns its value, or `nil` if it is absent.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         try item(for: key, now: now)?.value
     }
 
-    /// See ``LockboxBackend/values(for:now:)``. Reads one value at a time.
+    /// Reads the values of several items, one at a time.
     public func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue] {
         var values: [ItemKey: ArchivedValue] = [:]
         for key in keys { values[key] = try value(for: key, now: now) }
         return values
     }
 
-    /// See ``LockboxBackend/attributes(for:now:)``. Reads the whole item.
+    /// Reads a whole item, and returns its attributes, or `nil` if it is absent.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try item(for: key, now: now)?.attributes
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Loads all attributes into memory first.
+    /// Calls a closure with the attributes of every item with a prefix. Loads all attributes into memory first.
     public func forEachItem(
         prefix: String,
         now: Date?,
@@ -65,7 +66,7 @@ extension LockboxBackend {
     /// Calls ``LockboxBackend/prefixes()``.
     public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> { try prefixes() }
 
-    /// See ``LockboxBackend/removeAll(prefix:)``. Removes one item at a time.
+    /// Removes every item with a prefix, one at a time.
     public func removeAll(prefix: String) throws {
         for key in try attributes(prefix: prefix, now: nil).keys { try remove(key) }
     }
@@ -82,7 +83,7 @@ extension LockboxBackend {
         try removeExpired(prefix: prefix, now: now, unreadable: { _ in })
     }
 
-    /// See ``LockboxBackend/removeExpired(prefix:now:unreadable:)``. Removes one item at a time.
+    /// Removes the expired items with a prefix, one at a time, and returns their number.
     @discardableResult
     public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
         -> Int

@@ -15,7 +15,7 @@ extension LockboxBackend {
         _ = try put(key, newKey, policy, now)
     }
 
-    /// See ``LockboxBackend/move(_:to:policy:now:)``. Copies the item, then removes the old one.
+    /// Moves an item to another key: copies it, then removes the old one.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
     }

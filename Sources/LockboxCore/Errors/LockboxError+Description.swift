@@ -33,7 +33,7 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .invalidKey(let reason):
             "\(reason.prefix(1).uppercased())\(reason.dropFirst()). Nothing was changed."
         case .invalidAttribute(let name, let reason):
-            "Invalid \(name): \(reason)."
+            "Invalid \(name): \(reason). Nothing was changed."
         case .valueTooLarge(let size, let limit):
             "The encoded value has \(size) bytes; the limit is \(limit). Store it in a file, "
                 + "encrypted with a key that you archive here."
@@ -54,7 +54,7 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .passcodeAlreadySet:
             "The store already has a passcode. Change or remove it instead."
         case .wrongPasscode:
-            "The passcode, recovery code, key or PIN is wrong. Nothing was changed."
+            "The passcode, recovery code, key or PIN is wrong. Check it and try again. Nothing was changed."
         case .slotNotFound(let slot):
             "The store has no slot \(slot). List its slots to see what unlocks it."
         case .slotRefused(let reason):
@@ -99,10 +99,16 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "\(location) was moved or replaced while it was open. Restart the program to use the store that is there now."
         case .storageFailure("txn", let path, E2BIG):
             "The change is too large for \(path). Store smaller values, or raise etcd's --max-request-bytes."
+        case .storageFailure("txn", let path, ENOSPC):
+            "\(path) has no space left. Compact and defragment etcd, then disarm its alarm with etcdctl alarm disarm."
         case .storageFailure(let operation, let path, let code):
-            "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code))."
+            "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code)).\(Self.advice(code))"
+        case .notReachable(let endpoint, let reason) where endpoint.contains("://"):
+            "\(endpoint) cannot be reached: \(reason). Check the address and the network, and try again. Nothing was changed."
         case .notReachable(let endpoint, let reason):
             "\(endpoint) cannot be reached: \(reason). Nothing was changed."
+        case .accessDenied(let endpoint, let reason) where endpoint.contains("://"):
+            "\(endpoint) denied access: \(reason). Check the user's name, password and permissions. Nothing was changed."
         case .accessDenied(let endpoint, let reason):
             "\(endpoint) denied access: \(reason). Nothing was changed."
         case .userCanceled:
@@ -114,12 +120,26 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .outcomeUnknown(let record, let reason):
             "It is not known whether \(record) was changed: \(reason). Check what is stored before you repeat the call."
         case .notSupported(let operation):
-            "Not supported: \(operation). Nothing was changed."
+            "Not supported: \(operation). Use a backend, a device or a system that supports it. Nothing was changed."
         }
     }
 
     private static let repair =
         "Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
+
+    /// What to do about an error code, after a space. Empty if that depends on the operation.
+    private static func advice(_ code: Int32) -> String {
+        switch code {
+        case ENOSPC, EDQUOT: " Free disk space and try again."
+        case EACCES, EPERM: " Check its owner and permissions."
+        case ENOENT, ENOTDIR: " Check the path."
+        case EROFS: " Mount the file system with write access."
+        case EIO: " Check the disk."
+        case EMFILE, ENFILE: " Raise the limit on open files and try again."
+        case ENOMEM, EAGAIN: " Free memory, or raise the program's limits, and try again."
+        default: ""
+        }
+    }
 
     /// Same as ``description``, because the default would print the `underlying` error, which may quote a
     /// value.

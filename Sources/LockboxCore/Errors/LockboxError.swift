@@ -81,7 +81,7 @@ public enum LockboxError: Error {
     /// Not enough memory for the passcode's Argon2id cost, which is never lowered.
     case notEnoughMemory(bytes: Int)
 
-    /// The device key is not available, too short or too long, or in a place where the store does not take it from. What an
+    /// The device key is not available, too short or too long, or from a source that the store does not accept. What an
     /// app's own closure throws is not replaced by this error, but rethrown as it is.
     case invalidDeviceKey(source: String, reason: String)
 

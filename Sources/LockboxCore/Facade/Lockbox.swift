@@ -24,7 +24,15 @@ public import LockboxPlatform
 /// - ``LockboxError/rolledBack(record:reason:)`` if the keybag is older than one seen before, or an item is newer than
 ///   the keybag;
 /// - ``LockboxError/requirementNotMet(record:reason:)`` if the store or the item is not what the program requires;
-/// - ``LockboxError/unsafePermissions(path:reason:)`` if others could read or change the store.
+/// - ``LockboxError/unsafePermissions(path:reason:)`` if others could read or change the store;
+/// - ``LockboxError/unreadable(record:reason:)`` or ``LockboxError/readOnly(location:reason:)`` if this process may not
+///   read a record, the disk cannot, or this process may not write to the store;
+/// - ``LockboxError/lockTimeout(location:)`` if another writer holds a lock for too long and makes no progress;
+/// - ``LockboxError/storeReplaced(location:)`` if the store was moved or replaced while it was open;
+/// - ``LockboxError/conflict(record:)`` if other writers changed the same record again and again, or during a move;
+/// - ``LockboxError/outcomeUnknown(record:reason:)`` if a power cut may undo a change, because the disk could not be
+///   synchronized, or if the connection to a cluster failed during the change. A cluster can also throw
+///   ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``.
 public struct Lockbox: Sendable {
     /// The namespace of the keys. By default the bundle identifier on Apple's systems, otherwise `LOCKBOX_KEY_PREFIX`.
     public let keyPrefix: String

@@ -14,7 +14,7 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         case foreign
         /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
         /// when the store is next opened.
-        case leftOver
+        case leftover
         /// The storage did not answer, denied access, or did not say whether it made a change.
         case notReachable
         /// The keybag is older than one seen before, or an item is newer than the keybag.
@@ -55,7 +55,7 @@ extension StoreFinding {
     ///
     /// - Parameters:
     ///   - error: The error. It decides the kind and the reason.
-    ///   - location: The record, the file, or the key of the item. An error that names a file counts for more.
+    ///   - location: The record, the file, or the key of the item. Not used if the error names a file.
     public init(_ error: LockboxError, location: String) {
         switch error {
         case .unsafePermissions(let path, let reason):

@@ -6,7 +6,7 @@ import LockboxCore
 #if hasAttribute(nonexhaustive)
     @nonexhaustive
 #endif
-public enum MigrationRefusal: Error, Sendable, Hashable {
+public enum MigrationRefusal: Error, Sendable, Hashable, Codable {
     /// The bytes are not a valid encoding of the item's type.
     case malformed(reason: String)
     /// The data is well-formed, but cannot be read without guessing or loss.

@@ -8,27 +8,45 @@ public struct MigrationReport: StoreReport {
     #if hasAttribute(nonexhaustive)
         @nonexhaustive
     #endif
-    public enum Outcome: Sendable, Hashable {
+    public enum Outcome: Sendable, Hashable, Codable {
         /// The item was stored in the new format, or moved as it is if it had one already. It was removed from
         /// the source unless the old items are kept.
         case migrated
         /// The item already exists in the new format, and there is no old one elsewhere. If the source is not the store
         /// itself, the next run checks again: an old one may appear later, for example on a disk that is mounted then.
-        case alreadyNew
+        case alreadyMigrated
         /// The old item does not exist, or is an archive of nil.
         case absent
         /// The item could not be migrated.
         case refused(MigrationRefusal)
         /// An earlier run migrated the item, and it has not reappeared in the source. Not checked if the migration or the
         /// source keeps old items.
-        case doneBefore
+        case migratedBefore
+    }
+
+    /// An item of the migration.
+    public struct Item: Sendable, Hashable, Codable {
+        /// The key in the source.
+        public let key: String
+
+        /// What has become of the item.
+        public let outcome: Outcome
+
+        /// Creates an item of a report.
+        ///
+        /// - Parameters:
+        ///   - key: The key in the source.
+        ///   - outcome: What has become of the item.
+        public init(key: String, outcome: Outcome) {
+            (self.key, self.outcome) = (key, outcome)
+        }
     }
 
     /// The migration's name.
     public let name: String?
 
     /// The outcome for each item, with its old key, in the order of the migration.
-    public let outcomes: [(key: String, outcome: Outcome)]
+    public let outcomes: [Item]
 
     /// Whether this was a dry run, which writes nothing.
     public let isDryRun: Bool
@@ -42,7 +60,7 @@ public struct MigrationReport: StoreReport {
     ///   - name: The migration's name.
     ///   - outcomes: The outcome for each item, with its old key.
     ///   - isDryRun: Whether this was a dry run.
-    public init(name: String? = nil, outcomes: [(key: String, outcome: Outcome)], isDryRun: Bool = false) {
+    public init(name: String? = nil, outcomes: [Item], isDryRun: Bool = false) {
         (self.name, self.outcomes, self.isDryRun) = (name, outcomes, isDryRun)
         index = Dictionary(outcomes.enumerated().map { ($1.key, $0) }) { first, _ in first }
     }
@@ -50,7 +68,9 @@ public struct MigrationReport: StoreReport {
     /// The items that could not be migrated, by their old keys. The next run tries them again.
     public var refused: [String: MigrationRefusal] {
         var refused: [String: MigrationRefusal] = [:]
-        for case (let key, .refused(let refusal)) in outcomes { refused[key] = refusal }
+        for item in outcomes {
+            if case .refused(let refusal) = item.outcome { refused[item.key] = refusal }
+        }
         return refused
     }
 
@@ -76,7 +96,7 @@ extension MigrationReport: Hashable {
     ///   - right: Another report.
     public static func == (left: MigrationReport, right: MigrationReport) -> Bool {
         left.name == right.name && left.isDryRun == right.isDryRun
-            && left.outcomes.elementsEqual(right.outcomes) { $0 == $1 }
+            && left.outcomes == right.outcomes
     }
 
     /// Hashes what `==` compares.
@@ -85,17 +105,31 @@ extension MigrationReport: Hashable {
     public func hash(into hasher: inout Hasher) {
         hasher.combine(name)
         hasher.combine(isDryRun)
-        for (key, outcome) in outcomes {
-            hasher.combine(key)
-            hasher.combine(outcome)
-        }
+        hasher.combine(outcomes)
+    }
+}
+
+extension MigrationReport: Codable {
+    private enum CodingKeys: CodingKey { case name, outcomes, isDryRun }
+
+    /// Decodes a report.
+    ///
+    /// - Parameter decoder: The decoder to read from.
+    /// - Throws: Any error of the decoder.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            name: try container.decodeIfPresent(String.self, forKey: .name),
+            outcomes: try container.decode([Item].self, forKey: .outcomes),
+            isDryRun: try container.decode(Bool.self, forKey: .isDryRun)
+        )
     }
 }
 
 extension MigrationReport: CustomStringConvertible {
     /// One line for each item. Contains no values, and escapes control characters in keys.
     public var description: String {
-        outcomes.map { key, outcome in "\(String(reflecting: key).dropFirst().dropLast()): \(outcome)" }
+        outcomes.map { "\(String(reflecting: $0.key).dropFirst().dropLast()): \($0.outcome)" }
             .joined(separator: "\n")
     }
 }
@@ -105,10 +139,10 @@ extension MigrationReport.Outcome: CustomStringConvertible {
     public var description: String {
         switch self {
         case .migrated: "migrated"
-        case .alreadyNew: "already new"
+        case .alreadyMigrated: "already migrated"
         case .absent: "absent"
         case .refused(let refusal): "refused: \(refusal)"
-        case .doneBefore: "done before"
+        case .migratedBefore: "migrated before"
         }
     }
 }

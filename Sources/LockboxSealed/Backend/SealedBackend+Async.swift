@@ -4,15 +4,15 @@ public import LockboxCore
 extension SealedBackend {
     // MARK: Passcode
 
-    /// Returns whom the store is unlocked for, or `nil` if it is locked or has no passcode.
+    /// Returns the processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     ///
     /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     public func unlockScope() async throws -> UnlockScope? {
         try await offPool { try self.unlockScope }
     }
 
-    /// Unlocks the store: for this backend only, or for every process of the user. Returns whom it is unlocked
-    /// for.
+    /// Unlocks the store: for this backend only, or for every process of the user. Returns the processes for
+    /// which the store is unlocked.
     ///
     /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     @discardableResult
@@ -30,7 +30,7 @@ extension SealedBackend {
         try await offPool { try self.lock(includingAfterFirstUnlock: includingAfterFirstUnlock) }
     }
 
-    /// Unlocks the store with a recovery code, a key, or hardware. Returns whom it is unlocked for.
+    /// Unlocks the store with a recovery code, a key, or hardware. Returns the processes for which the store is unlocked.
     ///
     /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
     @discardableResult

@@ -1,8 +1,8 @@
 public import LockboxCore
 
 extension SealedBackend: NotifyingBackend {
-    /// See ``NotifyingBackend/subscribe(prefix:_:)``. Supported on files on Linux, in memory, and in a cluster. Creates the
-    /// store if there is none, and needs memory for the keys of all items.
+    /// Begins to report changes of the items with a prefix. Supported on files on Linux, in memory, and in a cluster.
+    /// Creates the store if there is none, and needs memory for the keys of all items.
     public func subscribe(
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
@@ -23,14 +23,14 @@ extension SealedBackend: NotifyingBackend {
 
 /// The keys of a namespace's records, so that a record that has been removed still has a name.
 private final class KnownNames<Storage: RecordStorage>: Sendable {
-    /// What a look at a record finds.
-    private enum Look {
+    /// What is known of a record.
+    private enum RecordState {
         case key(String), unreadable, absent
     }
 
     private struct State {
         /// The records that were there when they were last looked at.
-        var seen: [RecordID: Look] = [:]
+        var seen: [RecordID: RecordState] = [:]
         /// Whether all that were there at the beginning have been looked at.
         var isComplete = false
     }
@@ -50,7 +50,7 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
         let keyring = try backend.keys.currentKeyring()
         // Many at a time: there may be thousands, on a network.
         try backend.forEachRecord(in: namespace) { item in
-            var found = Look.absent
+            var found = RecordState.absent
             if let metadata = try backend.metadata(item, keyring, unreadable: { _ in found = .unreadable }) {
                 found = .key(metadata.key.key)
             }
@@ -79,7 +79,7 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
 
     /// Returns nil if the item was made and removed since the last look, so that nobody can have read it.
     private func change(of id: RecordID) -> LockboxChange? {
-        let found = look(at: id)
+        let found = recordState(of: id)
         return state.withLock { state in
             let old = state.seen[id]
             switch found {
@@ -96,7 +96,7 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
         }
     }
 
-    private func look(at id: RecordID) -> Look {
+    private func recordState(of id: RecordID) -> RecordState {
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
         do {
             let keyring = try backend.keys.currentKeyring()

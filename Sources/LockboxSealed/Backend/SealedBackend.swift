@@ -51,21 +51,21 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
 
     // MARK: Reading
 
-    /// See ``LockboxBackend/value(for:now:)``.
+    /// Returns the value of an item, or `nil` if it is absent.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         var value: ArchivedValue?
         try read(key, now) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
         return value
     }
 
-    /// See ``LockboxBackend/item(for:now:)``.
+    /// Returns an item with its attributes, or `nil` if it is absent.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         var item: StoredItem?
         try read(key, now) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
         return item
     }
 
-    /// See ``LockboxBackend/attributes(for:now:)``.
+    /// Returns the attributes of an item, locked or not, or `nil` if it is absent.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         guard var keyring = try keys.keyring(creating: false) else { return nil }
         var record = itemRecord(of: key, keyring)
@@ -75,14 +75,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
     }
 
-    /// See ``LockboxBackend/attributes(prefix:now:)``.
+    /// Returns the attributes of every item with a prefix.
     public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         var found: [ItemKey: ItemAttributes] = [:]
         try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }) { found[$0] = $1 }
         return found
     }
 
-    /// See ``LockboxBackend/forEachItem(prefix:now:unreadable:_:)``. Needs some 120 MB of memory for a million
+    /// Calls a closure with the attributes of every item with a prefix. Needs some 120 MB of memory for a million
     /// items.
     public func forEachItem(
         prefix: String,
@@ -103,10 +103,10 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         if isEmpty { try keys.checkIsThere() }
     }
 
-    /// See ``LockboxBackend/prefixes()``.
+    /// Returns every prefix that has items.
     public func prefixes() throws -> Set<String> { try prefixes { throw $0.error } }
 
-    /// See ``LockboxBackend/prefixes(unreadable:)``.
+    /// Returns every prefix that has readable items.
     public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
         guard let keyring = try keys.keyring(creating: false) else { return [] }
         var prefixes: Set<String> = []
@@ -125,7 +125,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         _ unreadable: (UnreadableItem) throws -> Void
     ) throws -> String? {
         var passed: [UnreadableItem] = []
-        let items = try goingPast(namespace, unreadable) { try self.items(in: namespace) }
+        let items = try skippingIfUnusable(namespace, unreadable) { try self.items(in: namespace) }
         for item in items ?? ItemRecords(namespace: namespace) {
             let metadata = try metadata(item, keyring) { passed.append($0) }
             if let metadata { return metadata.key.prefix }
@@ -171,12 +171,12 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         } catch let error as RecordError where error.isOfKeyring {
             let current = try keys.currentKeyring()
             if current === keyring, record.contents == nil {
-                throw error.error(storage.location(of: record.name))
+                throw error.lockboxError(storage.location(of: record.name))
             }
             // What was read earlier may be sealed with keys that are gone by now.
             return try read(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
         } catch let error as RecordError {
-            throw error.error(storage.location(of: record.name))
+            throw error.lockboxError(storage.location(of: record.name))
         }
     }
 
@@ -223,7 +223,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         } catch RecordError.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
             throw LockboxError.passcodeNotSet
         } catch {
-            throw error.error("the key of the class \(item.attributes.accessibility)")
+            throw error.lockboxError("the key of the class \(item.attributes.accessibility)")
         }
     }
 
@@ -298,18 +298,17 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         itemRecord(of: key, try keys.currentKeyring(creating: true)).name
     }
 
-    /// See ``LocatingBackend/location(of:)``.
+    /// Returns how errors refer to the record of an item, or `nil` if there is no store.
     public func location(of key: ItemKey) throws -> String? {
         try keys.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
     }
 
-    /// See ``LockboxBackend/maximumValueSize``. The largest value that fits into one record together with the
-    /// longest attributes.
+    /// The size in bytes of the largest value that fits into one record together with the longest attributes.
     public var maximumValueSize: Int {
         ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumRecordLength)
     }
 
-    /// See ``LockboxBackend/isOnThisDevice``. Same as the storage's ``RecordStorage/isOnThisDevice``.
+    /// Whether the items stay on this device. Same as the storage's ``RecordStorage/isOnThisDevice``.
     public var isOnThisDevice: Bool { storage.isOnThisDevice }
 
     // MARK: One namespace

@@ -35,7 +35,7 @@ final class Directory: Sendable {
         path: String,
         calls: SystemCalls,
         creating: Bool
-    ) throws -> Directory? {
+    ) throws(LockboxError) -> Directory? {
         var result = calls.open(name, at: parent, O_RDONLY | O_DIRECTORY)
         if result == -Int(ENOENT), creating {
             let made = calls.mkdir(name, at: parent, mode: 0o700)
@@ -52,7 +52,10 @@ final class Directory: Sendable {
             guard let kind = FileIdentity.kind(of: name, at: parent, calls) else {
                 throw LockboxError.storageFailure(operation: "open", path: path, errno: CInt(-result))
             }
-            throw LockboxError.unsafePermissions(path: path, reason: "it is \(kind), not a folder")
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is \(kind), not a folder; replace it with one"
+            )
         }
         let descriptor = CInt(try check(result, "open", path))
         do {
@@ -67,14 +70,14 @@ final class Directory: Sendable {
     }
 
     /// Opens a subfolder.
-    func directory(_ name: String, creating: Bool) throws -> Directory? {
+    func directory(_ name: String, creating: Bool) throws(LockboxError) -> Directory? {
         try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
     }
 
-    private static func checkPermissions(_ status: stat, _ path: String) throws {
+    private static func checkPermissions(_ status: stat, _ path: String) throws(LockboxError) {
         let reason: String? =
             if status.st_uid != geteuid() {
-                "it belongs to user \(status.st_uid), and this process runs as \(geteuid())"
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); run it as the owner, or chown it"
             } else if status.st_mode & 0o022 != 0 {
                 "its mode \(octal(status.st_mode)) lets others write to it; chmod 700 it"
             } else {
@@ -117,7 +120,7 @@ final class Directory: Sendable {
     }
 
     /// Returns whether an entry of that name exists, whatever its type.
-    func holds(_ name: String) throws -> Bool {
+    func holds(_ name: String) throws(LockboxError) -> Bool {
         var status = stat()
         let result = calls.stat(name, at: descriptor, &status)
         if result == -Int(ENOENT) { return false }
@@ -126,7 +129,7 @@ final class Directory: Sendable {
     }
 
     /// Throws if the file exists and is not safe to use.
-    func checkFile(_ name: String) throws {
+    func checkFile(_ name: String) throws(LockboxError) {
         let result = calls.open(name, at: descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return }
         let file = CInt(try checkOpened(result, name))
@@ -136,7 +139,7 @@ final class Directory: Sendable {
 
     /// Creates files (mode 0600), and synchronizes them to disk after all are written, which is faster than one by
     /// one. Returns a descriptor for each, which holds the file's lock. On an error, the caller removes the files.
-    func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws -> [CInt] {
+    func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws(LockboxError) -> [CInt] {
         var (open, locks): ([CInt], [CInt]) = ([], [])
         do {
             for file in files { try open.append(create(file.name, file.bytes)) }
@@ -156,7 +159,7 @@ final class Directory: Sendable {
         }
     }
 
-    private func create(_ name: String, _ bytes: [UInt8]) throws -> CInt {
+    private func create(_ name: String, _ bytes: [UInt8]) throws(LockboxError) -> CInt {
         let result = calls.open(name, at: descriptor, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         let file = CInt(try check(result, "open", filePath(name)))
         do {
@@ -169,7 +172,9 @@ final class Directory: Sendable {
             if status.st_mode & 0o7777 != 0o600 {
                 try check(calls.chmod(file, mode: 0o600), "chmod", filePath(name))
             }
-            try bytes.withUnsafeBytes { try calls.writeAll($0, to: file, path: filePath(name)) }
+            try bytes.withUnsafeBufferPointer { bytes throws(LockboxError) in
+                try calls.writeAll(UnsafeRawBufferPointer(bytes), to: file, path: filePath(name))
+            }
             return file
         } catch {
             calls.close(file)
@@ -179,7 +184,7 @@ final class Directory: Sendable {
 
     /// Removes a file, a link or an empty folder. Does nothing if there is none. Returns false for a folder that
     /// is not empty.
-    func removeEntry(_ name: String) throws -> Bool {
+    func removeEntry(_ name: String) throws(LockboxError) -> Bool {
         var result = calls.unlink(name, at: descriptor)
         // POSIX has EPERM for a folder.
         if result == -Int(EISDIR) || result == -Int(EPERM),
@@ -196,14 +201,14 @@ final class Directory: Sendable {
     func remove(_ name: String) { _ = calls.unlink(name, at: descriptor) }
 
     /// Makes creations, renames and removals in this folder survive a power cut.
-    func synchronize() throws {
+    func synchronize() throws(LockboxError) {
         try check(calls.fsync(descriptor), "fsync", path)
     }
 
     /// The same after a commit, which others can see already.
     ///
     /// - Throws: `outcomeUnknown`.
-    func synchronizeChanges() throws {
+    func synchronizeChanges() throws(LockboxError) {
         let result = calls.fsync(descriptor)
         if result >= 0 { return }
         let reason = "\(LockboxError.reason("fsync", CInt(-result))), so a power cut may undo the change"
@@ -213,7 +218,7 @@ final class Directory: Sendable {
     /// Returns the names of all entries. Empty if the folder has been removed.
     ///
     /// On btrfs, a file that is replaced while the folder is being read may be missing.
-    func names() throws -> NameList {
+    func names() throws(LockboxError) -> NameList {
         var names = NameList()
         let own = calls.open(".", at: descriptor, O_RDONLY | O_DIRECTORY)
         if own == -Int(ENOENT) { return names }
@@ -224,14 +229,14 @@ final class Directory: Sendable {
 
     /// Returns the status of a file. Throws unless it is a regular file that belongs to this user and that
     /// others cannot access.
-    func checkedStatus(of file: CInt, _ name: String) throws -> stat {
+    func checkedStatus(of file: CInt, _ name: String) throws(LockboxError) -> stat {
         var status = stat()
         try check(calls.fstat(file, &status), "fstat", filePath(name))
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
-                "it is \(FileIdentity.kind(status)), not a regular file"
+                "it is \(FileIdentity.kind(status)), not a regular file; replace it with one"
             } else if status.st_uid != owner {
-                "it belongs to user \(status.st_uid), and this process runs as \(owner)"
+                "it belongs to user \(status.st_uid), and this process runs as \(owner); run it as the owner, or chown it"
             } else if status.st_mode & 0o077 != 0 {
                 "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
             } else if status.st_nlink > 1 {
@@ -244,12 +249,12 @@ final class Directory: Sendable {
     }
 
     /// Returns the descriptor of a file that was just opened, or throws the error.
-    func checkOpened(_ result: Int, _ name: String) throws -> Int {
+    func checkOpened(_ result: Int, _ name: String) throws(LockboxError) -> Int {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
             throw LockboxError.unsafePermissions(
                 path: filePath(name),
-                reason: "it is \(kind), not a regular file"
+                reason: "it is \(kind), not a regular file; replace it with one"
             )
         }
         return try check(result, "open", filePath(name))

@@ -1,12 +1,13 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 
 extension FileStorage: NotifyingStorage {
-    /// See ``NotifyingStorage/subscribe(to:_:)``. Supported on Linux, for changes that are made on this machine.
+    /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
+    /// machine.
     public func subscribe(
         to namespace: String,
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
-    ) throws -> @Sendable () -> Void {
+    ) throws(LockboxError) -> @Sendable () -> Void {
         // The store's folder can be moved, and with it the folders `items` and the namespace's.
         let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
         try watch.start { event in

@@ -1,9 +1,9 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
 extension FileStorage {
-    /// See ``LockingStorage/commit(_:expecting:lock:)``.
+    /// Commits under a lock that the caller holds, or takes one.
     public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
@@ -39,32 +39,41 @@ extension FileStorage {
             for namespace in Set(changes.map(\.record.namespace)) {
                 try synchronize(.init(namespace: namespace))
             }
-        } catch let error as LockboxError where error.code == .outcomeUnknown {
+        } catch {
+            guard error.code == .outcomeUnknown else { throw error }
             return .unknown(error)
         }
         return .committed
     }
 
-    /// See ``RecordStorage/synchronize(_:)``. The process that renamed or removed a file may have been killed
+    /// Makes what others have renamed or removed in a namespace durable. The process that did it may have been killed
     /// before its own fsync.
-    public func synchronize(_ namespace: String) throws { try synchronize(.namespace(namespace)) }
+    public func synchronize(_ namespace: String) throws(LockboxError) {
+        try synchronize(.namespace(namespace))
+    }
 
-    private func synchronize(_ id: StoreFolders.FolderID) throws {
-        try folders.sparingDescriptors { try folders.folder(id, creating: false)?.synchronizeChanges() }
+    private func synchronize(_ id: StoreFolders.FolderID) throws(LockboxError) {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            try folders.folder(id, creating: false)?.synchronizeChanges()
+        }
     }
 
     // MARK: The locks
 
-    /// See ``LockingStorage/lock(_:)``. The lock is that of the namespace's folder.
-    public func lock(_ namespace: String?) throws -> any StorageLock {
+    /// Waits for the lock of the namespace's folder, and takes it.
+    public func lock(_ namespace: String?) throws(LockboxError) -> any StorageLock {
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
     /// Whether nobody else commits to the namespaces of `changes` under these locks. Not if the store was moved meanwhile, or
     /// a lock file removed.
-    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws -> Bool {
-        try changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
-            && locks.held.allSatisfy { try folders.isInPlace($0.folder, $0.id) && $0.lock.isInPlace }
+    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws(LockboxError) -> Bool {
+        let isCovered = changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
+        guard isCovered else { return false }
+        for held in locks.held where try !folders.isInPlace(held.folder, held.id) || !held.lock.isInPlace {
+            return false
+        }
+        return true
     }
 
     /// The folders that are changed, always in the same order, to avoid deadlocks.
@@ -75,9 +84,9 @@ extension FileStorage {
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
-    func acquireLock(_ id: StoreFolders.FolderID) throws -> FolderLocks.Held {
+    func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
         do {
-            return try folders.sparingDescriptors {
+            return try folders.sparingDescriptors { () throws(LockboxError) -> FolderLocks.Held in
                 // Whoever takes the root's lock may only be waiting.
                 if id != .root { try folders.sweepOnce() }
                 while true {
@@ -91,7 +100,7 @@ extension FileStorage {
                     try folders.reopen()
                 }
             }
-        } catch let error as LockboxError {
+        } catch {
             throw error.ofWriting
         }
     }
@@ -129,11 +138,11 @@ extension FileStorage {
         // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
         // commit. A keybag is synchronized before another one can replace it.
         if isOwn, !locks.covers(.root) { locks.release() }
-        do { try synchronize(locks) } catch let error as LockboxError { return .unknown(error) }
+        do { try synchronize(locks) } catch { return .unknown(error) }
         return .committed
     }
 
-    private func synchronize(_ locks: FolderLocks) throws {
+    private func synchronize(_ locks: FolderLocks) throws(LockboxError) {
         for held in locks.held { try held.folder.synchronizeChanges() }
     }
 
@@ -159,13 +168,15 @@ extension FileStorage {
         }
     }
 
-    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws -> TemporaryFiles {
+    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
+        -> TemporaryFiles
+    {
         do {
             return try TemporaryFiles(changes, folders.existing(.temporary), progress)
         } catch LockboxError.storageFailure("open", _, ENOENT) {
             // The folder has been removed.
             try folders.reopen()
-        } catch let error as LockboxError {
+        } catch {
             guard folders.spareDescriptors(after: error) else { throw error.ofWriting }
         }
         return try TemporaryFiles(changes, folders.existing(.temporary), progress)

@@ -1,4 +1,4 @@
-import LockboxCore
+public import LockboxCore
 import LockboxFiles
 import LockboxPlatform
 
@@ -59,7 +59,7 @@ public final class FileStorage: LockingStorage {
 
     // MARK: Looking up one record
 
-    /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
+    /// Calls a closure with the first bytes of a file. Returns false if it does not exist.
     public func read(
         _ record: RecordName,
         upTo limit: Int,
@@ -104,7 +104,7 @@ public final class FileStorage: LockingStorage {
 
     // MARK: Lists
 
-    /// See ``RecordStorage/forEachName(in:waitingForCommits:_:)``.
+    /// Calls a closure with the name of every file in a namespace's folder.
     public func forEachName(
         in namespace: String,
         waitingForCommits: Bool,
@@ -117,7 +117,7 @@ public final class FileStorage: LockingStorage {
         for name in names where name != LockFile.name { try body(name) }
     }
 
-    private func namesBehindCommits(_ id: StoreFolders.FolderID) throws -> NameList {
+    private func namesBehindCommits(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
         guard try folders.current(id) != nil else { return NameList() }
         let held = try acquireLock(id)
         defer { held.lock.release() }
@@ -125,7 +125,7 @@ public final class FileStorage: LockingStorage {
     }
 
     /// Waits for running writers, but not for a stopped one.
-    private func completeNames(_ id: StoreFolders.FolderID) throws -> NameList {
+    private func completeNames(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
         let deadline = ContinuousClock.now + lockTimeout
         var patience = Duration.milliseconds(50)
         while true {
@@ -136,8 +136,10 @@ public final class FileStorage: LockingStorage {
                 let lock = try folder.queue.acquire(folder, timeout: patience)
                 defer { lock.release() }
                 return try folder.names()
-            } catch let error as LockboxError where error.isRefusal || error.code == .lockTimeout {
-                if ContinuousClock.now >= deadline { throw error }
+            } catch {
+                guard error.isRefusal || error.code == .lockTimeout, ContinuousClock.now < deadline else {
+                    throw error
+                }
                 patience *= 2
                 usleep(100)
             }
@@ -146,7 +148,7 @@ public final class FileStorage: LockingStorage {
 
     /// Returns nil if a file was renamed meanwhile. Comparing two lists would not help, because both may lack
     /// the same name.
-    private func undisturbedNames(_ folder: Directory) throws -> NameList? {
+    private func undisturbedNames(_ folder: Directory) throws(LockboxError) -> NameList? {
         let before = try LockFile.count(of: folder)
         var names = try folder.names()
         if !before.isMultiple(of: 2) {
@@ -157,8 +159,11 @@ public final class FileStorage: LockingStorage {
         return try LockFile.count(of: folder) == before ? names : nil
     }
 
-    /// See ``RecordStorage/namespaces()``.
-    public func namespaces() throws -> [String] {
-        try folders.sparingDescriptors { try folders.current(.items).map { Array(try $0.names()) } ?? [] }
+    /// Returns the names of the folders of namespaces.
+    public func namespaces() throws(LockboxError) -> [String] {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            guard let items = try folders.current(.items) else { return [] }
+            return Array(try items.names())
+        }
     }
 }

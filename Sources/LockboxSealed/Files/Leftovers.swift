@@ -10,7 +10,7 @@ enum Leftovers {
     }
 
     /// Removes the files of killed writers. If both locks are free, the writer was killed.
-    static func sweep(_ root: Directory) throws {
+    static func sweep(_ root: Directory) throws(LockboxError) {
         guard let temporary = try root.directory("tmp", creating: false) else { return }
         let items = try root.directory("items", creating: false)
         for name in try temporary.names() {

@@ -55,7 +55,7 @@ final class StoreFolders: Sendable {
     // MARK: Opening
 
     /// Returns an open folder of the store, or nil if it does not exist and `creating` is false.
-    func folder(_ id: FolderID, creating: Bool) throws -> Directory? {
+    func folder(_ id: FolderID, creating: Bool) throws(LockboxError) -> Directory? {
         let folder = state.withLock { state in state.open[id] }
         if let folder { return folder }
         var path = [id]
@@ -82,7 +82,7 @@ final class StoreFolders: Sendable {
     }
 
     /// Returns an open folder. Creates it if it does not exist.
-    func existing(_ id: FolderID) throws -> Directory {
+    func existing(_ id: FolderID) throws(LockboxError) -> Directory {
         guard let folder = try folder(id, creating: true) else {
             throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
         }
@@ -90,7 +90,7 @@ final class StoreFolders: Sendable {
     }
 
     /// Returns the root without removing leftovers, so that they can be reported.
-    func rootAsItIs() throws -> Directory? {
+    func rootAsItIs() throws(LockboxError) -> Directory? {
         if let root = state.withLock({ $0.open[.root] }) { return root }
         let root = try Directory.open(
             directory,
@@ -104,7 +104,7 @@ final class StoreFolders: Sendable {
         return remember(root, as: .root)
     }
 
-    func sweepOnce() throws {
+    func sweepOnce() throws(LockboxError) {
         let isUnswept = state.withLock { state in
             defer { state.isUnswept = false }
             return state.isUnswept
@@ -121,7 +121,7 @@ final class StoreFolders: Sendable {
         }
     }
 
-    private func makeParents(of path: String) throws {
+    private func makeParents(of path: String) throws(LockboxError) {
         let parent = Path.parent(of: path)
         if parent.isEmpty { return }
         let result = calls.mkdir(parent, at: SystemCalls.currentDirectory, mode: 0o700)
@@ -139,12 +139,12 @@ final class StoreFolders: Sendable {
     }
 
     /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
-    func synchronize(above id: FolderID) throws {
+    func synchronize(above id: FolderID) throws(LockboxError) {
         if id == .root {
             // If this user may not open the parent, an administrator made the store's folder in it.
-            do { try calls.synchronizeParent(of: directory) } catch let error as LockboxError
-                where error.isRefusal
-            {}
+            do { try calls.synchronizeParent(of: directory) } catch {
+                if !error.isRefusal { throw error }
+            }
         }
         var id = id
         while let parent = id.parent {
@@ -158,7 +158,7 @@ final class StoreFolders: Sendable {
     /// Returns the folder that is at the path now, or nil if there is none.
     ///
     /// - Parameter time: If the path was checked in the last so many nanoseconds, it is not checked again.
-    func current(_ id: FolderID, within time: UInt64 = 0) throws -> Directory? {
+    func current(_ id: FolderID, within time: UInt64 = 0) throws(LockboxError) -> Directory? {
         let now = monotonicTime()
         let recent = state.withLock { state in
             // Another thread may have checked after this one read the clock.
@@ -180,7 +180,7 @@ final class StoreFolders: Sendable {
     }
 
     /// Returns whether the folder's path still leads to it.
-    func isInPlace(_ folder: Directory, _ id: FolderID) throws -> Bool {
+    func isInPlace(_ folder: Directory, _ id: FolderID) throws(LockboxError) -> Bool {
         let now = monotonicTime()
         guard let root = state.withLock({ $0.open[.root] }) else { return false }
         var links = [(FolderID.root, root, directory, SystemCalls.currentDirectory)]
@@ -202,7 +202,7 @@ final class StoreFolders: Sendable {
     ///
     /// - Throws: `storeReplaced` if the store's path no longer leads to a store. A file system may have been unmounted, and no
     ///   new store must be created in its place.
-    func reopen() throws {
+    func reopen() throws(LockboxError) {
         var status = stat()
         let keybag = calls.stat("\(directory)/keybag", at: SystemCalls.currentDirectory, &status)
         let isStore = state.withLock { state in
@@ -225,7 +225,7 @@ final class StoreFolders: Sendable {
     static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
 
     /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
-    func sparingDescriptors<Result>(_ body: () throws -> Result) throws -> Result {
+    func sparingDescriptors<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         do { return try body() } catch let error as LockboxError where spareDescriptors(after: error) {
             return try body()
         }

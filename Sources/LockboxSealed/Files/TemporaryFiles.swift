@@ -16,7 +16,7 @@ final class TemporaryFiles {
     /// - Parameters:
     ///   - changes: If there are more than ``filesAtOnce``, the caller holds the namespaces' locks.
     ///   - progress: Called then after so many files, which may have taken the disk seconds.
-    init(_ changes: [RecordChange], _ folder: Directory, _ progress: () -> Void = {}) throws {
+    init(_ changes: [RecordChange], _ folder: Directory, _ progress: () -> Void = {}) throws(LockboxError) {
         self.folder = folder
         do {
             for start in stride(from: 0, to: changes.count, by: Self.filesAtOnce) {

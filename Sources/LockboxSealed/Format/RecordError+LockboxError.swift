@@ -2,7 +2,7 @@ import LockboxCore
 
 extension RecordError {
     /// Returns the public error, with the record's name.
-    func error(_ record: String) -> LockboxError {
+    func lockboxError(_ record: String) -> LockboxError {
         switch self {
         case .malformed(let reason): .corrupt(record: record, reason: reason)
         case .notAuthentic: .authenticationFailed(record: record)

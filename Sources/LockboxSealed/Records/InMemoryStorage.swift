@@ -24,7 +24,7 @@ public final class InMemoryStorage: NotifyingStorage {
     /// Always `true`.
     public var isOnThisDevice: Bool { true }
 
-    /// See ``RecordStorage/read(_:upTo:maximum:_:)``.
+    /// Calls a closure with the bytes of a record. Returns false if it is absent.
     public func read(
         _ record: RecordName,
         upTo limit: Int,
@@ -38,7 +38,7 @@ public final class InMemoryStorage: NotifyingStorage {
         return true
     }
 
-    /// See ``RecordStorage/read(_:maximum:)``.
+    /// Returns several records. Absent ones are left out.
     public func read(_ records: [RecordName], maximum: Int) throws(LockboxError) -> [RecordName: Record] {
         let wanted = Set(records)
         let found = state.withLock { $0.records.filter { wanted.contains($0.key) } }
@@ -51,7 +51,7 @@ public final class InMemoryStorage: NotifyingStorage {
         throw LockboxError.corrupt(record: location(of: name), reason: "it has more than \(maximum) bytes")
     }
 
-    /// See ``RecordStorage/forEachName(in:waitingForCommits:_:)``.
+    /// Calls a closure with the name of every record in a namespace.
     public func forEachName(
         in namespace: String,
         waitingForCommits: Bool,
@@ -61,10 +61,11 @@ public final class InMemoryStorage: NotifyingStorage {
         for name in names { try body(name) }
     }
 
-    /// See ``RecordStorage/namespaces()``.
+    /// Returns the namespaces.
     public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
 
-    /// See ``RecordStorage/commit(_:expecting:)``. Never returns ``CommitOutcome/unknown(_:)``.
+    /// Makes all of the changes if the records have the expected revisions, otherwise none. Never returns
+    /// ``CommitOutcome/unknown(_:)``.
     public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision]
@@ -97,7 +98,7 @@ public final class InMemoryStorage: NotifyingStorage {
         }
     }
 
-    /// See ``NotifyingStorage/subscribe(to:_:)``.
+    /// Begins to report changes of the records in a namespace.
     public func subscribe(
         to namespace: String,
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void

@@ -1,7 +1,7 @@
 public import LockboxCore
 
 extension FailingBackend: LockableBackend {
-    /// See `LockableBackend.lockState`.
+    /// Returns that of the wrapped backend, unless ``Operation/attributes`` fails.
     public var lockState: LockState {
         get throws {
             try check(.attributes)
@@ -11,14 +11,14 @@ extension FailingBackend: LockableBackend {
 }
 
 extension FailingBackend: LocatingBackend {
-    /// See `LocatingBackend.location(of:)`. `nil` if the wrapped backend does not locate its items.
+    /// Returns the location in the wrapped backend, or `nil` if the wrapped backend does not locate its items.
     public func location(of key: ItemKey) throws -> String? {
         try (wrapped as? any LocatingBackend)?.location(of: key)
     }
 }
 
 extension FailingBackend: NotifyingBackend {
-    /// See `NotifyingBackend.subscribe(prefix:_:)`.
+    /// Passes the call on, unless ``Operation/attributes`` fails.
     public func subscribe(
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
@@ -29,13 +29,13 @@ extension FailingBackend: NotifyingBackend {
 }
 
 extension FailingBackend: RepairableBackend {
-    /// See `RepairableBackend.remove(record:)`.
+    /// Passes the call on, unless ``Operation/remove`` fails.
     public func remove(record: String) throws {
         try check(.remove)
         try capable((any RepairableBackend).self, of: "repair").remove(record: record)
     }
 
-    /// See `RepairableBackend.quarantine(record:)`.
+    /// Passes the call on, unless ``Operation/remove`` fails.
     @discardableResult
     public func quarantine(record: String) throws -> String {
         try check(.remove)
@@ -44,7 +44,8 @@ extension FailingBackend: RepairableBackend {
 }
 
 extension FailingBackend: SynchronizingBackend {
-    /// See `SynchronizingBackend.synchronize(prefix:)`. Does nothing if what the wrapped backend writes is durable at once.
+    /// Passes the call on, unless ``Operation/write`` fails. Does nothing if what the wrapped backend writes is
+    /// durable at once.
     public func synchronize(prefix: String) throws {
         try check(.write)
         try (wrapped as? any SynchronizingBackend)?.synchronize(prefix: prefix)
@@ -52,7 +53,7 @@ extension FailingBackend: SynchronizingBackend {
 }
 
 extension FailingBackend: VerifiableBackend {
-    /// See `VerifiableBackend.verify(progress:)`.
+    /// Passes the call on, unless ``Operation/read`` fails.
     public func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
         try check(.read)
         return try capable((any VerifiableBackend).self, of: "verify").verify(progress: progress)

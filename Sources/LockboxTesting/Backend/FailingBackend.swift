@@ -46,10 +46,10 @@ public final class FailingBackend: LockboxBackend {
     let wrapped: any LockboxBackend
     private let failures = Protected<[Operation: Failure]>([:])
 
-    /// See `LockboxBackend.maximumValueSize`.
+    /// The limit of the wrapped backend.
     public var maximumValueSize: Int { wrapped.maximumValueSize }
 
-    /// See `LockboxBackend.isOnThisDevice`.
+    /// Whether the items of the wrapped backend stay on this device.
     public var isOnThisDevice: Bool { wrapped.isOnThisDevice }
 
     /// Creates a backend that passes calls on to another one.
@@ -90,55 +90,55 @@ public final class FailingBackend: LockboxBackend {
         }
     }
 
-    /// See `LockboxBackend.write(_:to:policy:)`.
+    /// Passes the call on, unless ``Operation/write`` fails.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         try check(.write)
         try wrapped.write(changes, to: key, policy: policy)
     }
 
-    /// See `LockboxBackend.apply(_:)`.
+    /// Passes the call on, unless ``Operation/write`` fails.
     public func apply(_ operations: [ItemOperation]) throws {
         if !operations.isEmpty { try check(.write) }
         try wrapped.apply(operations)
     }
 
-    /// See `LockboxBackend.move(_:to:policy:now:)`.
+    /// Passes the call on, unless ``Operation/update`` fails.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         try check(.update)
         try wrapped.move(key, to: newKey, policy: policy, now: now)
     }
 
-    /// See `LockboxBackend.item(for:now:)`.
+    /// Passes the call on, unless ``Operation/read`` fails.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try check(.read)
         return try wrapped.item(for: key, now: now)
     }
 
-    /// See `LockboxBackend.value(for:now:)`.
+    /// Passes the call on, unless ``Operation/read`` fails.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         try check(.read)
         return try wrapped.value(for: key, now: now)
     }
 
-    /// See `LockboxBackend.values(for:now:)`.
+    /// Passes the call on, unless ``Operation/read`` fails.
     public func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue] {
         try check(.read)
         return try wrapped.values(for: keys, now: now)
     }
 
-    /// See `LockboxBackend.attributes(for:now:)`.
+    /// Passes the call on, unless ``Operation/attributes`` fails.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         try check(.attributes)
         return try wrapped.attributes(for: key, now: now)
     }
 
-    /// See `LockboxBackend.attributes(prefix:now:)`.
+    /// Passes the call on, unless ``Operation/attributes`` fails.
     public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         try check(.attributes)
         return try wrapped.attributes(prefix: prefix, now: now)
     }
 
-    /// See `LockboxBackend.forEachItem(prefix:now:unreadable:_:)`.
+    /// Passes the call on, unless ``Operation/attributes`` fails.
     public func forEachItem(
         prefix: String,
         now: Date?,
@@ -149,37 +149,37 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.forEachItem(prefix: prefix, now: now, unreadable: unreadable, body)
     }
 
-    /// See `LockboxBackend.prefixes(unreadable:)`.
+    /// Passes the call on, unless ``Operation/attributes`` fails.
     public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
         try check(.attributes)
         return try wrapped.prefixes(unreadable: unreadable)
     }
 
-    /// See `LockboxBackend.prefixes()`.
+    /// Passes the call on, unless ``Operation/attributes`` fails.
     public func prefixes() throws -> Set<String> {
         try check(.attributes)
         return try wrapped.prefixes()
     }
 
-    /// See `LockboxBackend.update(_:now:_:)`.
+    /// Passes the call on, unless ``Operation/update`` fails.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         try check(.update)
         try wrapped.update(key, now: now, change)
     }
 
-    /// See `LockboxBackend.remove(_:)`.
+    /// Passes the call on, unless ``Operation/remove`` fails.
     public func remove(_ key: ItemKey) throws {
         try check(.remove)
         try wrapped.remove(key)
     }
 
-    /// See `LockboxBackend.removeAll(prefix:)`.
+    /// Passes the call on, unless ``Operation/remove`` fails.
     public func removeAll(prefix: String) throws {
         try check(.remove)
         try wrapped.removeAll(prefix: prefix)
     }
 
-    /// See `LockboxBackend.removeExpired(prefix:now:unreadable:)`.
+    /// Passes the call on, unless ``Operation/remove`` fails.
     @discardableResult
     public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
         -> Int

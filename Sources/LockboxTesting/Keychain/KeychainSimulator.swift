@@ -125,7 +125,7 @@ public final class KeychainSimulator: KeychainCalls {
 
     // MARK: The four calls
 
-    /// See `KeychainCalls.add(_:)`. Where there is a file keychain, it is preferred.
+    /// Adds an item, as `SecItemAdd` does. Where there is a file keychain, it is preferred.
     public func add(_ attributes: Attributes) -> Int32 {
         if targets(attributes).file {
             return answer { state throws(KeychainRefusal) in try state.addToFile(attributes, self.now()) }
@@ -135,7 +135,7 @@ public final class KeychainSimulator: KeychainCalls {
         }
     }
 
-    /// See `KeychainCalls.copyMatching(_:)`.
+    /// Returns what matches a query, as `SecItemCopyMatching` does.
     public func copyMatching(_ query: Attributes) -> (status: Int32, items: [Attributes]) {
         var (items, fileItems): ([Attributes], [Attributes]) = ([], [])
         let status = merged(query) {
@@ -153,7 +153,7 @@ public final class KeychainSimulator: KeychainCalls {
         return (status, items + fileItems)
     }
 
-    /// See `KeychainCalls.update(_:_:)`.
+    /// Changes all items that match, or none, as `SecItemUpdate` does.
     public func update(_ query: Attributes, _ attributes: Attributes) -> Int32 {
         merged(query) {
             answer { state throws(KeychainRefusal) in
@@ -164,7 +164,7 @@ public final class KeychainSimulator: KeychainCalls {
         }
     }
 
-    /// See `KeychainCalls.delete(_:)`.
+    /// Removes all items that match, as `SecItemDelete` does.
     public func delete(_ query: Attributes) -> Int32 {
         merged(query) {
             answer { state throws(KeychainRefusal) in try state.delete(self.query(query, .delete, state)) }

@@ -124,7 +124,7 @@ struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
     }
 
     func findings() throws -> [String] {
-        try backend.verify().findings.filter { ![.leftOver, .interrupted].contains($0.kind) }.map {
+        try backend.verify().findings.filter { ![.leftover, .interrupted].contains($0.kind) }.map {
             "\($0.location): \($0.reason)"
         }
     }

@@ -187,7 +187,7 @@ extension EncryptedFileBackend {
     }
 
     func requireIntact(but unreadable: Set<String> = []) throws {
-        let findings = try verify().findings.filter { ![.leftOver, .interrupted].contains($0.kind) }
+        let findings = try verify().findings.filter { ![.leftover, .interrupted].contains($0.kind) }
         let others = findings.filter { $0.kind != .damaged || !unreadable.contains($0.location) }
         try require(others.isEmpty, "\(others)")
         try require(

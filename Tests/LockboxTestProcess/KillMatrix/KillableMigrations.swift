@@ -18,7 +18,7 @@ let killableMigrations: [KillableOperation] = [
             )
         },
         mode: { _ in ["migrateStore"] },
-        inspect: { try inspectMigration($0, storeMigration(), [.doneBefore], old: storedTexts) },
+        inspect: { try inspectMigration($0, storeMigration(), [.migratedBefore], old: storedTexts) },
         isOfWholePrefix: true
     ),
     KillableOperation(
@@ -41,7 +41,7 @@ let killableMigrations: [KillableOperation] = [
             )
             // A killed run may have removed an item from the file, and not recorded it yet.
             let migration = fileMigration(folder.settings)
-            return try inspectMigration(folder, migration, [.doneBefore, .alreadyNew]) { _ in
+            return try inspectMigration(folder, migration, [.migratedBefore, .alreadyMigrated]) { _ in
                 try textsInFile(folder)
             }
         },

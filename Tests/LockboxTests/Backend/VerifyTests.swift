@@ -61,8 +61,8 @@ import Lockbox
         let lock = Foundation.open("\(other)/lock", O_RDWR)
         flock(lock, LOCK_EX)
         defer { close(lock) }
-        let leftOver = "\(store.directory)/tmp/\(other.split(separator: "/").last!).1"
-        try overwrite(leftOver, [1])
+        let leftover = "\(store.directory)/tmp/\(other.split(separator: "/").last!).1"
+        try overwrite(leftover, [1])
 
         let report = try verify()
         #expect(report.intactCount == 1)
@@ -71,7 +71,7 @@ import Lockbox
                 damaged: .damaged, cut: .damaged, open: .unsafePermissions, link: .unsafePermissions,
                 "\(scope)/notes.txt": .foreign, "\(store.directory)/notes.txt": .foreign,
                 "notes.txt": .foreign,
-                leftOver: .leftOver,
+                leftover: .leftover,
             ]
         )
         #expect(report.findings.allSatisfy { !$0.reason.isEmpty && !$0.reason.contains($0.location) })
@@ -79,10 +79,10 @@ import Lockbox
 
     /// Also what a backend removes when it opens a store.
     @Test func leftoversStayUntilSomethingIsWritten() throws {
-        let leftOver = "\(store.directory)/tmp/root.1"
-        try overwrite(leftOver, [1])
+        let leftover = "\(store.directory)/tmp/root.1"
+        try overwrite(leftover, [1])
         let backend = store.backend()
-        #expect(found(try verify(backend)) == [leftOver: .leftOver])
+        #expect(found(try verify(backend)) == [leftover: .leftover])
         try backend.lockbox().archiveObject(1, forKey: "0")
         #expect(try store.leftovers() == [])
     }
@@ -93,9 +93,9 @@ import Lockbox
         for number in 0..<300 {
             try backend.lockbox("p\(number)").archiveObject("v", forKey: "k")
         }
-        let leftOver = "\(store.directory)/tmp/root.1"
-        try overwrite(leftOver, [1])
-        #expect(found(try verify()) == [leftOver: .leftOver])
+        let leftover = "\(store.directory)/tmp/root.1"
+        try overwrite(leftover, [1])
+        #expect(found(try verify()) == [leftover: .leftover])
     }
 
     /// The kernel holds what goes with another keybag: waiting for its writer is no writing.
@@ -106,9 +106,9 @@ import Lockbox
         defer { store.lockForEverybody() }
         try backend.changePasscode(to: .value("5678"), strength: .interactive)
         try store.putBack(old)
-        let leftOver = "\(store.directory)/tmp/root.1"
-        try overwrite(leftOver, [1])
-        #expect(found(try verify()) == [leftOver: .leftOver, store.keybag: .rolledBack])
+        let leftover = "\(store.directory)/tmp/root.1"
+        try overwrite(leftover, [1])
+        #expect(found(try verify()) == [leftover: .leftover, store.keybag: .rolledBack])
     }
 
     @Test func locksThatOthersCanUse() throws {

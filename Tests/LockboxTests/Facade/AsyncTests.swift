@@ -13,7 +13,7 @@ import Testing
             "ItemOperation",
             "KeychainAccessControl", "KeychainValue", "LockboxBatch", "LockboxChanges", "LockboxError",
             "LockboxError.Code", "LockboxKey", "MacKeychains", "Migration", "Migration.Item",
-            "MigrationReport", "P256.Signing.PrivateKey",
+            "MigrationReport", "MigrationReport.Item", "P256.Signing.PrivateKey",
             "P384.Signing.PrivateKey", "P521.Signing.PrivateKey", "PasscodeSource", "PrivateKeyItem",
             "PrivateKeyItem.Algorithm", "PrivateKeyItem.Attributes", "Record", "RecordChange",
             "RecordContents",

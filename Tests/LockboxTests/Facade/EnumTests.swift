@@ -7,11 +7,11 @@ import Testing
             "ItemOperation", "RecordChange", "CommitOutcome", "RecordNotice", "KeychainValue",
         ],
         "a call handles every case for its caller": [
-            "WritePolicy", "ExistingItemPolicy", "Expiry", "AttributeChange", "UnlockScope",
-            "PasscodeStrength",
+            "WritePolicy", "ExistingItemPolicy", "Expiry", "AttributeChange",
             "StoreRequirements.Protection", "KeychainSimulator.Platform", "KeychainSimulator.User",
         ],
-        "it is as in the Keychain": ["Accessibility", "LockState"],
+        "the Keychain has these and no others": ["Accessibility"],
+        "the accessibility classes tell no other states apart": ["LockState"],
         "it has no cases": ["KeychainName", "KeychainStatus"],
     ]
 
@@ -22,7 +22,7 @@ import Testing
         #expect(Set(unmarked).symmetricDifference(Self.complete.values.joined()) == [])
         let marked: Set = [
             "LockboxError", "LockboxChange", "StoreFinding.Kind", "SlotKind", "MigrationRefusal",
-            "MigrationReport.Outcome", "FailingBackend.Operation",
+            "MigrationReport.Outcome", "FailingBackend.Operation", "UnlockScope", "PasscodeStrength",
         ]
         #expect(marked.isSubset(of: enums.keys))
     }

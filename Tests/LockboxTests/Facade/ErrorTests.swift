@@ -35,7 +35,7 @@ import Lockbox
         ),
         (
             .invalidAttribute(name: "label", reason: "too long"), .invalidAttribute, -50,
-            "Invalid label: too long."
+            "Invalid label: too long. Nothing was changed."
         ),
         (
             .valueTooLarge(size: 17, limit: 16), .valueTooLarge, -25302,
@@ -70,7 +70,7 @@ import Lockbox
         ),
         (
             .wrongPasscode, .wrongPasscode, -25293,
-            "The passcode, recovery code, key or PIN is wrong. Nothing was changed."
+            "The passcode, recovery code, key or PIN is wrong. Check it and try again. Nothing was changed."
         ),
         (
             .slotNotFound(slot: "tpm"), .slotNotFound, -25300,
@@ -141,7 +141,7 @@ import Lockbox
         ),
         (
             .storageFailure(operation: "fsync", path: "/s/x", errno: EIO), .storageFailure, -36,
-            "fsync failed on /s/x: Input/output error (errno 5)."
+            "fsync failed on /s/x: Input/output error (errno 5). Check the disk."
         ),
         (
             .unreadable(record: "/s/x", reason: "open failed"), .unreadable, -36,
@@ -165,15 +165,33 @@ import Lockbox
         ),
         (
             .storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), .storageFailure, -34,
-            "write failed on /s/x: No space left on device (errno 28)."
+            "write failed on /s/x: No space left on device (errno 28). Free disk space and try again."
+        ),
+        (
+            .storageFailure(operation: "rename", path: "/s/x", errno: EXDEV), .storageFailure, -36,
+            "rename failed on /s/x: Invalid cross-device link (errno 18)."
+        ),
+        (
+            .storageFailure(operation: "txn", path: "https://etcd:2379", errno: ENOSPC), .storageFailure, -34,
+            "https://etcd:2379 has no space left. Compact and defragment etcd, then disarm its alarm with etcdctl alarm disarm."
         ),
         (
             .notReachable(endpoint: "https://etcd:2379", reason: "connection refused"), .notReachable, -25291,
-            "https://etcd:2379 cannot be reached: connection refused. Nothing was changed."
+            "https://etcd:2379 cannot be reached: connection refused. Check the address and the network, and try again. Nothing was changed."
+        ),
+        (
+            .notReachable(endpoint: "device:/dev/tpmrm0", reason: "another program uses it"), .notReachable,
+            -25291,
+            "device:/dev/tpmrm0 cannot be reached: another program uses it. Nothing was changed."
         ),
         (
             .accessDenied(endpoint: "https://etcd:2379", reason: "the user may not write"), .accessDenied,
-            -25293, "https://etcd:2379 denied access: the user may not write. Nothing was changed."
+            -25293,
+            "https://etcd:2379 denied access: the user may not write. Check the user's name, password and permissions. Nothing was changed."
+        ),
+        (
+            .accessDenied(endpoint: "the Keychain", reason: "no passcode is set up"), .accessDenied, -25293,
+            "The Keychain denied access: no passcode is set up. Nothing was changed."
         ),
         (.userCanceled, .userCanceled, -128, "The user canceled the request. Nothing was changed."),
         (
@@ -191,7 +209,7 @@ import Lockbox
         ),
         (
             .notSupported(operation: "a time limit"), .notSupported, -4,
-            "Not supported: a time limit. Nothing was changed."
+            "Not supported: a time limit. Use a backend, a device or a system that supports it. Nothing was changed."
         ),
     ]
 

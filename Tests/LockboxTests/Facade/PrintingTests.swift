@@ -94,6 +94,7 @@ import LockboxMigration
                 "MigrationRefusal": [MigrationRefusal.destinationExists],
                 "FailingBackend.Operation": FailingBackend.Operation.allCases,
                 "MigrationReport.Outcome": [MigrationReport.Outcome.migrated],
+                "MigrationReport.Item": [MigrationReport.Item(key: "k", outcome: .absent)],
                 "PasscodeStrength": PasscodeStrength.allCases, "UnlockScope": UnlockScope.allCases,
                 "WritePolicy": WritePolicy.allCases,
             ],

@@ -100,7 +100,7 @@ import LockboxTesting
         #expect(
             try texts(StoreFinding.Kind.self)
                 == [
-                    "damaged", "foreign", "leftOver", "notReachable", "rolledBack", "interrupted", "refused",
+                    "damaged", "foreign", "leftover", "notReachable", "rolledBack", "interrupted", "refused",
                     "unsafePermissions",
                 ]
         )
@@ -128,6 +128,19 @@ import LockboxTesting
         let imported = try backend.importBackup(from: path, passphrase: .value("p"))
         #expect(try coded(imported) == imported)
         #expect(imported != ImportReport())
+        let migrated = MigrationReport(
+            name: "m",
+            outcomes: [
+                .init(key: "a", outcome: .migrated),
+                .init(key: "b", outcome: .refused(.malformed(reason: "r"))),
+            ],
+            isDryRun: true
+        )
+        #expect(try coded(migrated) == migrated)
+        #expect(
+            try coded(migrated)["b"] == .refused(.malformed(reason: "r"))
+                && migrated != MigrationReport(outcomes: [])
+        )
         #expect(try backend.rotateKeys() == backend.rotateKeys())
         let migration = Migration(nil, .string("k"))
         let report = try lockbox.migrate(migration, dryRun: true)

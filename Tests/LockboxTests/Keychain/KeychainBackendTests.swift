@@ -121,7 +121,8 @@ import Lockbox
         let expected = LockboxError.keychainFailure(
             operation: "SecItemAdd",
             status: -25299,
-            reason: "another program's item has the service and account of the item for the key \"k\""
+            reason:
+                "another program's item has the service and account of the item for the key \"k\"; use another prefix or key"
         )
         #expect(throws: expected) { try backend.write(item(), policy: .replace) }
         try backend.remove(key())

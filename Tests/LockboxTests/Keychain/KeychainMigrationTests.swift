@@ -95,7 +95,9 @@ import Lockbox
         #expect(try lockbox.attributes(forKey: "token")?.accessibility == .afterFirstUnlock)
         // The others' stay.
         #expect(count == 2)
-        #expect(try lockbox.migrate(migration).outcomes.prefix(3).allSatisfy { $0.outcome == .doneBefore })
+        #expect(
+            try lockbox.migrate(migration).outcomes.prefix(3).allSatisfy { $0.outcome == .migratedBefore }
+        )
     }
 
     @Test func keychainAccess() throws {
@@ -361,7 +363,7 @@ import Lockbox
         let report = try lockbox.migrate(macMigration(mac, .file))
         #expect(report.outcomes.map(\.outcome) == [.migrated, .absent])
         let rest = try lockbox.migrate(macMigration(mac, .dataProtection, name: "rest"))
-        #expect(rest.outcomes.map(\.outcome) == [.alreadyNew, .migrated])
+        #expect(rest.outcomes.map(\.outcome) == [.alreadyMigrated, .migrated])
         // iOS has no file keychain, and no item is taken for one of it.
         lockbox2("token", Data("t0ken".utf8))
         let source = MigrationSource.lockboxKeychain(keychains: .file, calls: keychain)

@@ -27,7 +27,7 @@ import LockboxTesting
         try lockbox.archiveObject("same", forKey: "other")
         for _ in 0..<2 {
             let report = try lockbox.migrate(migration)
-            #expect(report.outcomes.map(\.outcome) == [.alreadyNew, .alreadyNew])
+            #expect(report.outcomes.map(\.outcome) == [.alreadyMigrated, .alreadyMigrated])
         }
         _ = try file("app.env", "token=old\nother=same\n".utf8)
         for _ in 0..<2 {
@@ -43,7 +43,9 @@ import LockboxTesting
         try lockbox.archiveObject("new", forKey: "token")
         let source = MigrationSource.backend(InMemoryBackend(), keyPrefix: "old")
         let before = try store.snapshot()
-        #expect(try lockbox.migrate(Migration("m", from: source, .string("token")))["token"] == .alreadyNew)
+        #expect(
+            try lockbox.migrate(Migration("m", from: source, .string("token")))["token"] == .alreadyMigrated
+        )
         #expect(try store.snapshot() == before)
     }
 
@@ -65,11 +67,11 @@ import LockboxTesting
         #expect(try lockbox.allKeys() == ["token", "new"])
         try write("another".utf8, "old")
         let taken = try lockbox.migrate(migration)
-        #expect(taken.outcomes.map(\.outcome) == [.doneBefore, .refused(.destinationExists)])
+        #expect(taken.outcomes.map(\.outcome) == [.migratedBefore, .refused(.destinationExists)])
         #expect(try bytes("old")?.value.data == Data("another".utf8))
         // A new item in its place is none of Lockbox 2's.
         try lockbox.archiveObject("mine", forKey: "old")
-        #expect(try lockbox.migrate(migration)["old"] == .doneBefore)
+        #expect(try lockbox.migrate(migration)["old"] == .migratedBefore)
     }
 
     @Test func aFileHasItAgain() throws {
@@ -81,7 +83,7 @@ import LockboxTesting
         #expect(report.outcomes.map(\.outcome) == [.migrated, .refused(.destinationExists)])
         #expect(try text(path) == "B=3\n")
         try #require(unlink(path) == 0)
-        #expect(try lockbox.migrate(migration).outcomes.map(\.outcome) == [.doneBefore, .doneBefore])
+        #expect(try lockbox.migrate(migration).outcomes.map(\.outcome) == [.migratedBefore, .migratedBefore])
     }
 
     @Test func anotherBackendHasItAgain() throws {
@@ -107,20 +109,20 @@ import LockboxTesting
         for migration in [kept, given] { #expect(try lockbox.migrate(migration)["A"] == .migrated) }
         try lockbox.archiveObject("2", forKey: "A")
         try lockbox.archiveObject("2", forKey: "B")
-        for migration in [kept, given] { #expect(try lockbox.migrate(migration)["A"] == .doneBefore) }
+        for migration in [kept, given] { #expect(try lockbox.migrate(migration)["A"] == .migratedBefore) }
     }
 
     /// The same store, opened twice: it is where it belongs, and stays there.
     @Test func whatIsInPlaceIsNotProbedEachTime() throws {
         try lockbox.archiveObject("v", forKey: "k")
         let migration = Migration("m", from: .backend(store.backend()), .string("k"))
-        #expect(try lockbox.migrate(migration)["k"] == .alreadyNew)
+        #expect(try lockbox.migrate(migration)["k"] == .alreadyMigrated)
         let calls = Protected(0)
         let counting = SystemCalls { call in
             if call == .rename { calls.withLock { $0 += 1 } }
             return nil
         }
-        #expect(try store.backend(counting).lockbox().migrate(migration)["k"] == .doneBefore)
+        #expect(try store.backend(counting).lockbox().migrate(migration)["k"] == .migratedBefore)
         #expect(calls.withLock { $0 } == 0)
     }
 
@@ -133,8 +135,8 @@ import LockboxTesting
         let source = MigrationSource.items(["k": nothing.encodedData]) { _ in }
         let migration = Migration("m", from: source, .archive("k", as: String.self))
         let first = try lockbox.migrate(migration)["k"]
-        #expect(first == .alreadyNew)
-        #expect(try lockbox.migrate(migration)["k"] == .doneBefore)
+        #expect(first == .alreadyMigrated)
+        #expect(try lockbox.migrate(migration)["k"] == .migratedBefore)
     }
 
     // MARK: What a finished migration costs
@@ -148,7 +150,7 @@ import LockboxTesting
         let migration = Migration("m", items: keys.map { .string($0) })
         #expect(try lockbox.migrate(migration).isComplete)
         let before = backend.calls
-        #expect(try lockbox.migrate(migration).outcomes.allSatisfy { $0.outcome == .doneBefore })
+        #expect(try lockbox.migrate(migration).outcomes.allSatisfy { $0.outcome == .migratedBefore })
         #expect(backend.calls - before <= keys.count + 1)
     }
 
@@ -174,6 +176,6 @@ import LockboxTesting
         old.fail(with: LockboxError.interactionNotAllowed(.whenUnlocked))
         #expect(try Array(lockbox.migrate(migration).refused.keys) == ["a"])
         old.succeed()
-        #expect(try lockbox.migrate(migration)["a"] == .doneBefore)
+        #expect(try lockbox.migrate(migration)["a"] == .migratedBefore)
     }
 }

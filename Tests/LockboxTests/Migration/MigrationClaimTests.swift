@@ -101,14 +101,14 @@ import Lockbox
     @Test func aSignOfWorkIsGivenOncePerInterval() throws {
         let working = try claim()
         let key = try MigrationRecord.key(ofMigration: "m", prefix: TestStore.prefix)
-        func beat() throws -> UInt64? {
-            try MigrationRecord(backend.item(for: key, now: nil)?.value, key).runner?.beat
+        func heartbeat() throws -> UInt64? {
+            try MigrationRecord(backend.item(for: key, now: nil)?.value, key).runner?.heartbeat
         }
         try MigrationClaim.$interval.withValue(.seconds(1000)) { try working.renew() }
-        #expect(try beat() == 0)
+        #expect(try heartbeat() == 0)
         for number: UInt64 in 1...2 {
             try renewing(working.renew)
-            #expect(try beat() == number)
+            #expect(try heartbeat() == number)
         }
     }
 
@@ -121,7 +121,7 @@ import Lockbox
             beforeReading: { [backend] key in
                 guard key.prefix == TestStore.prefix, beats.withLock({ $0[key.key] }) == nil else { return }
                 let record = try? MigrationRecord(backend.item(for: marker, now: nil)?.value, marker)
-                beats.withLock { $0[key.key] = record?.runner?.beat }
+                beats.withLock { $0[key.key] = record?.runner?.heartbeat }
             }
         )
         #expect(try renewing { try slow.lockbox().migrate(migration).isComplete })

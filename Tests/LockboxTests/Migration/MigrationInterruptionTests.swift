@@ -62,7 +62,7 @@ import Lockbox
         let done = outcomes.withLock { $0 }
         #expect(done.count == 8)
         #expect(done.count { $0.allSatisfy { $0 == .migrated } } == 1)
-        #expect(done.count { $0.allSatisfy { $0 == .doneBefore } } == 7)
+        #expect(done.count { $0.allSatisfy { $0 == .migratedBefore } } == 7)
         try expectAll()
     }
 

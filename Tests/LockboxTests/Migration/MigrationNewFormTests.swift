@@ -72,7 +72,7 @@ import Lockbox
         #expect(try lockbox.unarchiveObject(String.self, forKey: "json") == "value of json")
         #expect(
             try lockbox.migrate(migration).outcomes.map(\.outcome) == [
-                .doneBefore, .doneBefore, .doneBefore, .absent,
+                .migratedBefore, .migratedBefore, .migratedBefore, .absent,
             ]
         )
     }
@@ -167,7 +167,7 @@ import Lockbox
         }
         let migration = Migration(name, from: .backend(backend), .string("new"), .string("old"))
         let report = try lockbox.migrate(migration)
-        #expect(report["new"] == (isSame ? .alreadyNew : .migrated))
+        #expect(report["new"] == (isSame ? .alreadyMigrated : .migrated))
         #expect(report["old"] == .migrated && report.isComplete)
         #expect(try bytes("new")?.attributes.label == "label of new")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "old") == "\"value of old\"")
@@ -182,7 +182,9 @@ import Lockbox
         try write("c", TestStore.prefix, .lockbox2, in: lockbox.backend)
         let before = try #require(try bytes("b"))
         let report = try lockbox.migrate(Migration("m", .string("a"), .string("b", to: "new"), .string("c")))
-        #expect(report.outcomes.map(\.outcome) == [.alreadyNew, .migrated, .migrated] && report.isComplete)
+        #expect(
+            report.outcomes.map(\.outcome) == [.alreadyMigrated, .migrated, .migrated] && report.isComplete
+        )
         #expect(try lockbox.allKeys() == ["a", "c", "new"])
         #expect(try bytes("new")?.attributes == before.attributes)
     }

@@ -27,7 +27,7 @@ import Lockbox
         try write("1.5".utf8, "date")
         let report = try lockbox.migrate(migration)
         #expect(report["date"] == .migrated)
-        #expect(report["token"] == .doneBefore)
+        #expect(report["token"] == .migratedBefore)
     }
 
     /// Say on a disk that is not there yet.
@@ -40,7 +40,7 @@ import Lockbox
         #expect(try store.snapshot() == before, "nothing is written for it")
         try write("l".utf8, "later")
         let report = try lockbox.migrate(migration)
-        #expect(report["later"] == .migrated && report["token"] == .doneBefore)
+        #expect(report["later"] == .migrated && report["token"] == .migratedBefore)
     }
 
     @Test func noAppSeesTheRecord() throws {
@@ -50,7 +50,7 @@ import Lockbox
         #expect(try lockbox.backend.prefixes() == [TestStore.prefix])
         #expect(try lockbox.backend.attributes(prefix: TestStore.prefix, now: date).count == 1)
         try lockbox.removeAllObjects()
-        #expect(try lockbox.migrate(Migration("token", .string("token")))["token"] == .doneBefore)
+        #expect(try lockbox.migrate(Migration("token", .string("token")))["token"] == .migratedBefore)
         try write("t".utf8, "token")
         // Another prefix's migration is another one, and so is one of another name.
         let other = try store.lockbox("com.example.other")
@@ -111,7 +111,7 @@ import Lockbox
         try write("t".utf8, "k", in: lockbox)
         let name = String(repeating: "n", count: ItemKey.maximumLength)
         #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .migrated)
-        #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .doneBefore)
+        #expect(try lockbox.migrate(Migration(name, .string("k")))["k"] == .migratedBefore)
         // Another long one has its own record.
         let other = try store.lockbox("q" + prefix.dropFirst())
         try write("t".utf8, "k", in: other)
@@ -153,7 +153,7 @@ import Lockbox
             try onMachine(number) { () throws in
                 #expect(try shared.migrate(migration, dryRun: true)["TOKEN"] == .migrated)
                 #expect(try shared.migrate(migration)["TOKEN"] == .migrated)
-                #expect(try shared.migrate(migration)["TOKEN"] == .doneBefore)
+                #expect(try shared.migrate(migration)["TOKEN"] == .migratedBefore)
             }
             #expect(try shared.unarchiveObject(String.self, forKey: "token of \(number)") == "t\(number)")
             #expect(try text(path) == "")
@@ -168,7 +168,7 @@ import Lockbox
             let migration = Migration("m\(number)", from: source, .string("token", to: "t\(number)"))
             try write("t".utf8, "token", in: old)
             #expect(try onMachine(1) { try shared.migrate(migration)["token"] } == .migrated)
-            #expect(try onMachine(2) { try shared.migrate(migration)["token"] } == .doneBefore)
+            #expect(try onMachine(2) { try shared.migrate(migration)["token"] } == .migratedBefore)
         }
     }
 

@@ -38,7 +38,7 @@ import Lockbox
         // Again, by a process that has just started: nothing is done, not even written.
         let before = try store.snapshot()
         let again = try store.lockbox().migrate(all)
-        #expect(again.outcomes.allSatisfy { $0.outcome == .doneBefore })
+        #expect(again.outcomes.allSatisfy { $0.outcome == .migratedBefore })
         #expect(try store.snapshot() == before)
         try expectAll()
     }
@@ -48,7 +48,7 @@ import Lockbox
         try writeAll(in: lockbox)
         #expect(try lockbox.migrate(all).outcomes.allSatisfy { $0.outcome == .migrated })
         try expectAll(in: lockbox)
-        #expect(try lockbox.migrate(all).outcomes.allSatisfy { $0.outcome == .doneBefore })
+        #expect(try lockbox.migrate(all).outcomes.allSatisfy { $0.outcome == .migratedBefore })
     }
 
     @Test func anotherBackend() throws {
@@ -99,7 +99,7 @@ import Lockbox
             let report = try lockbox.migrate(migration)
             #expect(report.refused.keys.sorted() == ["k"], "run \(run)")
             #expect(!report.isComplete)
-            #expect(report["other"] == (run == 1 ? .migrated : .doneBefore))
+            #expect(report["other"] == (run == 1 ? .migrated : .migratedBefore))
             #expect(!report.description.contains("s3cret"))
             #expect(try bytes("k") == before)
         }
@@ -166,7 +166,7 @@ import Lockbox
         #expect(try bytes("old")?.value.data == Data("t".utf8))
         // Deleted in its new form, it does not come back from the old one.
         try lockbox.removeObject(forKey: "new")
-        #expect(try lockbox.migrate(migration)["old"] == .doneBefore)
+        #expect(try lockbox.migrate(migration)["old"] == .migratedBefore)
         #expect(try !lockbox.containsObject(forKey: "new"))
     }
 
@@ -190,7 +190,7 @@ import Lockbox
         try lockbox.archiveObject("new", forKey: "c")
         let report = try lockbox.migrate(Migration("m", .string("a", to: "b"), .string("c")))
         #expect(report["a"] == .refused(.destinationExists))
-        #expect(report["c"] == .alreadyNew)
+        #expect(report["c"] == .alreadyMigrated)
         #expect(try lockbox.unarchiveObject(String.self, forKey: "b") == "new")
         #expect(try bytes("a")?.value.data == Data("old".utf8))
     }
@@ -209,7 +209,7 @@ import Lockbox
         #expect(try store.snapshot() == before)
         let real = try lockbox.migrate(migration)
         #expect(real.outcomes.map(\.outcome) == report.outcomes.map(\.outcome))
-        #expect(try lockbox.migrate(migration, dryRun: true)["token"] == .doneBefore)
+        #expect(try lockbox.migrate(migration, dryRun: true)["token"] == .migratedBefore)
     }
 
     @Test func migrationsThatContradictThemselves() throws {

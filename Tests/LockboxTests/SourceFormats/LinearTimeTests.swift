@@ -100,7 +100,7 @@ import Lockbox
         Self.expectLinear(8000, "report") { count in
             let report = MigrationReport(
                 name: nil,
-                outcomes: (0..<count).map { ("key \($0)", .migrated) },
+                outcomes: (0..<count).map { .init(key: "key \($0)", outcome: .migrated) },
                 isDryRun: false
             )
             #expect((0..<count).allSatisfy { report["key \($0)"] == .migrated })

@@ -82,7 +82,8 @@ import Testing
     @Test func addAndUpdate() throws {
         #expect(try sandbox.lockbox("set", "k", "--update", text: "a").status == 1)
         #expect(try sandbox.lockbox("set", "k", "--add", text: "b").status == 0)
-        #expect(try sandbox.lockbox("set", "k", "--add", text: "c").status == 4)
+        let refused = try sandbox.lockbox("set", "k", "--add", text: "c")
+        #expect(refused.status == 4 && refused.error.contains("Leave out --add to overwrite it."))
         #expect(try sandbox.lockbox("get", "k").output == "b")
         #expect(try sandbox.lockbox("set", "k", "--update", text: "d").status == 0)
         #expect(try sandbox.lockbox("get", "k").output == "d")

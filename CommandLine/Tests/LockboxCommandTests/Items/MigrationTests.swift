@@ -109,7 +109,7 @@ import Testing
         // Remembered under its name.
         try sandbox.lockbox("remove", "app token")
         let again = try sandbox.lockbox("migrate", manifest)
-        #expect(again.output.contains("token: done before\n") && again.output.contains("port: refused"))
+        #expect(again.output.contains("token: migrated before\n") && again.output.contains("port: refused"))
     }
 
     @Test(

@@ -107,7 +107,11 @@ import Testing
         }
         let wrong = try sandbox.file("wrong", String(repeating: "w", count: 32))
         let refused = try sandbox.lockbox("unlock", "--key-file", wrong)
-        #expect(refused.status == 2 && refused.error == "lockbox: The key is wrong. Nothing was changed.\n")
+        #expect(
+            refused.status == 2
+                && refused.error
+                    == "lockbox: The key is wrong. Check it and try again. Nothing was changed.\n"
+        )
         let short = try sandbox.lockbox("unlock", "--key-file", sandbox.file("short", "s"))
         #expect(short.status == 3 && short.error.contains("The key (\(sandbox.home)/short) cannot be used"))
     }
@@ -249,7 +253,9 @@ import Testing
         let other = try sandbox.file("other", RecoveryCode().text)
         let wrong = try sandbox.execution(change + [other]).run()
         #expect(
-            wrong.status == 2 && wrong.error == "lockbox: The recovery code is wrong. Nothing was changed.\n"
+            wrong.status == 2
+                && wrong.error
+                    == "lockbox: The recovery code is wrong. Check it and try again. Nothing was changed.\n"
         )
         #expect(try sandbox.execution(change + [code]).run().status == 0)
         #expect(try sandbox.lockbox("get", "k", "--passcode-file", new).output == "hunter2")

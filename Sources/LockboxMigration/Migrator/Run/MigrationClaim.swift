@@ -18,7 +18,7 @@ final class MigrationClaim {
     private let marker: ItemKey
     private let backend: any LockboxBackend
     private let now: Date
-    private var runner = MigrationRecord.Runner(id: .random(in: .min ... .max), beat: 0)
+    private var runner = MigrationRecord.Runner(id: .random(in: .min ... .max), heartbeat: 0)
     private var renewed = ContinuousClock.now
 
     /// Waits until no other process runs the migration.
@@ -57,7 +57,7 @@ final class MigrationClaim {
     func renew() throws {
         guard .now - renewed >= Self.interval else { return }
         var next = runner
-        next.beat += 1
+        next.heartbeat += 1
         try change { $0.runner = next }
         runner = next
         renewed = .now

@@ -15,7 +15,7 @@ package struct MigrationRecord: Codable {
     struct Runner: Codable, Hashable {
         let id: UInt64
         /// Incremented while the process is working.
-        var beat: UInt64
+        var heartbeat: UInt64
     }
 
     init() {}

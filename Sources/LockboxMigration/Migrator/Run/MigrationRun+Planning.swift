@@ -4,7 +4,7 @@ import LockboxPlatform
 /// Reads everything, and decides what is to be done.
 extension MigrationRun {
     /// What is known of an item before it is read.
-    private enum Look {
+    private enum Known {
         /// No run has done it.
         case open
         /// An earlier run has done it, and the source has it again.
@@ -35,16 +35,16 @@ extension MigrationRun {
         _ identity: StoreIdentity?,
         _ claim: MigrationClaim? = nil
     ) throws -> [(key: String, step: MigrationStep)] {
-        var looks: [(item: Migration.Item, look: Look)] = []
+        var remaining: [(item: Migration.Item, known: Known)] = []
         for item in migration.items {
             try claim?.renew()
-            if let look = look(at: item, done, source) { looks.append((item, look)) }
+            if let known = known(item, done, source) { remaining.append((item, known)) }
         }
-        if looks.isEmpty { return [] }
+        if remaining.isEmpty { return [] }
         let state = try lockbox.backend.knownLockState()
-        return try looks.compactMap { item, look in
+        return try remaining.compactMap { item, known in
             try claim?.renew()
-            return try step(item, look, source, identity, state).map { (item.key, $0) }
+            return try step(item, known, source, identity, state).map { (item.key, $0) }
         }
     }
 
@@ -57,7 +57,7 @@ extension MigrationRun {
     }
 
     /// Nil if there is nothing to do. Costs less than to read the item.
-    private func look(at item: Migration.Item, _ done: Set<String>, _ source: any SourceItems) -> Look? {
+    private func known(_ item: Migration.Item, _ done: Set<String>, _ source: any SourceItems) -> Known? {
         guard done.contains(item.key) else { return .open }
         if !looksAgain { return nil }
         do { return try source.holds(item.key) ? .back : nil } catch { return .unknown(error) }
@@ -66,18 +66,18 @@ extension MigrationRun {
     /// Nil if an earlier run has done it and there is nothing left to do.
     private func step(
         _ item: Migration.Item,
-        _ look: Look,
+        _ known: Known,
         _ source: any SourceItems,
         _ identity: StoreIdentity?,
         _ state: LockState?
     ) throws -> MigrationStep? {
-        if case .unknown(let error) = look {
+        if case .unknown(let error) = known {
             let reason = (error as? LockboxError)?.description ?? (error as? SourceError)?.description
             return .none(.refused(.malformed(reason: reason ?? "its source cannot be read")))
         }
         let step = try step(item, source, identity, state)
-        switch (look, step) {
-        case (.back, .inPlace), (.back, .none(.alreadyNew)), (.back, .none(.absent)): return nil
+        switch (known, step) {
+        case (.back, .inPlace), (.back, .none(.alreadyMigrated)), (.back, .none(.absent)): return nil
         default: return step
         }
     }
@@ -106,7 +106,7 @@ extension MigrationRun {
         let isNew = existing.map { $0.value.format != .lockbox2 } ?? false
         // Elsewhere, the old item may still come.
         let absent: MigrationStep =
-            !isNew ? .none(.absent) : migration.source.isStore ? .inPlace : .none(.alreadyNew)
+            !isNew ? .none(.absent) : migration.source.isStore ? .inPlace : .none(.alreadyMigrated)
         guard let old = found else { return absent }
         do {
             if let stored = old.new {

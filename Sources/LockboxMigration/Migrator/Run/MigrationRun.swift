@@ -61,7 +61,9 @@ struct MigrationRun {
     {
         MigrationReport(
             name: migration.name,
-            outcomes: migration.items.map { ($0.key, outcomes[$0.key] ?? .doneBefore) },
+            outcomes: migration.items.map {
+                .init(key: $0.key, outcome: outcomes[$0.key] ?? .migratedBefore)
+            },
             isDryRun: isDryRun
         )
     }

@@ -15,7 +15,7 @@ enum MigrationStep {
     var outcome: MigrationReport.Outcome {
         switch self {
         case .none(let outcome): outcome
-        case .inPlace: .alreadyNew
+        case .inPlace: .alreadyMigrated
         case .replace, .move: .migrated
         }
     }

@@ -83,7 +83,7 @@ struct FileItems: SourceItems {
     private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws {
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
-                "it is \(FileIdentity.kind(status)), not a regular file"
+                "it is \(FileIdentity.kind(status)), not a regular file; name another one"
             } else if status.st_nlink > 1 {
                 // The items would remain under the file's other names.
                 "it has \(status.st_nlink) hard links; remove the others"

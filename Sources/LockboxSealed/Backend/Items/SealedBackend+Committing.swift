@@ -131,7 +131,7 @@ extension SealedBackend {
 }
 
 extension SealedBackend: SynchronizingBackend {
-    /// See ``SynchronizingBackend/synchronize(prefix:)``.
+    /// Makes the items of a prefix that can be read durable.
     public func synchronize(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         try storage.synchronize(namespace(of: prefix, keyring))

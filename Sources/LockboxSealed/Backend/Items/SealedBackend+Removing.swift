@@ -2,7 +2,7 @@ public import LockboxCore
 public import LockboxPlatform
 
 extension SealedBackend {
-    /// See ``LockboxBackend/remove(_:)``.
+    /// Removes an item, readable or not.
     public func remove(_ key: ItemKey) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let record = itemRecord(of: key, keyring).name
@@ -27,13 +27,13 @@ extension SealedBackend {
         }
     }
 
-    /// See ``LockboxBackend/removeAll(prefix:)``.
+    /// Removes every item with a prefix.
     public func removeAll(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         try remove(items(in: namespace(of: prefix, keyring))) { _ in .remove }
     }
 
-    /// See ``LockboxBackend/removeExpired(prefix:now:unreadable:)``.
+    /// Removes the expired items with a prefix, and returns their number.
     @discardableResult
     public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
         -> Int
@@ -61,7 +61,7 @@ extension SealedBackend {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             // A commit in progress may still use the old keys.
-            let items = try goingPast(namespace, { _ in }) {
+            let items = try skippingIfUnusable(namespace, { _ in }) {
                 try self.items(in: namespace, waitingForCommits: true)
             }
             guard let items else { continue }

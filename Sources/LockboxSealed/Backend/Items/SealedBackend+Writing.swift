@@ -2,8 +2,8 @@ public import LockboxCore
 public import LockboxPlatform
 
 extension SealedBackend {
-    /// See ``LockboxBackend/write(_:to:policy:)``. As in the Keychain, a locked item cannot be changed. With
-    /// ``WritePolicy/replace``, a damaged one is overwritten.
+    /// Creates an item, or changes the parts of an existing one that the changes set. As in the Keychain, a locked
+    /// item cannot be changed. With ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
         let keyring = try keyring(of: key, creating: changes.createsItem(policy))
         let edit = ItemEdit(
@@ -13,8 +13,8 @@ extension SealedBackend {
         try change([edit], keyring)
     }
 
-    /// See ``LockboxBackend/apply(_:)``. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized
-    /// together. If one of these is refused, none of them is performed.
+    /// Performs many operations. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized together. If
+    /// one of these is refused, none of them is performed.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
         let creating = operations.contains { $0.createsItem }
@@ -32,8 +32,8 @@ extension SealedBackend {
         try change(edits, keyring)
     }
 
-    /// See ``LockboxBackend/move(_:to:policy:now:)``. In one step if the storage is transactional and both items are not
-    /// too long for one commit.
+    /// Moves an item to another key, in one step if the storage is transactional and both items are not too long for
+    /// one commit.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         guard storage.limits.isTransactional, key != newKey else {
             return try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
@@ -79,7 +79,7 @@ extension SealedBackend {
         }
     }
 
-    /// See ``LockboxBackend/update(_:now:_:)``.
+    /// Atomically creates, replaces or removes an item.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         // Without a store there is no item. The store is created only if there is something to store.
         if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }

@@ -69,7 +69,7 @@ extension SealedBackend {
         return report
     }
 
-    /// Goes past a prefix that cannot be listed, unless it is the only one to be exported.
+    /// Skips a prefix that cannot be listed, unless it is the only one to be exported.
     private func items(_ keyring: Keyring, _ prefix: String?, _ report: inout ExportReport) throws
         -> [ItemRecords]
     {
@@ -79,7 +79,9 @@ extension SealedBackend {
             return try namespaces.filter { $0 == chosen }.map { try items(in: $0) }
         }
         return try namespaces.filter(keyring.owns).compactMap { namespace in
-            try goingPast(namespace, { report.findings.append($0.finding) }) { try items(in: namespace) }
+            try skippingIfUnusable(namespace, { report.findings.append($0.finding) }) {
+                try items(in: namespace)
+            }
         }
     }
 

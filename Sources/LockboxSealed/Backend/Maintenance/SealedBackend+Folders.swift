@@ -6,7 +6,7 @@ extension SealedBackend {
     /// safe to use, names the namespace and returns nil.
     ///
     /// - Throws: Other errors. A lock that is held for too long is no damage either.
-    func goingPast<Result>(
+    func skippingIfUnusable<Result>(
         _ namespace: String,
         _ unreadable: (UnreadableItem) throws -> Void,
         _ body: () throws -> Result

@@ -1,7 +1,7 @@
 public import LockboxCore
 
 extension SealedBackend: RepairableBackend {
-    /// See ``RepairableBackend/remove(record:)``.
+    /// Removes an unreadable item by its record.
     public func remove(record: String) throws {
         let record = try itemRecord(record)
         var lock: (any StorageLock)?
@@ -26,7 +26,7 @@ extension SealedBackend: RepairableBackend {
         }
     }
 
-    /// See ``RepairableBackend/quarantine(record:)``. Supported on files.
+    /// Sets an unreadable item aside, and returns where it is now. Supported on files.
     @discardableResult
     public func quarantine(record: String) throws -> String {
         guard let storage = storage as? any QuarantiningStorage else {

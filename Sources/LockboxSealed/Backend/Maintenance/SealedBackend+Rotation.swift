@@ -152,7 +152,7 @@ extension SealedBackend {
     private func itemsWithOldKeys(_ keyring: Keyring) throws -> ItemsByLocation {
         var left: ItemsByLocation = [:]
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try goingPast(namespace, { left[$0.location] = $0 }) {
+            try skippingIfUnusable(namespace, { left[$0.location] = $0 }) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
                     if let error = try readError(of: item, keyring) {
                         let unreadable = unresealed(item, error)
@@ -211,7 +211,9 @@ extension SealedBackend {
         -> [ItemRecords]
     {
         try storage.namespaces().filter(keyring.owns).compactMap { namespace in
-            try goingPast(namespace, unreadable) { try items(in: namespace, waitingForCommits: true) }
+            try skippingIfUnusable(namespace, unreadable) {
+                try items(in: namespace, waitingForCommits: true)
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ final class DirectoryLock: Sendable {
     }
 
     /// Takes the lock without waiting. Returns nil if another process holds it.
-    static func attempt(_ directory: Directory) throws -> DirectoryLock? {
+    static func attempt(_ directory: Directory) throws(LockboxError) -> DirectoryLock? {
         let file = try LockFile(directory)
         guard try file.lock(), file.isInPlace else { return nil }
         return DirectoryLock(file, nil)
@@ -56,8 +56,8 @@ final class DirectoryLock: Sendable {
     /// - Parameter isRenaming: True before a file is renamed into the folder, and false afterwards. The count is odd in between,
     ///   because some file systems hide a file's name while it is replaced: btrfs from readers of the folder, FUSE also from
     ///   lookups.
-    func setRenaming(_ isRenaming: Bool) throws {
-        let old = try state.withLock(\.count) ?? file.count()
+    func setRenaming(_ isRenaming: Bool) throws(LockboxError) {
+        let old = if let count = state.withLock(\.count) { count } else { try file.count() }
         // It is already odd if a previous holder was killed during a rename.
         let count = isRenaming ? (old &+ 1) | 1 : (old | 1) &+ 1
         try file.setCount(count)

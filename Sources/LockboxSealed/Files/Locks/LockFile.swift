@@ -30,7 +30,7 @@ final class LockFile: Sendable {
     deinit { calls.close(descriptor) }
 
     /// Opens the file to take the lock. Creates it if it does not exist.
-    convenience init(_ directory: Directory) throws {
+    convenience init(_ directory: Directory) throws(LockboxError) {
         let calls = directory.calls
         let result = calls.open(Self.name, at: directory.descriptor, O_RDWR | O_CREAT, mode: 0o600)
         let descriptor = CInt(try directory.checkOpened(result, Self.name))
@@ -49,7 +49,7 @@ final class LockFile: Sendable {
     // MARK: The lock
 
     /// Takes the lock. Returns false if another process holds it.
-    func lock() throws -> Bool {
+    func lock() throws(LockboxError) -> Bool {
         let result = calls.lock(descriptor)
         if result == -Int(EWOULDBLOCK) { return false }
         try check(result, "flock", path)
@@ -79,20 +79,20 @@ final class LockFile: Sendable {
 
     // MARK: The change count
 
-    func count() throws -> UInt64 {
+    func count() throws(LockboxError) -> UInt64 {
         var count: UInt64 = 0
         let result = withUnsafeMutableBytes(of: &count) { calls.read(descriptor, into: $0, at: 0) }
         try check(result, "read", path)
         return UInt64(littleEndian: count)
     }
 
-    func setCount(_ count: UInt64) throws {
+    func setCount(_ count: UInt64) throws(LockboxError) {
         let result = withUnsafeBytes(of: count.littleEndian) { calls.write(descriptor, $0, at: 0) }
         try check(result, "write", path)
     }
 
     /// Returns a folder's change count, or 0 if its lock has never been taken.
-    static func count(of directory: Directory) throws -> UInt64 {
+    static func count(of directory: Directory) throws(LockboxError) -> UInt64 {
         let result = directory.calls.open(name, at: directory.descriptor, O_RDONLY)
         if result == -Int(ENOENT) { return 0 }
         let descriptor = CInt(try directory.checkOpened(result, name))

@@ -12,9 +12,9 @@ final class LockQueue: Sendable {
         var waiting: [Waiter] = []
         /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
-        /// Before this time, no other process is given way to: the last one did not take the lock, and may have
-        /// been stopped.
-        var noWayBefore: ContinuousClock.Instant?
+        /// Until then, no other process is given way to: the last one did not take the lock, and may have been
+        /// stopped.
+        var givesWayAgainAt: ContinuousClock.Instant?
         /// The request of the last thread that timed out.
         var request: LockRequest?
     }
@@ -23,7 +23,7 @@ final class LockQueue: Sendable {
     ///
     /// - Parameter timeout: The time to wait for the same holder.
     /// - Throws: `lockTimeout` after that time.
-    func acquire(_ directory: Directory, timeout: Duration) throws -> DirectoryLock {
+    func acquire(_ directory: Directory, timeout: Duration) throws(LockboxError) -> DirectoryLock {
         var patience = Patience(directory, timeout)
         try enter(&patience)
         do {
@@ -51,7 +51,7 @@ final class LockQueue: Sendable {
         next?.resume(0)
     }
 
-    private func enter(_ patience: inout Patience) throws {
+    private func enter(_ patience: inout Patience) throws(LockboxError) {
         let waiter = state.withLock { state -> Waiter? in
             defer { state.isHeld = true }
             if !state.isHeld { return nil }
@@ -75,10 +75,11 @@ final class LockQueue: Sendable {
     }
 
     /// Returns the file that is locked then: that of an earlier request, if one still waits.
-    private func waitForLock(_ file: LockFile, _ directory: Directory, _ patience: inout Patience) throws
+    private func waitForLock(_ file: LockFile, _ directory: Directory, _ patience: inout Patience)
+        throws(LockboxError)
         -> LockFile
     {
-        let request = try resumedRequest() ?? LockRequest(file)
+        let request = if let resumed = resumedRequest() { resumed } else { try LockRequest(file) }
         while true {
             if let result = request.wait(patience.interval) {
                 try check(result, "flock", directory.filePath(LockFile.name))
@@ -94,16 +95,16 @@ final class LockQueue: Sendable {
 
     /// Lets another process take the lock that this one held last. Waking up takes that process a moment, so
     /// without this it would lose the race every time.
-    private func giveWay(_ file: LockFile) throws {
+    private func giveWay(_ file: LockFile) throws(LockboxError) {
         let (count, notBefore) = state.withLock { state in
             defer { state.givingWayAfter = nil }
-            return (state.givingWayAfter, state.noWayBefore)
+            return (state.givingWayAfter, state.givesWayAgainAt)
         }
         let start = ContinuousClock.now
         guard let count, notBefore.map({ $0 <= start }) ?? true else { return }
         while try file.count() == count {
             if ContinuousClock.now - start > .milliseconds(2) {
-                return state.withLock { $0.noWayBefore = start + .milliseconds(100) }
+                return state.withLock { $0.givesWayAgainAt = start + .milliseconds(100) }
             }
             usleep(20)
         }

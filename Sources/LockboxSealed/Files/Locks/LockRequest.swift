@@ -10,7 +10,7 @@ final class LockRequest: Sendable {
 
     private enum State { case waiting, abandoned, over }
 
-    init(_ file: LockFile) throws {
+    init(_ file: LockFile) throws(LockboxError) {
         self.file = file
         try detachThread { self.run() }
     }

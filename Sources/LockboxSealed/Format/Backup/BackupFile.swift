@@ -97,7 +97,7 @@ struct BackupReader: ~Copyable {
     private func malformed(_ reason: String) -> LockboxError { .corrupt(record: path, reason: reason) }
 
     private func mappingErrors<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch let error as RecordError { throw error.error(path) }
+        do { return try body() } catch let error as RecordError { throw error.lockboxError(path) }
     }
 }
 
@@ -117,7 +117,7 @@ extension BackupRecord {
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
                 path: path,
-                reason: "it is \(kind), which a backup cannot replace"
+                reason: "it is \(kind), which a backup cannot replace; choose another path"
             )
         }
         let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)

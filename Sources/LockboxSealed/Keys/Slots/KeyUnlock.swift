@@ -15,12 +15,12 @@ public struct KeyUnlock: UnlockMethod {
     ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
     public init(_ key: DeviceKeySource) { self.key = key }
 
-    /// See ``UnlockMethod/enroll(salt:)``. Reads the key. There are no parameters.
+    /// Reads the key, which is the secret. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
     }
 
-    /// See ``UnlockMethod/deriveSecret(_:salt:)``. Reads the key again.
+    /// Reads the key again.
     public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(record: "the key slot", reason: "it has unknown parameters")

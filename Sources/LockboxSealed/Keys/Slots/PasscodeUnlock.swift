@@ -21,7 +21,7 @@ public struct PasscodeUnlock: UnlockMethod {
         self.strength = strength
     }
 
-    /// See ``UnlockMethod/enroll(salt:)``. Runs Argon2id with the strength of a new slot.
+    /// Derives the secret from the passcode, with the strength of a new slot. Runs Argon2id.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         let cost = PasscodeCost(strength)
         var parameters = [UInt8](repeating: 0, count: PasscodeCost.length)
@@ -32,10 +32,10 @@ public struct PasscodeUnlock: UnlockMethod {
         return SlotEnrollment(parameters: parameters, secret: try secret(cost, salt))
     }
 
-    /// See ``UnlockMethod/deriveSecret(_:salt:)``. Runs Argon2id with the strength of the slot.
+    /// Derives the secret from the passcode, with the strength of the slot. Runs Argon2id.
     public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         do { return try secret(PasscodeCost(parameters), salt) } catch let error as RecordError {
-            throw error.error(Self.record)
+            throw error.lockboxError(Self.record)
         }
     }
 

@@ -24,12 +24,12 @@ public struct RecoveryCodeUnlock: UnlockMethod {
         self.code = Protected(code)
     }
 
-    /// See ``UnlockMethod/enroll(salt:)``. Reads the code. There are no parameters.
+    /// Reads the code, and derives the secret. There are no parameters.
     public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
     }
 
-    /// See ``UnlockMethod/deriveSecret(_:salt:)``. A code has 130 random bits, so Argon2id is not needed.
+    /// Reads the code, and derives the secret. A code has 130 random bits, so Argon2id is not needed.
     public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(

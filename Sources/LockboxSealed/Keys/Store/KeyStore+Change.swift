@@ -12,7 +12,7 @@ extension KeyStore {
         if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
         let method = PasscodeUnlock(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
-        return try rewrite(.butProtection) { opened in
+        return try rewrite(.exceptProtection) { opened in
             // Its own may be there from a first attempt, which another process has overtaken.
             if let slot = opened.keybag.passcodeSlot, slot.id != new.keys.slot {
                 throw LockboxError.passcodeAlreadySet
@@ -24,7 +24,7 @@ extension KeyStore {
     /// Returns the store that is to get a slot, and makes it if there is none. It need not have the slot that this program
     /// requires: that may be this one.
     private func madeForASlot() throws -> OpenedKeybag {
-        try withUserUnlock(loadIfMade(.butProtection) ?? create(.butProtection))
+        try withUserUnlock(loadIfMade(.exceptProtection) ?? create(.exceptProtection))
     }
 
     /// Needs no old passcode: an unlocked store's keys are all in memory.
@@ -71,13 +71,13 @@ extension KeyStore {
     /// A recovery code may be the first slot, and its store may have to be made.
     func addSlot(_ method: any UnlockMethod, label: String, opensAllClasses: Bool) throws -> Bool {
         let isFirst =
-            try method.kind == .recoveryCode && loadIfMade(.butProtection)?.keybag.slots.isEmpty ?? true
+            try method.kind == .recoveryCode && loadIfMade(.exceptProtection)?.keybag.slots.isEmpty ?? true
         guard try isFirst || keyring(creating: false) != nil else { throw noRecoveryCode }
         let opened = try isFirst ? madeForASlot() : current()
         try checkCanBeAdded(method.kind, to: opened.keybag)
         try checkIsUnlocked(opened)
         let new = try makeSlot(method, label: label, opensAllClasses: opensAllClasses, opened.keybag.storeID)
-        return try rewrite(isFirst ? .butProtection : .all) { opened in
+        return try rewrite(isFirst ? .exceptProtection : .all) { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
             return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { $0.add(new) }
         }
@@ -139,13 +139,13 @@ extension KeyStore {
 
     /// Makes an older keybag than the one seen last the newest again.
     func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool {
-        guard let opened = try loadIfMade(.butRollback) else { throw keybagIsMissing }
+        guard let opened = try loadIfMade(.exceptRollback) else { throw keybagIsMissing }
         if method == nil, !opened.keybag.slots.isEmpty {
             throw LockboxError.interactionNotAllowed(.whenUnlocked)
         }
         // If there is no slot, the copy is from before there was one.
         let keys = try method.map { try slotKeys($0, of: opened.keybag) }
-        return try rewrite(.butRollback, keys) { opened in
+        return try rewrite(.exceptRollback, keys) { opened in
             var next = try KeybagRewrite(after: opened)
             if let highest = try highestSeen(opened, self.opened) {
                 let last = max(highest.generation, opened.keybag.generation)

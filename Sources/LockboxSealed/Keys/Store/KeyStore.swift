@@ -133,9 +133,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         /// The latest one seen, and what this program requires.
         case all
         /// It may lack the slot that is about to be added.
-        case butProtection
+        case exceptProtection
         /// It may be an older one, which is about to be accepted.
-        case butRollback
+        case exceptRollback
     }
 
     /// Reads the keybag. Keys that are open in this process stay open, even if the slot that opened them is gone. Locked
@@ -150,7 +150,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 let opened = try mappingErrors(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
-                if check != .butRollback, let rollback = try rollback(to: opened, after: before) {
+                if check != .exceptRollback, let rollback = try rollback(to: opened, after: before) {
                     // Unless another process has just replaced it.
                     if try keybagRevision() != revision { continue }
                     throw rollback
@@ -225,7 +225,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 found = (try Keybag($0.bytes, deviceKeys: device.keys), revision)
             }
         } catch let error as RecordError where error != .wrongDeviceKey {
-            throw error.error(keybagLocation)
+            throw error.lockboxError(keybagLocation)
         }
         guard let found else { throw keybagIsMissing }
         return found
@@ -269,7 +269,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Of a keybag that was read, or that is to be written.
     func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
         let identityAlone = StoreRequirements(identity: requirements.identity)
-        let requirements = check == .butProtection ? identityAlone : requirements
+        let requirements = check == .exceptProtection ? identityAlone : requirements
         if let violation = requirements.violation(store, slots) { throw notMet(violation) }
     }
 
@@ -320,7 +320,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as RecordError {
-            throw error.error(storage.location(of: record))
+            throw error.lockboxError(storage.location(of: record))
         }
     }
 }

@@ -65,7 +65,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
                 result = (keys, contents.revision)
             }
         } catch let error as RecordError {
-            throw error.error(storage.location(of: record))
+            throw error.lockboxError(storage.location(of: record))
         }
         return result
     }

@@ -52,6 +52,10 @@ struct CopyCommand: ParsableCommand {
     }
 
     func run() throws {
+        try Failure.advising("Use --replace to overwrite it.", copy)
+    }
+
+    private func copy() throws {
         let store = try options.store()
         guard let other = try destination.store(of: store, prefix: toPrefix) else {
             let (key, newKey) = (key ?? "", newKey ?? "")

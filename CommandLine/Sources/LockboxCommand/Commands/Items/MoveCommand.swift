@@ -19,13 +19,15 @@ struct MoveCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        try store.unlocking {
-            try store.lockbox.moveObject(
-                forKey: keys.key,
-                toKey: keys.newKey,
-                toPrefix: keys.toPrefix,
-                policy: keys.policy
-            )
+        try Failure.advising("Use --replace to overwrite it.") {
+            try store.unlocking {
+                try store.lockbox.moveObject(
+                    forKey: keys.key,
+                    toKey: keys.newKey,
+                    toPrefix: keys.toPrefix,
+                    policy: keys.policy
+                )
+            }
         }
     }
 }

@@ -65,12 +65,14 @@ struct SetCommand: ParsableCommand {
         let key = try ItemKey(prefix: store.prefix, key: key)
         let value = try value()
         let changes = try item.changes(value: value, now: Date())
-        try store.unlocking {
-            try store.backend.write(
-                changes,
-                to: key,
-                policy: add ? .addOnly : update ? .updateOnly : .replace
-            )
+        try Failure.advising("Leave out --add to overwrite it.") {
+            try store.unlocking {
+                try store.backend.write(
+                    changes,
+                    to: key,
+                    policy: add ? .addOnly : update ? .updateOnly : .replace
+                )
+            }
         }
         store.note("stored \(value)")
     }

@@ -39,7 +39,7 @@ struct VerifyCommand: ParsableCommand {
         let report = try store.backend.verify { progress.show($0) }
         progress.end()
         if json { try printJSON(report) } else { try print(report, store) }
-        let problems = report.findings.count { $0.kind != .leftOver }
+        let problems = report.findings.count { $0.kind != .leftover }
         guard problems == 0 else { throw Failure(.damaged, "Problems found: \(problems). See the list.") }
     }
 

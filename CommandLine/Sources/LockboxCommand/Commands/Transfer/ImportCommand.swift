@@ -61,9 +61,12 @@ struct ImportCommand: ParsableCommand {
         )
         var progress = ProgressReport("import", quiet: options.quiet)
         defer { progress.end() }
-        let report = try SecretInput.naming("passphrase") {
-            try store.backend.importBackup(from: file, passphrase: passphrase, existing: existing.policy) {
-                progress.show($0)
+        let report = try Failure.advising("Use --existing keep or --existing replace.") {
+            try SecretInput.naming("passphrase") {
+                try store.backend.importBackup(from: file, passphrase: passphrase, existing: existing.policy)
+                {
+                    progress.show($0)
+                }
             }
         }
         progress.end()

@@ -42,7 +42,7 @@ extension Store {
             defer { progress.end() }
             return try lockbox.migrate(migration, dryRun: dryRun) { progress.show($0) }
         }
-        for (key, outcome) in result.outcomes { try report("\(key.onOneLine): \("\(outcome)".onOneLine)") }
+        for item in result.outcomes { try report("\(item.key.onOneLine): \("\(item.outcome)".onOneLine)") }
         for (key, reason) in refused { try report("\(key.onOneLine): refused: \(reason)") }
         let count = result.refused.count + refused.count
         if count > 0 {

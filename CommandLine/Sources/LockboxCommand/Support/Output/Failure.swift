@@ -13,9 +13,17 @@ struct Failure: Error {
     init(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
-        case let wrong as WrongSecret: self.init(.locked, "\(wrong.reason) Nothing was changed.")
+        case let wrong as WrongSecret:
+            self.init(.locked, "\(wrong.reason) Check it and try again. Nothing was changed.")
         case let error as LockboxError: self.init(error.status, error.advice)
         default: self.init(.inputOutput, "\(error)")
+        }
+    }
+
+    /// Runs `body`, and says in the error about an existing item how it can be overwritten.
+    static func advising<Result>(_ remedy: String, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as LockboxError where error.code == .duplicateItem {
+            throw Failure(error.status, "\(error.advice) \(remedy)")
         }
     }
 

@@ -1,6 +1,6 @@
 import Lockbox
 
-/// The items that a command has gone past because they cannot be read.
+/// The items that a command has skipped because they cannot be read.
 struct Unreadable {
     private var lines: [String] = []
 
@@ -10,11 +10,11 @@ struct Unreadable {
 
     mutating func add(_ item: UnreadableItem) {
         let key = item.key.map { " (\($0.text))" } ?? ""
-        lines.append("\(item.record.onOneLine)\(key): \(item.error.description.onOneLine)")
+        lines.append("\(item.record.onOneLine)\(key): \(item.error.advice.onOneLine)")
     }
 
     mutating func add(_ key: ItemKey, _ error: LockboxError) {
-        lines.append("\(key.text): \(error.description.onOneLine)")
+        lines.append("\(key.text): \(error.advice.onOneLine)")
     }
 
     mutating func add(_ finding: StoreFinding) {
