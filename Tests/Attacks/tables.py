@@ -1,7 +1,7 @@
 """Tables in Markdown."""
 LEVELS = {frozenset(): "nothing", frozenset({0}): "`always` classes", frozenset({0, 2}): "`always` and `afterFirstUnlock` classes",
           frozenset({0, 1, 2}): "everything"}
-DEVICES = ["none", "the one before", "the present one", "not replaced"]
+DEVICES = ["none", "the one before", "the current one", "not replaced"]
 
 
 def table(head, rows):
