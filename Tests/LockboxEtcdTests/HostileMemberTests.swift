@@ -37,6 +37,31 @@
             return true
         }
 
+        /// A wrong certificate or a missing leader, not that the last attempt was cut off.
+        @Test func whatFailedBeforeTheTimeWasOverIsTheReason() throws {
+            let calls = Protected(0)
+            let member = try FakeMember { _, _ in
+                let number = calls.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number > 1 { return FakeMember.Answer(lines: [], milliseconds: 3000) }
+                let body = #"{"error":"e","code":14,"message":"etcdserver: no leader"}"#
+                return FakeMember.Answer(status: "503 Service Unavailable", lines: [body])
+            }
+            defer { member.end() }
+            let error = lockboxError {
+                try EtcdStorage(
+                    endpoints: [member.endpoint],
+                    root: "/r",
+                    security: .insecurePlaintext,
+                    timeLimit: .seconds(1)
+                ).namespaces()
+            }
+            #expect(error == .notReachable(endpoint: member.endpoint, reason: "etcdserver: no leader"))
+            #expect(calls.withLock { $0 } > 1, "the control")
+        }
+
         /// etcd's revisions are signed, and one more than the highest must exist.
         @Test(arguments: ["18446744073709551615", "9223372036854775808"])
         func aRevisionThatCannotBe(_ revision: String) throws {

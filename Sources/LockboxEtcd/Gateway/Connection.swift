@@ -102,10 +102,12 @@
             return curl_get_number(handle, info, &value) == CURLE_OK ? value : 0
         }
 
+        /// The reason of a request that the time limit has ended.
+        static let noAnswer = "it did not answer in time"
+
         /// libcurl's own words. They do not contain what was sent or received.
         static func reason(_ code: CURLcode) -> String {
-            code == CURLE_OPERATION_TIMEDOUT
-                ? "it did not answer in time" : String(cString: curl_easy_strerror(code))
+            code == CURLE_OPERATION_TIMEDOUT ? noAnswer : String(cString: curl_easy_strerror(code))
         }
     }
 

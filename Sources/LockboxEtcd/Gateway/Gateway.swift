@@ -68,7 +68,7 @@
         {
             let body = request.body
             var isInDoubt = false
-            var last = GatewayError.notReachable(list, "it did not answer in time", isInDoubt: false)
+            var last = GatewayError.notReachable(list, Connection.noAnswer, isInDoubt: false)
             var older: GatewayError?
             var hasAuthenticated = false
             var round = 0
@@ -80,7 +80,8 @@
                         return (attempt.answer, attempt.isRepeated || isInDoubt)
                     } catch let failure as GatewayError {
                         isInDoubt = isInDoubt || failure.isInDoubt
-                        last = failure.inDoubt(isInDoubt)
+                        // An attempt that the time limit cut off says less than one that failed before.
+                        last = (failure.isTimeout ? last : failure).inDoubt(isInDoubt)
                         if case .rolledBack = failure.error { older = failure }
                         switch failure.remedy {
                         case .giveUp: throw last

@@ -62,6 +62,11 @@
             }
         }
 
+        /// Whether the time limit has ended the request.
+        var isTimeout: Bool {
+            if case .notReachable(_, let reason) = error { reason == Connection.noAnswer } else { false }
+        }
+
         /// Whether the revision that was asked for is gone: etcd keeps old ones for a while only.
         var isCompacted: Bool {
             if case .notReachable(_, let reason) = error {
