@@ -76,7 +76,7 @@ import Lockbox
         let group = DispatchGroup()
         DispatchQueue.global().async(group: group) { [store] in
             let rotating = store.backend()
-            for _ in 0..<300 { _ = try? rotating.rotateKeys() }
+            for _ in 0..<100 { _ = try? rotating.rotateKeys() }
             isOver.withLock { $0 = true }
         }
         let reader = store.backend()

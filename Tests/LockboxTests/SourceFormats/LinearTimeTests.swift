@@ -65,7 +65,7 @@ import Lockbox
     }
 
     @Test(arguments: SourceFile.Format.allCases) func everyEntryOfAFile(_ format: SourceFile.Format) throws {
-        try Self.expectLinear(8000, "\(format)") { count in
+        try Self.expectLinear(4000, "\(format)") { count in
             try readAndRemove(Self.bytes(format, count), format, count)
         }
     }
@@ -77,7 +77,7 @@ import Lockbox
                 .dictionary((0..<count).map { (Node.ascii("name \($0)"), Node.ascii("value \($0)")) })
             )
         }
-        try Self.expectLinear(8000, "binary") { try readAndRemove(bytes($0), .propertyList, $0) }
+        try Self.expectLinear(4000, "binary") { try readAndRemove(bytes($0), .propertyList, $0) }
     }
 
     private func readAndRemove(_ bytes: [UInt8], _ format: SourceFile.Format, _ count: Int) throws {
@@ -97,7 +97,7 @@ import Lockbox
     }
 
     @Test func outcomesOfAReport() {
-        Self.expectLinear(8000, "report") { count in
+        Self.expectLinear(4000, "report") { count in
             let report = MigrationReport(
                 name: nil,
                 outcomes: (0..<count).map { .init(key: "key \($0)", outcome: .migrated) },
@@ -108,7 +108,7 @@ import Lockbox
     }
 
     @Test func aWholeMigration() throws {
-        try Self.expectLinear(3000, "migration") { count in
+        try Self.expectLinear(2000, "migration") { count in
             let path = try file("source.env", Self.bytes(.environment, count))
             let lockbox = try InMemoryBackend().lockbox("p")
             let items = (0..<count).map { Migration.Item.string("NAME\($0)") }
