@@ -10,8 +10,8 @@ final class StoreFolders: Sendable {
 
     private struct State {
         var open: [FolderID: Directory] = [:] { didSet { recent = [] } }
-        /// The few folders used last, with a time in nanoseconds. An array, because comparing them costs less
-        /// than hashing.
+        /// The few folders used last, with a time in nanoseconds. An array, because comparing a few IDs costs less than hashing
+        /// one.
         var recent: [(id: FolderID, folder: Directory, time: UInt64)] = []
         /// Whether leftovers still have to be removed, because the store was first opened only to be inspected.
         var isUnswept = false
