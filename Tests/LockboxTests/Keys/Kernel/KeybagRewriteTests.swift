@@ -107,38 +107,48 @@ struct KeybagRewriteTests {
         #expect(number > 5)
     }
 
-    /// Twice during one call: before a call of the kernel's keyring, and before the first look at the store after another.
+    /// Twice during one call: before each call of the kernel's keyring, and before the first look at the store after it or
+    /// one of the next two.
     @Test func twoPasscodesDuringOneCall() throws {
         defer { store.lockForEverybody() }
         let passcode = Protected(0)
         try store.backend().changePasscode(from: "1234", to: quick + "0")
-        for (first, second) in (1...4).flatMap({ first in (first...6).map { (first, $0) } }) {
-            let change: @Sendable () -> Void = { [store] in
-                #expect(throws: Never.self) {
-                    let number = passcode.withLock { $0 }
-                    try store.backend(lockTimeout: .seconds(5))
-                        .changePasscode(from: quick + "\(number)", to: quick + "\(number + 1)")
-                    passcode.withLock { $0 += 1 }
+        let change: @Sendable () -> Void = { [store] in
+            #expect(throws: Never.self) {
+                let number = passcode.withLock { $0 }
+                try store.backend(lockTimeout: .seconds(5))
+                    .changePasscode(from: quick + "\(number)", to: quick + "\(number + 1)")
+                passcode.withLock { $0 += 1 }
+            }
+        }
+        var first = 0
+        while true {
+            first += 1
+            for second in first...first + 2 {
+                try store.backend().rotateKeys()
+                let isNext = Protected(false)
+                let (kernelCall, nextKernelCall) = (
+                    Interruption(at: first, change),
+                    Interruption(at: second) { isNext.withLock { $0 = true } }
+                )
+                let kernel = KernelKeyring {
+                    kernelCall.call()
+                    nextKernelCall.call()
+                    return nil
                 }
-            }
-            try store.backend().rotateKeys()
-            let (count, isNext) = (Protected(0), Protected(false))
-            let kernel = KernelKeyring {
-                let number = count.next()
-                if number == first { change() }
-                if number == second { isNext.withLock { $0 = true } }
-                return nil
-            }
-            let calls = SystemCalls { _ in
-                let isNow = isNext.withLock { isNext in
-                    defer { isNext = false }
-                    return isNext
+                let calls = SystemCalls { _ in
+                    let isNow = isNext.withLock { isNext in
+                        defer { isNext = false }
+                        return isNext
+                    }
+                    if isNow { change() }
+                    return nil
                 }
-                if isNow { change() }
-                return nil
+                let backend = store.backend(calls, lockTimeout: .seconds(5), kernel: kernel)
+                for call in [kernelCall, nextKernelCall] { call.raise() }
+                #expect(try backend.lockState == .unlocked, "calls \(first) and \(second)")
+                if second == first, !kernelCall.hasHappened { return #expect(first > 9) }
             }
-            let backend = store.backend(calls, lockTimeout: .seconds(5), kernel: kernel)
-            #expect(try backend.lockState == .unlocked, "calls \(first) and \(second)")
         }
     }
 
