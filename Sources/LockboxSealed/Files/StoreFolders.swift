@@ -165,10 +165,23 @@ final class StoreFolders: Sendable {
             time == 0 ? nil : state.recent.first { $0.id == id && now < $0.time + time }?.folder
         }
         if let recent { return recent }
-        guard let folder = try folder(id, creating: false) else { return nil }
-        if try isInPlace(folder, id) { return folder }
+        let folder = try folder(id, creating: false)
+        // If there is none, it may be in a folder that has replaced the open one above it.
+        guard let (open, openID) = folder.map({ ($0, id) }) ?? nearestOpen(above: id) else { return nil }
+        if try isInPlace(open, openID) { return folder }
         try reopen()
         return try self.folder(id, creating: false)
+    }
+
+    private func nearestOpen(above id: FolderID) -> (Directory, FolderID)? {
+        state.withLock { state in
+            var next = id.parent
+            while let id = next {
+                if let folder = state.open[id] { return (folder, id) }
+                next = id.parent
+            }
+            return nil
+        }
     }
 
     private func noteIsInPlace(_ folder: Directory, _ id: FolderID, _ time: UInt64) {

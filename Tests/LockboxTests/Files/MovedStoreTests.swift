@@ -111,6 +111,30 @@ import Lockbox
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "newer")
     }
 
+    /// By a process that has their folder open, but not that of the prefix.
+    @Test func aCopyOfTheItemsInTheirPlaceIsUsed() throws {
+        let (items, copy) = ("\(store.directory)/items", "\(store.directory)/copy")
+        let readers = [store.backend(), store.backend()]
+        for reader in readers { #expect(try reader.lockbox("com.example.absent").allKeys().isEmpty) }
+        try FileManager.default.copyItem(atPath: items, toPath: copy)
+        try FileManager.default.removeItem(atPath: items)
+        try FileManager.default.moveItem(atPath: copy, toPath: items)
+        TestStore.waitUntilChangesAreSeen()
+        #expect(try readers[0].lockbox().unarchiveObject(forKey: "key") == "old")
+        try readers[1].lockbox().archiveObject("new", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
+    }
+
+    @Test func itemsThatWereRemovedAreAbsentAndCanBeWrittenAgain() throws {
+        let writer = store.backend()
+        #expect(try writer.lockbox("com.example.absent").allKeys().isEmpty)
+        try FileManager.default.removeItem(atPath: "\(store.directory)/items")
+        TestStore.waitUntilChangesAreSeen()
+        #expect(try writer.lockbox().unarchiveObject(String.self, forKey: "key") == nil)
+        try writer.lockbox().archiveObject("new", forKey: "key")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
+    }
+
     // MARK: The keybag's revision
 
     /// Times of whole seconds, and an inode that is given out again: the keybag that comes back to the same inode within one
