@@ -173,7 +173,7 @@ add("retired keys under a higher generation, by somebody who knew the passcode b
 add("the same, after a restart of the machine", after_restart(Forger.retired_keys),
     ("wrongPasscode; rolledBack; interactionNotAllowed", "the owner's; rolledBack") * 2, prepare=before_change_for_later)
 add("keybag and items are gone", plain(Forger.remove_all),
-    (NOT_MET, "missing; storeReplaced", "passcodeNotSet; nothing; safe", "missing; storeReplaced"))
+    (NOT_MET, "missing; missing", "passcodeNotSet; nothing; safe", "missing; missing"))
 add("the keybag is gone", plain(Forger.remove_keybag), ("missing; missing; missing", "the owner's; missing") * 2)
 add("an unlock key of the forger's for the recovery code, by somebody who knew the passcode before it was changed",
     Forger.as_former_owner, ("done; forged; known", "authenticationFailed; known") * 2, prepare=before_change, elsewhere=True, secret="code")
