@@ -199,7 +199,7 @@ extension EncryptedFileBackend {
 
 // MARK: The modes
 
-/// `kill list`, `kill prepare|run|alter OPERATION FOLDER`, `kill check`, or `kill beside …`: see BesideKills.swift.
+/// `kill list`, `kill prepare|run|alter|remove OPERATION FOLDER`, `kill check`, or `kill beside …`: see BesideKills.swift.
 func kill(_ arguments: [String]) throws {
     func operation() throws -> KillableOperation {
         let operation = killableOperations.first { $0.name == arguments[1] }
@@ -211,6 +211,7 @@ func kill(_ arguments: [String]) throws {
     case ("prepare", 3): try operation().prepare(Folder(path: arguments[2]))
     case ("run", 3): try performMarked(operation(), Folder(path: arguments[2]))
     case ("alter", 3): try alter(Folder(path: arguments[2]))
+    case ("remove", 3): try removeItem(Folder(path: arguments[2]))
     case ("check", 1): checkLines()
     case ("beside", 4...5):
         let isRotating = arguments.last == "rotate"
@@ -274,11 +275,7 @@ private func checkLines() {
 
 /// For the control: another value for one item.
 private func alter(_ folder: Folder) throws {
-    let backend = try folder.open([nil, "old", "new"]).backend
-    let keys = try backend.everyKey().keys
-    guard let key = keys.first(where: { $0.key == "dk" }) ?? keys.first else {
-        throw Violation(description: "there is nothing to alter")
-    }
+    let (backend, key) = try anItem(of: folder)
     try backend.update(key, now: Date()) { old in
         try StoredItem(
             key: key,
@@ -286,4 +283,19 @@ private func alter(_ folder: Folder) throws {
             checked: old!.attributes
         )
     }
+}
+
+/// For the control: one item less.
+private func removeItem(_ folder: Folder) throws {
+    let (backend, key) = try anItem(of: folder)
+    try backend.remove(key)
+}
+
+private func anItem(of folder: Folder) throws -> (EncryptedFileBackend, ItemKey) {
+    let backend = try folder.open([nil, "old", "new"]).backend
+    let keys = try backend.everyKey().keys
+    guard let key = keys.first(where: { $0.key == "dk" }) ?? keys.first else {
+        throw Violation(description: "there is no item")
+    }
+    return (backend, key)
 }

@@ -121,35 +121,45 @@ struct KeybagRewriteTests {
                 passcode.withLock { $0 += 1 }
             }
         }
-        var first = 0
-        while true {
+        var (first, isOver) = (0, false)
+        while !isOver {
             first += 1
             for second in first...first + 2 {
                 try store.backend().rotateKeys()
-                let isNext = Protected(false)
-                let (kernelCall, nextKernelCall) = (
-                    Interruption(at: first, change),
-                    Interruption(at: second) { isNext.withLock { $0 = true } }
-                )
-                let kernel = KernelKeyring {
-                    kernelCall.call()
-                    nextKernelCall.call()
-                    return nil
-                }
-                let calls = SystemCalls { _ in
-                    let isNow = isNext.withLock { isNext in
-                        defer { isNext = false }
-                        return isNext
-                    }
-                    if isNow { change() }
-                    return nil
-                }
-                let backend = store.backend(calls, lockTimeout: .seconds(5), kernel: kernel)
-                for call in [kernelCall, nextKernelCall] { call.raise() }
-                #expect(try backend.lockState == .unlocked, "calls \(first) and \(second)")
-                if second == first, !kernelCall.hasHappened { return #expect(first > 9) }
+                isOver = try !expectUnlocked(during: change, atCall: first, andAfter: second)
             }
         }
+        #expect(first > 9)
+    }
+
+    /// - Returns: Whether a call of the first number was made.
+    private func expectUnlocked(
+        during change: @escaping @Sendable () -> Void,
+        atCall first: Int,
+        andAfter second: Int
+    )
+        throws -> Bool
+    {
+        let isNext = Protected(false)
+        let kernelCalls = [
+            Interruption(at: first, change), Interruption(at: second) { isNext.withLock { $0 = true } },
+        ]
+        let kernel = KernelKeyring {
+            kernelCalls.forEach { $0.call() }
+            return nil
+        }
+        let calls = SystemCalls { _ in
+            let isNow = isNext.withLock { isNext in
+                defer { isNext = false }
+                return isNext
+            }
+            if isNow { change() }
+            return nil
+        }
+        let backend = store.backend(calls, lockTimeout: .seconds(5), kernel: kernel)
+        kernelCalls.forEach { $0.raise() }
+        #expect(try backend.lockState == .unlocked, "calls \(first) and \(second)")
+        return kernelCalls[0].hasHappened
     }
 
     enum Use: CaseIterable { case read, write, ask }
