@@ -24,19 +24,25 @@ struct RecordID: Hashable, Sendable {
         self.init { bytes in
             name.withUTF8 { characters in
                 // Eight characters make five bytes, and the last four make two.
-                for (input, output) in zip(stride(from: 0, to: 52, by: 8), stride(from: 0, to: 35, by: 5)) {
+                var (input, output) = (0, 0)
+                while input < 52 {
+                    let end = min(input + 8, 52)
                     var bits: UInt64 = 0
-                    for character in characters[input..<min(input + 8, 52)] {
-                        let digit = Self.digit(character)
+                    while input < end {
+                        let digit = Self.digit(characters[input])
                         all |= digit
                         bits = bits << 5 | digit
+                        input += 1
                     }
-                    if input == 48 {
+                    if input == 52 {
                         isValid = all < 32 && bits & 15 == 0  // the last character has four bits to spare
                         bits <<= 20
                     }
-                    for index in 0..<min(5, 32 - output) {
-                        bytes[output + index] = UInt8(truncatingIfNeeded: bits >> (32 - 8 * index))
+                    var shift: UInt64 = 40
+                    while shift > 0, output < 32 {
+                        shift -= 8
+                        bytes[output] = UInt8(truncatingIfNeeded: bits >> shift)
+                        output += 1
                     }
                 }
             }
@@ -48,12 +54,23 @@ struct RecordID: Hashable, Sendable {
         withBytes { bytes in
             String(unsafeUninitializedCapacity: Self.nameLength) { output in
                 // Five bytes make eight characters. The last two bytes make four, with four unused bits.
-                for (input, next) in zip(stride(from: 0, to: 30, by: 5), stride(from: 0, to: 48, by: 8)) {
-                    let bits = (input..<input + 5).reduce(0) { $0 << 8 | UInt64(bytes[$1]) }
-                    for index in 0..<8 { output[next + index] = Self.character(bits >> (35 - 5 * index)) }
+                var (input, next) = (0, 0)
+                while next < Self.nameLength {
+                    let end = min(input + 5, Self.length)
+                    var (bits, count) = (UInt64(0), UInt64(0))
+                    while input < end {
+                        bits = bits << 8 | UInt64(bytes[input])
+                        count += 8
+                        input += 1
+                    }
+                    bits <<= 40 - count
+                    var shift: UInt64 = 40
+                    while shift > 0, next < Self.nameLength {
+                        shift -= 5
+                        output[next] = Self.character(bits >> shift)
+                        next += 1
+                    }
                 }
-                let bits = (UInt64(bytes[30]) << 8 | UInt64(bytes[31])) << 4
-                for index in 0..<4 { output[48 + index] = Self.character(bits >> (15 - 5 * index)) }
                 return Self.nameLength
             }
         }

@@ -32,7 +32,7 @@ struct SeenGeneration: Sendable {
     /// Returns nil if nothing was seen, or if the kernel has no authentic record of it.
     func read(_ keyring: Keyring, at location: String) -> Seen? {
         let name = Self.entryName(keyring, location)
-        return entries().lazy.filter { $0.starts(with: name) }.compactMap { Self.decode($0, keyring) }
+        return entries(of: name).own.compactMap { Self.decode($0, keyring) }
             .max { $0.generation < $1.generation }
     }
 
@@ -45,18 +45,24 @@ struct SeenGeneration: Sendable {
         guard !isKnown() else { return }
         kernel.withLock {
             guard !isKnown() else { return }
-            let others = entries().filter { !$0.starts(with: name) }.suffix(Self.maximumEntries - 1)
-            let all = others + [Self.encode(seen, name, keyring)]
-            _ = kernel.add(self.name, Array(all.joined()), seconds: nil)
+            var all = entries(of: name).others.suffix((Self.maximumEntries - 1) * Self.entryLength)
+            all += Self.encode(seen, name, keyring)
+            _ = kernel.add(self.name, Array(all), seconds: nil)
         }
     }
 
-    private func entries() -> [[UInt8]] {
-        guard let key = kernel.serial(of: name) else { return [] }
-        let bytes = kernel.read(key, maximum: Self.maximumEntries * Self.entryLength) { Array($0) } ?? []
-        return stride(from: 0, through: bytes.count - Self.entryLength, by: Self.entryLength).map {
-            Array(bytes[$0..<($0 + Self.entryLength)])
-        }
+    /// Returns the entries of a store, and those of all others in one array.
+    private func entries(of name: [UInt8]) -> (own: [[UInt8]], others: [UInt8]) {
+        guard let key = kernel.serial(of: self.name) else { return ([], []) }
+        return kernel.read(key, maximum: Self.maximumEntries * Self.entryLength) { bytes in
+            var (own, others) = ([[UInt8]](), [UInt8]())
+            var reader = ByteReader(UnsafeRawBufferPointer(bytes))
+            while let entry = reader.readBytes(Self.entryLength), let start = entry.baseAddress {
+                let isOwn = memcmp(start, name, Self.nameLength) == 0
+                if isOwn { own.append(Array(entry)) } else { others += entry }
+            }
+            return (own, others)
+        } ?? ([], [])
     }
 
     // MARK: An entry: name, generation, epoch, four zeros, MAC

@@ -1,4 +1,5 @@
 import LockboxCore
+import LockboxPlatform
 
 /// Reads the bytes of a text in order. At the end, `next` is nil.
 struct ByteCursor {
@@ -26,9 +27,11 @@ struct ByteCursor {
     }
 
     func sees(_ text: StaticString) -> Bool {
-        let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-        return bytes.count - position >= text.count
-            && bytes[position..<(position + text.count)].elementsEqual(text)
+        guard bytes.count - position >= text.utf8CodeUnitCount else { return false }
+        return bytes.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress else { return true }
+            return memcmp(start + position, text.utf8Start, text.utf8CodeUnitCount) == 0
+        }
     }
 
     /// Consumes the text if it is next.

@@ -56,9 +56,10 @@ enum NumberText {
         var digits: [UInt8] = []
         var (exponent, fraction, trailing) = (0, 0, 0)
         var isFraction = false
-        var rest = text.utf8[...]
-        if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
-        while let byte = rest.popFirst() {
+        var rest = ByteCursor(Array(text.utf8))
+        if !rest.take("-") { _ = rest.take("+") }
+        while let byte = rest.next {
+            rest.advance()
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"):
                 if isFraction { fraction += 1 }
@@ -66,9 +67,9 @@ enum NumberText {
                 trailing = byte == UInt8(ascii: "0") && !digits.isEmpty ? trailing + 1 : 0
             case UInt8(ascii: ".") where !isFraction: isFraction = true
             case UInt8(ascii: "e"), UInt8(ascii: "E"):
-                guard let number = Int(Substring(rest)), number.magnitude < 1 << 32 else { return nil }
+                guard let number = Int(String(utf8: rest.taking { _ in true })), number.magnitude < 1 << 32
+                else { return nil }
                 exponent = number
-                rest = rest[rest.endIndex...]
             default: return nil
             }
         }
