@@ -61,7 +61,10 @@ let killableMigrations: [KillableOperation] = [
 
 /// The operations' own modes. There is no other runner that is alive: a killed one is not waited for long.
 func runMigration(_ mode: String, _ arguments: [String], _ backend: EncryptedFileBackend) throws {
-    try MigrationClaim.$patience.withValue(.milliseconds(50)) { try run(mode, arguments, backend) }
+    try MigrationClaim.$patience.withValue(.milliseconds(50)) {
+        // A busy machine takes more than a second, and its runs would make other calls than the first one.
+        try MigrationClaim.$interval.withValue(.seconds(3600)) { try run(mode, arguments, backend) }
+    }
 }
 
 private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFileBackend) throws {
