@@ -222,7 +222,7 @@ import Lockbox
         let lock = Path.parent(of: try store.path("k")) + "/lock"
         let calls = SystemCalls { call in
             guard call == .fsync, isSlow.withLock({ $0 }) else { return nil }
-            usleep(1500)
+            usleep(5000)
             counts.withLock { seen in if let count = try? readBytes(lock) { seen.insert(count) } }
             return nil
         }
@@ -242,8 +242,8 @@ import Lockbox
             file.unlock()
             usleep(1000)
         }
-        // Much shorter than the batch, and longer than 64 files.
-        let waiting = try store.backend(lockTimeout: .milliseconds(400)).lockbox()
+        // Shorter than the batch, which sleeps for 3.2 seconds, and longer than 64 files, however busy the machine is.
+        let waiting = try store.backend(lockTimeout: .milliseconds(2500)).lockbox()
         #expect(lockboxError { try waiting.archiveObject("new", forKey: "k") } == nil)
         group.wait()
         #expect(counts.withLock { $0.count } >= 10)
