@@ -19,58 +19,43 @@ struct RecordID: Hashable, Sendable {
     /// Decodes a file name. Returns nil if it does not encode an ID.
     init?(name: String) {
         guard name.utf8.count == Self.nameLength else { return nil }
-        var (isValid, all) = (false, UInt64(0))
+        // Of `bits`, `count` are not in a byte yet.
+        var (bits, count, all) = (UInt64(0), UInt64(0), UInt64(0))
         var name = name
         self.init { bytes in
+            var output = 0
             name.withUTF8 { characters in
-                // Eight characters make five bytes, and the last four make two.
-                var (input, output) = (0, 0)
-                while input < 52 {
-                    let end = min(input + 8, 52)
-                    var bits: UInt64 = 0
-                    while input < end {
-                        let digit = Self.digit(characters[input])
-                        all |= digit
-                        bits = bits << 5 | digit
-                        input += 1
-                    }
-                    if input == 52 {
-                        isValid = all < 32 && bits & 15 == 0  // the last character has four bits to spare
-                        bits <<= 20
-                    }
-                    var shift: UInt64 = 40
-                    while shift > 0, output < 32 {
-                        shift -= 8
-                        bytes[output] = UInt8(truncatingIfNeeded: bits >> shift)
-                        output += 1
-                    }
+                for character in UnsafeRawBufferPointer(characters) {
+                    let digit = Self.digit(character)
+                    all |= digit
+                    bits = bits << 5 | digit
+                    count += 5
+                    guard count >= 8 else { continue }
+                    count -= 8
+                    bytes[output] = UInt8(truncatingIfNeeded: bits >> count)
+                    output += 1
                 }
             }
         }
-        if !isValid { return nil }
+        // The last character has four bits to spare.
+        guard all < 32, bits & 15 == 0 else { return nil }
     }
 
     var name: String {
         withBytes { bytes in
             String(unsafeUninitializedCapacity: Self.nameLength) { output in
-                // Five bytes make eight characters. The last two bytes make four, with four unused bits.
-                var (input, next) = (0, 0)
-                while next < Self.nameLength {
-                    let end = min(input + 5, Self.length)
-                    var (bits, count) = (UInt64(0), UInt64(0))
-                    while input < end {
-                        bits = bits << 8 | UInt64(bytes[input])
-                        count += 8
-                        input += 1
-                    }
-                    bits <<= 40 - count
-                    var shift: UInt64 = 40
-                    while shift > 0, next < Self.nameLength {
-                        shift -= 5
-                        output[next] = Self.character(bits >> shift)
+                // Of `bits`, `count` are in no character yet.
+                var (bits, count, next) = (UInt64(0), UInt64(0), 0)
+                for byte in bytes {
+                    bits = bits << 8 | UInt64(byte)
+                    count += 8
+                    while count >= 5 {
+                        count -= 5
+                        output[next] = Self.character(bits >> count)
                         next += 1
                     }
                 }
+                output[next] = Self.character(bits << 4)  // one bit is left, and four are zero
                 return Self.nameLength
             }
         }

@@ -218,7 +218,7 @@ import Lockbox
 
     /// A large batch is synchronized file by file, and who waits for it sees that it goes on.
     @Test func aBatchThatTakesLongIsWaitedFor() throws {
-        let isSlow = Protected(false)
+        let (length, isSlow) = (640, Protected(false))
         let seen = Protected((files: 0, counts: Set<[UInt8]>()))
         let lock = Path.parent(of: try store.path("k")) + "/lock"
         let calls = SystemCalls { call in
@@ -226,8 +226,8 @@ import Lockbox
             usleep(5000)
             seen.withLock { seen in
                 seen.files += 1
-                // After the last file, who has waited may be renaming.
-                if seen.files <= 640, let count = try? readBytes(lock) { seen.counts.insert(count) }
+                // After the last file, the writer that waited may be renaming.
+                if seen.files <= length, let count = try? readBytes(lock) { seen.counts.insert(count) }
             }
             return nil
         }
@@ -238,7 +238,7 @@ import Lockbox
         Thread.detachNewThread(in: group) {
             #expect(throws: Never.self) {
                 try writer.batch { batch in
-                    for number in 0..<640 { try batch.archiveObject(number, forKey: "\(number)") }
+                    for number in 0..<length { try batch.archiveObject(number, forKey: "\(number)") }
                 }
             }
         }
@@ -247,14 +247,14 @@ import Lockbox
             file.unlock()
             usleep(1000)
         }
-        // Shorter than the batch, which sleeps for 3.2 seconds, and longer than 64 files, however busy the machine is.
+        // Shorter than the batch, which sleeps for 3.2 seconds, and longer than 64 files take, also on a busy machine.
         let waiting = try store.backend(lockTimeout: .milliseconds(2500)).lockbox()
         #expect(lockboxError { try waiting.archiveObject("new", forKey: "k") } == nil)
         group.wait()
         let counts = seen.withLock { $0.counts }
         #expect(counts.count >= 10)
         #expect(counts.allSatisfy { $0[0].isMultiple(of: 2) }, "no rename is under way")
-        #expect(try store.lockbox().allKeys().count == 641)
+        #expect(try store.lockbox().allKeys().count == length + 1)
     }
 
     /// In the order of their coming, and no process twice while another waits.
