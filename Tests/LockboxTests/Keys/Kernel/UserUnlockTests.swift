@@ -90,6 +90,9 @@ import Lockbox
         #expect(try backend.lockState == .locked)
         #expect(try backend.readable() == .afterFirstUnlock)
         #expect(try store.backend().readable() == .afterFirstUnlock)
+        // The record would be refused from now on; the kernel also removes it.
+        while try store.serial(of: .unlocked) != nil, Date() < end {}
+        #expect(try store.serial(of: .unlocked) == nil)
     }
 
     @Test(.needsKernelKeyring)
