@@ -6,7 +6,8 @@ extension KeychainBackend {
     /// Moves an item to another key, in one step unless it replaces an item: the Keychain cannot rename one over
     /// another.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        for _ in 0..<Self.maximumRounds where key != newKey {
+        for round in 0..<Self.maximumRounds where key != newKey {
+            Self.pause(after: round)
             guard try read(newKey) == nil, policy != .updateOnly else { break }
             guard let old = try read(key), !old.item.attributes.isExpired(at: now) else {
                 throw LockboxError.itemNotFound(key: key.key)

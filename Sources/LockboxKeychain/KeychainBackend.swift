@@ -37,6 +37,11 @@ public struct KeychainBackend: RepairableBackend {
     /// How often a change starts again because another writer was faster.
     static let maximumRounds = 64
 
+    /// Without pauses, all rounds can fall into the moment in which other writers have the processors.
+    static func pause(after rounds: Int) {
+        if rounds > 8 { usleep(.random(in: 0..<4000)) }
+    }
+
     let calls: any KeychainCalls
     private let accessGroup: String?
     private let isSynchronizable: Bool
@@ -90,7 +95,8 @@ public struct KeychainBackend: RepairableBackend {
     ///   ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -25299 if another program's item
     ///   has this service and account.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        for _ in 0..<Self.maximumRounds {
+        for round in 0..<Self.maximumRounds {
+            Self.pause(after: round)
             let old = try read(key)
             let new = try change(old.flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item })
             if try replace(old, with: new, key) { return }

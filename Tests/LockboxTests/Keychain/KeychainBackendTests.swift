@@ -436,6 +436,20 @@ import Lockbox
         #expect(try text() == "other")
     }
 
+    @Test func otherWritersMayBeFasterForAWhile() throws {
+        let (backend, item) = (backend, try item("other"))
+        try backend.write(item, policy: .replace)
+        let end = ContinuousClock.now + .milliseconds(50)
+        let racing = KeychainBackend(
+            InterruptedKeychain(keychain: keychain) { call in
+                if call == .update, .now < end { try? backend.write(item, policy: .replace) }
+                return nil
+            }
+        )
+        try racing.write(self.item("mine"), policy: .replace)
+        #expect(try text() == "mine")
+    }
+
     @Test func anExpiredItemIsReplacedByComparison() throws {
         try backend.write(item("old", expires: now), policy: .replace)
         let (backend, others) = (backend, try item("other"))

@@ -113,7 +113,7 @@ struct DefectiveStorage: RecordStorage {
             var found: [RecordName: Record] = [:]
             for record in records {
                 found.merge(try state.wrapped.read([record], maximum: maximum)) { $1 }
-                usleep(100)
+                usleep(2000)
             }
             return found
         }
