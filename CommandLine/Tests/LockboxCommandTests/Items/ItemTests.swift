@@ -344,13 +344,15 @@ import Testing
     }
 
     @Test(arguments: [("\u{3}", SIGINT), ("\u{1C}", SIGQUIT)])
-    func aSignalGivesTheEchoBack(_ key: String, _ signal: Int32) throws {
+    func aSignalGivesTheEchoBack(_ key: String, _ number: Int32) throws {
+        // A shell lets what runs in the background ignore it.
+        signal(number, SIG_DFL)
         var execution = sandbox.execution(["set", "k"])
         execution.terminal = [0, 1, 2]
         execution.answers = [.init("Value: ", "hun\(key)")]
         var hasEcho = false
         execution.inspect = { hasEcho = $0.c_lflag & tcflag_t(ECHO) != 0 }
-        #expect(try execution.run().status == -signal)
+        #expect(try execution.run().status == -number)
         #expect(hasEcho)
         #expect(try sandbox.lockbox("get", "k").status == 1)
     }
