@@ -37,7 +37,7 @@ public struct KeychainBackend: RepairableBackend {
     /// How often a change starts again because another writer was faster.
     static let maximumRounds = 64
 
-    /// Without pauses, all rounds can fall into the moment in which other writers have the processors.
+    /// Waits for up to 4 ms after more than eight lost rounds. Without that, all 64 can be lost within a few milliseconds.
     static func pause(after rounds: Int) {
         if rounds > 8 { usleep(.random(in: 0..<4000)) }
     }
@@ -90,6 +90,8 @@ public struct KeychainBackend: RepairableBackend {
     // MARK: Changing
 
     /// Atomically creates, replaces or removes an item.
+    ///
+    /// If another writer was faster, the change starts again, from the ninth time on after up to 4 ms.
     ///
     /// - Throws: ``LockboxError/conflict(record:)`` if other writers were faster 64 times;
     ///   ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -25299 if another program's item

@@ -6,6 +6,7 @@ import LockboxPlatform
 package enum ForkGuard {
     /// Holds ``generation``, an aligned word that is written once in a process, under the lock. Nil where the kernel wipes
     /// nothing.
+    // Unsafe only because pointers are not Sendable: this one never changes.
     nonisolated(unsafe) private static let page = page_wiped_on_fork()
     private static let last = Protected(0)
 

@@ -5,9 +5,9 @@ extension StorageConformance {
     static let expectations = StorageConformance("nothing is changed unless every expectation holds") {
         subject in
         let (record, other) = (subject.record("record"), subject.record("other", in: nil))
-        // One before and one after the record, as names are sorted: an engine may compare in that order.
+        // One is before the record by name, and one after it: an engine may compare in that order.
         let last = subject.record("record", in: "other")
-        for record in [other, last] { try subject.put(record, subject.bytes()) }
+        for name in [other, last] { try subject.put(name, subject.bytes()) }
         let (first, second) = (subject.bytes(), subject.bytes())
         try subject.expect(
             subject.isCommitted([.put(record, first)], expecting: [record: .absent]),

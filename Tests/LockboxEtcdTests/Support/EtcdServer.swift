@@ -42,7 +42,7 @@
         func start(cluster: String, token: String = "first") throws {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
-            // Members that use one processor each take a quarter less of its time.
+            // A member that runs on one processor takes a quarter less of its time.
             process.environment = ProcessInfo.processInfo.environment.merging(["GOMAXPROCS": "1"]) { $1 }
             // The shell waits for the end of its input, which this process holds open.
             let script =

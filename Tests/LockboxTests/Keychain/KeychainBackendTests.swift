@@ -450,6 +450,24 @@ import Lockbox
         #expect(try text() == "mine")
     }
 
+    /// In two steps it would be under both keys for a moment.
+    @Test func aMoveBesideOtherWritersIsOneStep() throws {
+        let (backend, item) = (backend, try item("other"))
+        try backend.write(item, policy: .replace)
+        let end = ContinuousClock.now + .milliseconds(50)
+        let adds = Protected(0)
+        let racing = KeychainBackend(
+            InterruptedKeychain(keychain: keychain) { call in
+                if call == .update, .now < end { try? backend.write(item, policy: .replace) }
+                if call == .add { adds.withLock { $0 += 1 } }
+                return nil
+            }
+        )
+        try racing.move(key(), to: key("new"), policy: .replace, now: now)
+        #expect(try text("new") == "other" && backend.item(for: key(), now: now) == nil)
+        #expect(adds.withLock { $0 } == 0)
+    }
+
     @Test func anExpiredItemIsReplacedByComparison() throws {
         try backend.write(item("old", expires: now), policy: .replace)
         let (backend, others) = (backend, try item("other"))

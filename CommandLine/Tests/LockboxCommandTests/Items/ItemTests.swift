@@ -345,7 +345,7 @@ import Testing
 
     @Test(arguments: [("\u{3}", SIGINT), ("\u{1C}", SIGQUIT)])
     func aSignalGivesTheEchoBack(_ key: String, _ number: Int32) throws {
-        // A shell lets what runs in the background ignore it.
+        // A shell starts background jobs with this signal ignored.
         signal(number, SIG_DFL)
         var execution = sandbox.execution(["set", "k"])
         execution.terminal = [0, 1, 2]

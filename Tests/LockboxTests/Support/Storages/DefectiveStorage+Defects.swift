@@ -5,7 +5,8 @@ extension DefectiveStorage {
         case inventsRecords, losesLastByte, waitsForItself, hasNoRoom, ignoresLimit, hasLessRoomForCommits
         case dropsAPage, repeatsARecord, givesTooLong, listsPagesUnderItsLock
         case sharesItsBytes, keepsOldBytes, neverRemoves, mixesNamespaces, ignoresMaximum, swallowsErrors
-        case ignoresExpectations, ignoresOtherNamespaces, changesBeforeItCompares, dropsSecondChange
+        case ignoresExpectations, ignoresOtherNamespaces, comparesFirstExpectation
+        case changesBeforeItCompares, dropsSecondChange
         case repeatsRevisions, countsAnewAfterARestart, forgetsAtARestart
         case lockStopsNobody, keepsNoLockAfterAConflict, lockOutlivesItsOwner, looksUpBehindLocks
         case comparesBeforeTheLock, tearsRecords, listsShortly, listsBesideCommits, sharesOneMomentOnly
@@ -25,7 +26,7 @@ extension DefectiveStorage {
             case .neverRemoves: [.removal]
             case .mixesNamespaces: [.namespaces]
             case .ignoresMaximum, .swallowsErrors: [.errors]
-            case .ignoresExpectations, .ignoresOtherNamespaces: [.expectations]
+            case .ignoresExpectations, .ignoresOtherNamespaces, .comparesFirstExpectation: [.expectations]
             case .changesBeforeItCompares, .dropsSecondChange: [.severalChanges]
             case .repeatsRevisions: [.revisions]
             case .countsAnewAfterARestart, .forgetsAtARestart: [.restarts]
