@@ -86,7 +86,7 @@ extension FileStorage {
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
     func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
         do {
-            return try folders.sparingDescriptors { () throws(LockboxError) -> FolderLocks.Held in
+            return try folders.followingRemovals { () throws(LockboxError) -> FolderLocks.Held in
                 // Whoever takes the root's lock may only be waiting.
                 if id != .root { try folders.sweepOnce() }
                 while true {
@@ -172,14 +172,12 @@ extension FileStorage {
         -> TemporaryFiles
     {
         do {
-            return try TemporaryFiles(changes, folders.existing(.temporary), progress)
-        } catch LockboxError.storageFailure("open", _, ENOENT) {
-            // The folder has been removed.
-            try folders.reopen()
+            return try folders.followingRemovals { () throws(LockboxError) in
+                try TemporaryFiles(changes, folders.existing(.temporary), progress)
+            }
         } catch {
-            guard folders.spareDescriptors(after: error) else { throw error.ofWriting }
+            throw error.ofWriting
         }
-        return try TemporaryFiles(changes, folders.existing(.temporary), progress)
     }
 }
 

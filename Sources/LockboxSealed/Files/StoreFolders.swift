@@ -232,6 +232,15 @@ final class StoreFolders: Sendable {
         if !isStore { throw LockboxError.storeReplaced(location: directory) }
     }
 
+    /// Runs `body` as `sparingDescriptors` does. If a folder that it needs has been removed, opens those that are at the paths now,
+    /// and runs it again.
+    func followingRemovals<Result>(_ body: () throws(LockboxError) -> Result) throws(LockboxError) -> Result {
+        do { return try sparingDescriptors(body) } catch LockboxError.storageFailure(_, _, ENOENT) {
+            try reopen()
+            return try body()
+        }
+    }
+
     // MARK: Descriptors
 
     /// An eighth of the process's descriptors, and at most 64.

@@ -135,6 +135,32 @@ import Lockbox
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
     }
 
+    /// Before whichever call of a write, by a process that has the prefix's folder open or only the one above it. Only what is
+    /// removed under the lock makes the write fail.
+    @Test(arguments: [TestStore.prefix, "com.example.absent"])
+    func itemsRemovedDuringAWriteAreMadeAnew(prefix: String) throws {
+        var number = 0
+        while true {
+            number += 1
+            let store = try TestStore()
+            try store.lockbox().archiveObject("old", forKey: "key")
+            let interruption = Interruption(at: number) {
+                try? FileManager.default.removeItem(atPath: "\(store.directory)/items")
+            }
+            let writer = store.backend(interruption.calls)
+            _ = try writer.lockbox(prefix).allKeys()
+            interruption.raise()
+            let error = lockboxError { try writer.lockbox().archiveObject("new", forKey: "key") }
+            if case .storageFailure("rename", _, ENOENT) = error {
+                try writer.lockbox().archiveObject("new", forKey: "key")
+            } else {
+                #expect(error == nil, "call \(number)")
+            }
+            if !interruption.hasHappened { break }
+        }
+        #expect(number > 10)
+    }
+
     // MARK: The keybag's revision
 
     /// Times of whole seconds, and an inode that is given out again: the keybag that comes back to the same inode within one

@@ -53,10 +53,11 @@
         private static let sweep = "Leftovers.sweep"
 
         /// These run a closure, in which the code goes on where it stands: under a lock, with another error, or once more after
-        /// descriptors ran out.
+        /// descriptors ran out or a folder was removed.
         private static let closureRunners: Set = [
             "Lock.withLock", "Protected.withLock", "KernelKeyring.withLock",
             "KeyStore.oneByOne", "KeyStore.mappingErrors", "StoreFolders.sparingDescriptors",
+            "StoreFolders.followingRemovals",
         ]
 
         /// The functions, without those that the compiler makes. A closure belongs to the function that it stands in, and all of
