@@ -33,10 +33,10 @@ def row(name, times, seconds):
     ]
 
 
-def write(machine, store, form, *, seconds, slow_fsync, timeout):
+def write(machine, store, form, *, seconds, slow_disk, timeout):
     _, processes, threads, backends, key = form
     started = [
-        machine.limits("write", store, PREFIX, seconds, threads, backends, key, slow_fsync, timeout)
+        machine.limits("write", store, PREFIX, seconds, threads, backends, key, slow_disk, timeout)
         for _ in range(processes)
     ]
     begin(started)
@@ -59,20 +59,20 @@ def write_in_c(machine, program, store, processes, seconds):
 
 
 def run(machine, options, report):
-    """With fsync slowed only errors count: eight that take turns wait eight times what one write takes."""
+    """With a slow disk only errors count: eight that take turns wait eight times what one write takes."""
     folder = machine.folder(options.folder)
     store = f"{folder}/store"
     machine.fill(store, PREFIX, 1)
     measured = {}
     for form in [*FORMS, ALONE]:
         times = measured[form[0]] = write(
-            machine, store, form, seconds=options.seconds, slow_fsync=options.slow_fsync, timeout=TIMEOUT
+            machine, store, form, seconds=options.seconds, slow_disk=options.slow_disk, timeout=TIMEOUT
         )
         check_failures(form[0], times, report)
-        if form is not ALONE and not options.slow_fsync:
+        if form is not ALONE and not options.slow_disk:
             check(form[0], times, report)
-    if options.slow_fsync:
-        print("C: skipped, as its fsync cannot be slowed")
+    if options.slow_disk:
+        print("C: skipped, as its calls cannot be slowed")
     else:
         program = kernel(folder)
         for name, processes in [(KERNEL, 8), (KERNEL_ALONE, 1)]:

@@ -9,10 +9,10 @@ import Lockbox
 
 /// Writers in the threads of one process, which archive as fast as they can and record how long each call took.
 ///
-///     limits write DIRECTORY PREFIX SECONDS THREADS one|each KEY FSYNC TIMEOUT
+///     limits write DIRECTORY PREFIX SECONDS THREADS one|each KEY DELAY TIMEOUT
 ///
 /// The threads share one backend, or have one each. KEY is what they write; with a `*` in it, each has a key of its own.
-/// Every fsync takes FSYNC milliseconds longer. The process says "ready", begins at a line of standard input, and ends after
+/// Every fsync and rename takes DELAY milliseconds longer. The process says "ready", begins at a line of standard input, and ends after
 /// SECONDS or with standard input. It answers with a line for each thread, its times in nanoseconds, and one for each error.
 struct WriterProcess {
     private let directory: String
@@ -34,13 +34,13 @@ struct WriterProcess {
         self.threads = threads
         isShared = arguments[5] == "one"
         key = arguments[6]
-        calls = delay == 0 ? SystemCalls() : Self.slow(fsync: delay)
+        calls = delay == 0 ? SystemCalls() : Self.slow(by: delay)
         self.timeout = timeout
     }
 
-    private static func slow(fsync milliseconds: UInt32) -> SystemCalls {
+    private static func slow(by milliseconds: UInt32) -> SystemCalls {
         SystemCalls(fault: { call in
-            if call == .fsync { usleep(milliseconds * 1000) }
+            if call == .fsync || call == .rename { usleep(milliseconds * 1000) }
             return nil
         })
     }
