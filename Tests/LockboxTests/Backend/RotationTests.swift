@@ -147,6 +147,32 @@ import Lockbox
         #expect(try other.unarchiveObject(forKey: "2") == "of 2")
     }
 
+    /// A commit that began before the rotation may use the old keys.
+    @Test func anItemThatIsBeingWrittenIsResealed() throws {
+        _ = try prepare()
+        let (group, report) = (DispatchGroup(), Protected<RotationReport?>(nil))
+        let rotation = Interruption(at: 1) { [store] in
+            Thread.detachNewThread(in: group) {
+                let rotated = try? store.backend(lockTimeout: .seconds(30)).rotateKeys()
+                report.withLock { $0 = rotated }
+            }
+            while (try? store.openedKeybag().isRotating) != true { usleep(1000) }
+            // A rotation that does not wait has listed the items by then.
+            usleep(200_000)
+        }
+        let writing = store.backend(
+            SystemCalls { call in
+                if call == .rename { rotation.call() }
+                return nil
+            }
+        )
+        rotation.raise()
+        try writing.lockbox().archiveObject("v", forKey: "written")
+        group.wait()
+        #expect(report.withLock { $0?.isComplete == true && $0?.resealedCount == 11 })
+        #expect(try store.backend().lockbox().unarchiveObject(forKey: "written") == "v")
+    }
+
     @Test func everyRewriteOfTheKeybagIsCounted() throws {
         let backend = try prepare(passcode: "1234")
         var generations = [try keybag().generation]
