@@ -9,7 +9,7 @@
         /// - Parameter pem: Text with one private key and its chain of certificates: first that of the key, then each the
         ///   issuer of the one before it. See `PrivateKeyItem.init(pem:)` for the key.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or any error of
-        ///   `check()`.
+        ///   `validate()`.
         public init(pem: String) throws(LockboxError) {
             try self.init(chainPEM: pem, privateKeyPEM: pem)
         }
@@ -20,13 +20,13 @@
         ///   - chainPEM: Text with the certificates: first that of the key, then each the issuer of the one before it.
         ///   - privateKeyPEM: Text with the private key: see `PrivateKeyItem.init(pem:)`.
         /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a part cannot be read, or any error of
-        ///   `check()`.
+        ///   `validate()`.
         public init(chainPEM: String, privateKeyPEM: String) throws(LockboxError) {
             try self.init(
                 chain: CertificateItem.chain(pem: chainPEM),
                 privateKey: PrivateKeyItem(pem: privateKeyPEM)
             )
-            try check()
+            try validate()
         }
 
         /// Checks that the key belongs to the first certificate, and that each further certificate is that of the
@@ -64,9 +64,9 @@
         /// - Parameters:
         ///   - label: A name for people.
         ///   - tag: The app's own name for the key.
-        /// - Throws: Any error of `check()`.
+        /// - Throws: Any error of `validate()`.
         public func attributes(label: String? = nil, tag: String? = nil) throws(LockboxError) -> Attributes {
-            try check()
+            try validate()
             return Attributes(
                 certificate: try certificate.attributes(label: label),
                 privateKey: try privateKey.attributes(tag: tag)
