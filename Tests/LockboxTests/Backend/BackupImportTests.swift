@@ -285,6 +285,20 @@ import Lockbox
         expectError(.outcomeUnknown) { try restore(backend, policy) }
     }
 
+    /// Each value is long enough for a batch of its own, so most of them would be written before the locked one is found.
+    @Test func anImportIntoALockedClassChangesNothing() throws {
+        let other = source.backend()
+        let long = String(repeating: "v", count: 1 << 17)
+        for number in 0..<20 { try other.write(item("\(number)", "a", .always, text: long), policy: .addOnly) }
+        try other.write(item("k", "a", .whenUnlocked), policy: .addOnly)
+        try export(other)
+        let backend = try target.backend().setUp()
+        try backend.lock()
+        let before = try target.snapshot()
+        expectError(.interactionNotAllowed) { try restore(backend) }
+        #expect(try target.snapshot() == before)
+    }
+
     @Test func whatIsLockedAtTheLastMomentIsNotReplaced() throws {
         let other = source.backend()
         let keys = (0..<65).map(String.init)  // one more than a batch
