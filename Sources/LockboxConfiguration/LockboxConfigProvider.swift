@@ -211,8 +211,7 @@
         /// Also keeps what it has read.
         private func read(_ name: String) async -> Reading? {
             let lockbox = lockbox
-            let reading: Reading?
-            do { reading = try await offPool { Reading(name, lockbox) } } catch { reading = .failure(error) }
+            let reading = await offPool { Reading(name, lockbox) }
             contents.withLock { $0.items[name] = reading }
             return reading
         }

@@ -289,7 +289,9 @@ import Lockbox
     @Test func anImportIntoALockedClassChangesNothing() throws {
         let other = source.backend()
         let long = String(repeating: "v", count: 1 << 17)
-        for number in 0..<20 { try other.write(item("\(number)", "a", .always, text: long), policy: .addOnly) }
+        for number in 0..<20 {
+            try other.write(item("\(number)", "a", .always, text: long), policy: .addOnly)
+        }
         try other.write(item("k", "a", .whenUnlocked), policy: .addOnly)
         try export(other)
         let backend = try target.backend().setUp()
