@@ -75,18 +75,21 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     public func apply(_ operations: [ItemOperation]) throws(LockboxError) {
         try ItemOperation.checkKeysDiffer(operations)
         try state.withLock { state throws(LockboxError) in
-            var new = state
+            // The keys differ, so no operation depends on another.
+            var new: [(key: ItemKey, item: StoredItem?)] = []
             for operation in operations {
                 switch operation {
                 case .write(let changes, let key, let policy):
-                    let old = Self.live(new.entries[key], at: changes.modified)
+                    let old = Self.live(state.entries[key], at: changes.modified)
                     let item = try changes.item(after: old, for: key, policy: policy)
                     try Self.check(item)
-                    new.put(item)
-                case .remove(let key): new.entries[key] = nil
+                    new.append((key, item))
+                case .remove(let key): new.append((key, nil))
                 }
             }
-            state = new
+            for (key, item) in new {
+                if let item { state.put(item) } else { state.entries[key] = nil }
+            }
         }
         operations.forEach { report($0.key) }
     }

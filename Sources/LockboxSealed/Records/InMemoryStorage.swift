@@ -40,8 +40,9 @@ public final class InMemoryStorage: NotifyingStorage {
 
     /// Returns several records. Absent ones are left out.
     public func read(_ records: [RecordName], maximum: Int) throws(LockboxError) -> [RecordName: Record] {
-        let wanted = Set(records)
-        let found = state.withLock { $0.records.filter { wanted.contains($0.key) } }
+        let found = state.withLock { state in
+            records.reduce(into: [RecordName: Record]()) { $0[$1] = state.records[$1] }
+        }
         for (name, record) in found { try check(record, name, maximum) }
         return found
     }

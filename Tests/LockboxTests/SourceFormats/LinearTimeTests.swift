@@ -8,7 +8,7 @@ import Lockbox
 @testable import LockboxSealed
 @testable import LockboxSodium
 
-/// Twice as many entries take at most three times as long: to parse, to read one by one, and to remove.
+/// Twice as many entries take at most three times as long: to parse, to read one by one, to remove, and to write to memory.
 ///
 /// Counts the time of this thread only, because the machine may be busy.
 @Suite(.serialized) struct LinearTimeTests: MigrationFixture {
@@ -115,6 +115,13 @@ import Lockbox
             #expect(
                 try lockbox.migrate(Migration("m", from: .environmentFile(at: path), items: items)).isComplete
             )
+        }
+    }
+
+    @Test func batchesInMemory() throws {
+        try Self.expectLinear(4000, "batches") { count in
+            let lockbox = try InMemoryBackend().lockbox("p")
+            for number in 0..<count { try lockbox.batch { try $0.archiveObject(1, forKey: "\(number)") } }
         }
     }
 
