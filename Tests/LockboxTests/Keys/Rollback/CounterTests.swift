@@ -45,7 +45,13 @@ private final class Counter: GenerationCounter {
 
     private func backend(_ counter: Counter?) -> EncryptedFileBackend {
         let kernel = KernelKeyring { EPERM }
-        return store.backend(kernel: kernel, seen: SeenGeneration(kernel: kernel), counter: counter)
+        // On a busy machine, whoever holds the lock may stand still for a while.
+        return store.backend(
+            lockTimeout: .seconds(30),
+            kernel: kernel,
+            seen: SeenGeneration(kernel: kernel),
+            counter: counter
+        )
     }
 
     private func expectCounted(sourceLocation: SourceLocation = #_sourceLocation) throws {
