@@ -285,14 +285,15 @@ import Lockbox
         expectError(.outcomeUnknown) { try restore(backend, policy) }
     }
 
-    /// Each value is long enough for a batch of its own, so most of them would be written before the locked one is found.
+    /// Each value is long enough for a batch of its own. The locked item is in the middle, in whichever direction the file system
+    /// lists them, so that some would be written before it is found.
     @Test func anImportIntoALockedClassChangesNothing() throws {
         let other = source.backend()
         let long = String(repeating: "v", count: 1 << 17)
-        for number in 0..<20 {
-            try other.write(item("\(number)", "a", .always, text: long), policy: .addOnly)
+        for number in 0..<21 {
+            let accessibility: Accessibility = number == 10 ? .whenUnlocked : .always
+            try other.write(item("\(number)", "a", accessibility, text: long), policy: .addOnly)
         }
-        try other.write(item("k", "a", .whenUnlocked), policy: .addOnly)
         try export(other)
         let backend = try target.backend().setUp()
         try backend.lock()
