@@ -75,11 +75,11 @@ import Lockbox
         let isOver = Protected(false)
         let group = DispatchGroup()
         DispatchQueue.global().async(group: group) { [store] in
-            let rotating = store.backend()
+            let rotating = store.backend(lockTimeout: .seconds(30))
             for _ in 0..<100 { _ = try? rotating.rotateKeys() }
             isOver.withLock { $0 = true }
         }
-        let reader = store.backend()
+        let reader = store.backend(lockTimeout: .seconds(30))
         var count = 0
         while !isOver.withLock({ $0 }) {
             #expect(try read("k", reader) == "v")

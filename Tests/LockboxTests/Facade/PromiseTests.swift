@@ -77,6 +77,7 @@ import Lockbox
 
     @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws
     {
+        let lockbox = try store.backend(lockTimeout: .seconds(30)).lockbox()
         let values = ["old", "new"].map { String(repeating: $0, count: 2000) }
         try lockbox.archiveObject(values[0], forKey: "key")
         let reads = Protected(0)

@@ -200,10 +200,10 @@ import Lockbox
         let isOver = Protected(false)
         let group = DispatchGroup()
         DispatchQueue.global().async(group: group) {
-            let writer = try! store.lockbox()
+            let writer = try! store.backend(lockTimeout: .seconds(30)).lockbox()
             while !isOver.withLock({ $0 }) { try? writer.archiveObject("v", forKey: "a") }
         }
-        let reader = try store.lockbox()
+        let reader = try store.backend(lockTimeout: .seconds(30)).lockbox()
         for _ in 0..<2000 { #expect(try reader.unarchiveObject(forKey: "a") == "v") }
         for _ in 0..<100 { #expect(try reader.allKeys() == Self.keys) }
         isOver.withLock { $0 = true }

@@ -48,7 +48,8 @@ final class TestStore: Sendable {
 
     deinit { Self.remove(Path.parent(of: directory)) }
 
-    /// As a process that has just started. The folder is there as long as any of its backends.
+    /// As a process that has just started. The folder is there as long as any of its backends. The time limit suits tests in which
+    /// the one who waits also holds the lock; where threads or processes take turns, give more.
     func backend(
         _ calls: SystemCalls = SystemCalls(),
         lockTimeout: Duration = .milliseconds(200),
