@@ -47,6 +47,24 @@ import Lockbox
         )
     }
 
+    /// Another writer changes one of its items after it has been read.
+    @Test func aBatchIsOneCommitAlsoAfterAConflict() throws {
+        let keys = ["a", "b", "c"]
+        let other = try lockbox()
+        for key in keys { try other.archiveObject("old", forKey: key) }
+        let (isChanged, commits) = (Protected(false), Protected(0))
+        let lockbox = try backend(
+            afterCommit: { _ = commits.next() },
+            afterReading: {
+                guard isChanged.raise() else { return }
+                #expect(throws: Never.self) { try other.archiveObject("theirs", forKey: "a") }
+            }
+        ).lockbox("p")
+        try lockbox.batch { batch in for key in keys { try batch.archiveObject("new", forKey: key) } }
+        #expect(commits.withLock { $0 } == 2, "the conflict, and one for all")
+        #expect(try lockbox.unarchiveObjects(forKeys: keys) == ["a": "new", "b": "new", "c": "new"])
+    }
+
     @Test func aBatchIsDividedIntoCommitsThatAreAllowed() throws {
         let lockbox = try lockbox()
         let sizes =

@@ -255,18 +255,16 @@ import Lockbox
     func aKernelThatFailsForAMomentHidesNoUnlock() throws {
         try store.backend().setUp(scope: .user)
         defer { store.lockForEverybody() }
-        let calls = Protected(0)
-        let isOver = Protected(false)
-        let reader = store.backend(
-            // The searches succeed, and the readings fail.
-            kernel: KernelKeyring {
-                let number = calls.next()
-                return !isOver.withLock { $0 } && [2, 4, 8, 10].contains(number) ? ENOMEM : nil
-            }
-        )
-        _ = try reader.lockState
-        isOver.withLock { $0 = true }
-        #expect(try reader.lockState == .unlocked)
+        var number = 0
+        while true {
+            number += 1
+            let (calls, failing) = (Protected(0), number)
+            let reader = store.backend(kernel: KernelKeyring { calls.next() == failing ? ENOMEM : nil })
+            _ = try reader.lockState
+            if calls.withLock({ $0 }) < number { break }
+            #expect(try reader.lockState == .unlocked, "after the failure of call \(number)")
+        }
+        #expect(number > 2)
     }
 
     // MARK: Backups

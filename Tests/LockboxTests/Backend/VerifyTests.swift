@@ -155,6 +155,13 @@ import Lockbox
         #expect(found(try verify()) == [copy: .foreign])
     }
 
+    @Test func theDeviceKeyOfAnotherStore() throws {
+        let stranger = try TestStore()
+        try stranger.lockbox().archiveObject(0, forKey: "0")
+        try overwrite(store.deviceKey, readBytes(stranger.deviceKey))
+        #expect(found(try verify()) == [store.deviceKey: .foreign])
+    }
+
     @Test func lockedItemsAreCounted() throws {
         let backend = try store.backend().setUp(items: ["always": .always])
         let report = try verify()

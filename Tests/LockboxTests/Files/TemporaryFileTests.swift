@@ -132,4 +132,20 @@ import Lockbox
         try backend.setPasscode(.value("1"), strength: .interactive)
         #expect(refused.withLock { $0 } == .lockTimeout)
     }
+
+    /// Also if the lock is taken for this commit alone.
+    @Test func soIsEveryRecordBesideTheKeybag() throws {
+        let hook = Hook()
+        let refused = Protected<LockboxError.Code?>(nil)
+        let calls = hook.calls(before: .fsync, 2) { [store] in
+            let other = store.backend(lockTimeout: .milliseconds(50)).storage
+            let error = #expect(throws: LockboxError.self) { try other.lock(nil) }
+            refused.withLock { $0 = error?.code }
+        }
+        let storage = store.backend(calls).storage
+        hook.arm()
+        _ = try storage.commit([.put(RecordName(name: "keybag"), readBytes(store.keybag))], expecting: [:])
+        #expect(hook.trace.withLock { $0.count { $0 == .fsync } } == 2, "the file, and then the folder")
+        #expect(refused.withLock { $0 } == .lockTimeout)
+    }
 }

@@ -12,14 +12,16 @@ import Lockbox
     private let migration = Migration("m", .string("k1", to: "new1"), .string("k2", to: "new2"))
 
     init() throws {
-        for key in ["k1", "k2"] {
-            let item = try StoredItem(
-                key: ItemKey(prefix: TestStore.prefix, key: key),
-                value: ArchivedValue(data: Data("value".utf8), format: .lockbox2),
-                modified: Date()
-            )
-            try backend.write(item, policy: .replace)
-        }
+        for key in ["k1", "k2"] { try write(key) }
+    }
+
+    private func write(_ key: String) throws {
+        let item = try StoredItem(
+            key: ItemKey(prefix: TestStore.prefix, key: key),
+            value: ArchivedValue(data: Data("value".utf8), format: .lockbox2),
+            modified: Date()
+        )
+        try backend.write(item, policy: .replace)
     }
 
     @discardableResult
@@ -157,5 +159,20 @@ import Lockbox
         }
         #expect(report.isComplete)
         #expect(try names() == ["new1", "new2"])
+    }
+
+    /// Nor an item that comes after the batch, and would be written alone.
+    @Test func whoWasTakenOverFromWritesNothingMore() throws {
+        let numbers = 1...ItemOperation.batch + 1
+        for number in numbers.dropFirst(2) { try write("k\(number)") }
+        let migration = Migration("m", items: numbers.map { .string("k\($0)", to: "new\($0)") })
+        expectError(.conflict) {
+            try renewing {
+                try backend.lockbox().migrate(migration) { progress in
+                    if progress.completed == 1 { #expect(throws: Never.self) { try claim() } }
+                }
+            }
+        }
+        #expect(try names().filter { $0.hasPrefix("new") }.count == ItemOperation.batch)
     }
 }

@@ -109,6 +109,21 @@ import Lockbox
         #expect(try lockbox.unarchiveObject(forKey: "new b") == "came")
     }
 
+    /// Also if the item is written alone, after those that are written together.
+    @Test func whatComesBeforeAnItemThatIsWrittenAloneStays() throws {
+        let count = ItemOperation.batch + 1
+        let old = Dictionary(uniqueKeysWithValues: (0..<count).map { ("\($0)", Data("old".utf8)) })
+        let items: [Migration.Item] = (0..<count).map { .string("\($0)", to: "new \($0)") }
+        let report = try lockbox.migrate(Migration(nil, from: .items(old), items: items)) { progress in
+            if progress.completed == 1 {
+                #expect(throws: Never.self) { try lockbox.archiveObject("came", forKey: "new \(count - 1)") }
+            }
+        }
+        #expect(report.outcomes.last?.outcome == .refused(.destinationExists))
+        #expect(report.outcomes.dropLast().allSatisfy { $0.outcome == .migrated })
+        #expect(try lockbox.unarchiveObject(forKey: "new \(count - 1)") == "came")
+    }
+
     /// Then the old item must not go.
     @Test func aBackendThatKeepsAnotherValueIsNoticed() throws {
         let isRemoved = Protected(false)

@@ -38,9 +38,24 @@ struct KernelCacheTests {
         #expect(!remembers)
     }
 
-    /// What a record opens of one keybag is not what it opens of the next: a rotation that was killed right after its new
-    /// keybag leaves the record as it was.
+    /// What a record opens of one keybag is not what it opens of the next: the end of a rotation leaves the record as it was.
     @Test func theKeysOfANewKeybagAreFoundUnderTheSameRecord() throws {
+        defer { store.lockForEverybody() }
+        let rotating = store.backend()
+        try rotating.unlock(.value("1234"))
+        var looks = 0
+        try rotating.rotateKeys { _ in
+            looks += 1
+            #expect((try? reader.lockState) == .unlocked)
+        }
+        #expect(looks > 0)
+        let keyring = try reader.keys.currentKeyring()
+        #expect(try keyring.revision == reader.keys.own().keyring.revision && keyring.isComplete)
+        #expect(try reader.lockbox().unarchiveObject(forKey: "k") == "old")
+    }
+
+    /// A rotation was killed right after its new keybag.
+    @Test func theKeysOfANewKeybagAreFoundUnderTheRecordThatWasAnnounced() throws {
         defer { store.lockForEverybody() }
         let isDead = Protected(false)
         let calls = SystemCalls { call in

@@ -240,15 +240,26 @@ import Lockbox
             try store.backend().unlock(.value(passcode), scope: .user)
             let unlocked = try store.kernelName(of: .unlocked)
             let (other, done) = (store.backend(lockTimeout: .seconds(30)), DispatchSemaphore(value: 0))
+            let isRewritten = Protected(false)
             let lock = Interruption(at: number) {
                 Thread.detachNewThread {
                     #expect(throws: Never.self) { try other.lock() }
+                    // From then on the store is locked, and not only once the keybag has been rewritten.
+                    repeat {
+                        let readable = try? store.backend(lockTimeout: .seconds(30)).readable()
+                        #expect(readable == .afterFirstUnlock)
+                    } while !isRewritten.withLock { $0 }
                     done.signal()
                 }
                 // The lock first removes what is in the kernel, and then waits until the keybag has been rewritten.
                 while KernelKeyring().serial(of: unlocked) != nil {}
             }
-            let rewriter = store.backend(lockTimeout: .seconds(30), kernel: lock.kernel)
+            let slowly = KernelKeyring {
+                lock.call()
+                if lock.hasHappened { usleep(1000) }
+                return nil
+            }
+            let rewriter = store.backend(lockTimeout: .seconds(30), kernel: slowly)
             try rewriter.unlock(.value(passcode))
             lock.raise()
             if number.isMultiple(of: 2) {
@@ -257,9 +268,9 @@ import Lockbox
                 passcode = "\(number)"
                 try rewriter.changePasscode(to: .value(passcode), strength: .interactive)
             }
+            isRewritten.withLock { $0 = true }
             if !lock.hasHappened { break }
             done.wait()
-            #expect(try store.backend().readable() == .afterFirstUnlock, "call \(number)")
         }
         #expect(number > 20)
     }

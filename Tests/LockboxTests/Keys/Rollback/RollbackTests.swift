@@ -54,6 +54,20 @@ import Lockbox
         try expectRolledBack(backend())
     }
 
+    /// Also if the one who wrote the newer keybag does not remember it, but another process has unlocked it.
+    @Test(.needsKernelKeyring)
+    func aKeybagThatWasUnlockedIsRemembered() throws {
+        defer { forget() }
+        try store.backend().setUp(items: .everyClass)
+        let writer = backend(remembering: false)
+        try writer.unlock(.value("1234"))
+        let old = try store.keyFiles()
+        try writer.rotateKeys()
+        try backend().unlock(.value("1234"))
+        try store.putBack(old)
+        try expectRolledBack(backend())
+    }
+
     /// A process notices it without the kernel, if it had the store open before.
     @Test func anOldKeybagIsRefusedByAProcessThatHasSeenANewerOne() throws {
         try store.backend().setUp(items: .everyClass)
@@ -136,6 +150,22 @@ import Lockbox
         expectError(.rolledBack) { try backend().setPasscode(.value("1234"), strength: .interactive) }
         expectError(.rolledBack) { try backend().addRecoveryCode(code, confirmation: .value(code.text)) }
         #expect(try store.snapshot() == before)
+    }
+
+    /// While the new passcode is asked for.
+    @Test(.needsKernelKeyring)
+    func noPasscodeIsSetForAStoreThatIsPutBackMeanwhile() throws {
+        defer { forget() }
+        let own = backend()
+        try own.lockbox().archiveObject("old", forKey: "k")
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        let putsBack = PasscodeSource.closure {
+            try store.putBack(old)
+            return "1234"
+        }
+        expectError(.rolledBack) { try backend().setPasscode(putsBack, strength: .interactive) }
+        #expect(try store.keyFiles().keybag == old.keybag)
     }
 
     /// A copy at another place is another store, as far as this memory goes.

@@ -88,6 +88,9 @@ import Lockbox
             try backend.addSlot(.recoveryCode(.value(code.text)), label: "")
         }
         try backend.addRecoveryCode(code, confirmation: .value(code.text))
+        expectError(.slotRefused, "a store has one passcode") {
+            try backend.addSlot(.passcode(.value("x")), label: "")
+        }
         try backend.addSlot(.key(.bytes(Self.key)), label: "")
         let recovery = try #require(try backend.slots.first { $0.kind == .recoveryCode })
         expectError(.slotRefused) { try backend.removeSlot(recovery.id) }
@@ -163,6 +166,17 @@ import Lockbox
         expectError(.slotRefused) {
             try backend.addRecoveryCode(code, confirmation: .value(code.text), label: long)
         }
+    }
+
+    /// Also after others have changed its keys.
+    @Test func whoMakesTheFirstSlotHasUnlockedTheStore() throws {
+        let (maker, other, code) = (store.backend(), store.backend(), RecoveryCode())
+        try maker.addRecoveryCode(code, confirmation: .value(code.text))
+        #expect(try maker.lockState == .unlocked)
+        try other.unlock(with: .recoveryCode(.value(code.text)))
+        try other.rotateKeys()
+        try other.lockbox().archiveObject("new", forKey: "k", accessibility: .whenUnlocked)
+        #expect(try maker.lockbox().unarchiveObject(forKey: "k") == "new")
     }
 
     /// By any process, and whoever has unlocked the store with another slot goes on.
