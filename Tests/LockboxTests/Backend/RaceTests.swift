@@ -251,17 +251,23 @@ import Lockbox
     }
 
     /// A record that could not be read was never known to be worth nothing.
-    @Test(.needsKernelKeyring)
-    func aKernelThatFailsForAMomentHidesNoUnlock() throws {
+    @Test(.needsKernelKeyring, arguments: [1, .max])
+    func aKernelThatFailsForAMomentHidesNoUnlock(failures: Int) throws {
         try store.backend().setUp(scope: .user)
         defer { store.lockForEverybody() }
         var number = 0
         while true {
             number += 1
-            let (calls, failing) = (Protected(0), number)
-            let reader = store.backend(kernel: KernelKeyring { calls.next() == failing ? ENOMEM : nil })
+            let (calls, first, isOver) = (Protected(0), number, Protected(false))
+            let reader = store.backend(
+                kernel: KernelKeyring {
+                    let since = calls.next() - first
+                    return !isOver.withLock { $0 } && (0..<failures).contains(since) ? ENOMEM : nil
+                }
+            )
             _ = try reader.lockState
             if calls.withLock({ $0 }) < number { break }
+            isOver.withLock { $0 = true }
             #expect(try reader.lockState == .unlocked, "after the failure of call \(number)")
         }
         #expect(number > 2)

@@ -133,8 +133,7 @@ import Lockbox
         #expect(refused.withLock { $0 } == .lockTimeout)
     }
 
-    /// Also if the lock is taken for this commit alone.
-    @Test func soIsEveryRecordBesideTheKeybag() throws {
+    @Test func soItIsIfTheCommitTakesTheLockItself() throws {
         let hook = Hook()
         let refused = Protected<LockboxError.Code?>(nil)
         let calls = hook.calls(before: .fsync, 2) { [store] in

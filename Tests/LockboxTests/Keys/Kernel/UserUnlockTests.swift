@@ -262,15 +262,18 @@ import Lockbox
             let rewriter = store.backend(lockTimeout: .seconds(30), kernel: slowly)
             try rewriter.unlock(.value(passcode))
             lock.raise()
-            if number.isMultiple(of: 2) {
-                try rewriter.rotateKeys()
-            } else {
-                passcode = "\(number)"
-                try rewriter.changePasscode(to: .value(passcode), strength: .interactive)
+            do {
+                defer { isRewritten.withLock { $0 = true } }
+                if number.isMultiple(of: 2) {
+                    try rewriter.rotateKeys()
+                } else {
+                    passcode = "\(number)"
+                    try rewriter.changePasscode(to: .value(passcode), strength: .interactive)
+                }
             }
-            isRewritten.withLock { $0 = true }
             if !lock.hasHappened { break }
             done.wait()
+            #expect(try store.backend().readable() == .afterFirstUnlock, "call \(number)")
         }
         #expect(number > 20)
     }

@@ -137,14 +137,19 @@ import Lockbox
         #expect(try other.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
-    @Test(.needsKernelKeyring)
-    func noPasscodeIsSetForAnOldStore() throws {
-        defer { forget() }
+    /// Makes a store and rotates its keys. Returns the files as they were before.
+    private func rotate() throws -> KeyFiles {
         let own = backend()
         try own.lockbox().archiveObject("old", forKey: "k")
         let old = try store.keyFiles()
         try own.rotateKeys()
-        try store.putBack(old)
+        return old
+    }
+
+    @Test(.needsKernelKeyring)
+    func noPasscodeIsSetForAnOldStore() throws {
+        defer { forget() }
+        try store.putBack(rotate())
         let before = try store.snapshot()
         let code = RecoveryCode()
         expectError(.rolledBack) { try backend().setPasscode(.value("1234"), strength: .interactive) }
@@ -156,10 +161,7 @@ import Lockbox
     @Test(.needsKernelKeyring)
     func noPasscodeIsSetForAStoreThatIsPutBackMeanwhile() throws {
         defer { forget() }
-        let own = backend()
-        try own.lockbox().archiveObject("old", forKey: "k")
-        let old = try store.keyFiles()
-        try own.rotateKeys()
+        let old = try rotate()
         let putsBack = PasscodeSource.closure {
             try store.putBack(old)
             return "1234"

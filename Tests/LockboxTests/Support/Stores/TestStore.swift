@@ -48,8 +48,8 @@ final class TestStore: Sendable {
 
     deinit { Self.remove(Path.parent(of: directory)) }
 
-    /// As a process that has just started. The folder is there as long as any of its backends. The time limit suits tests in which
-    /// the one who waits also holds the lock; where threads or processes take turns, give more.
+    /// As a process that has just started. The folder is there as long as any of its backends. The time limit is short, for
+    /// tests in which a thread waits for a lock that it holds itself. Where threads or processes take turns, give a longer one.
     func backend(
         _ calls: SystemCalls = SystemCalls(),
         lockTimeout: Duration = .milliseconds(200),
