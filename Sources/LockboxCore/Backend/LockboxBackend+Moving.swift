@@ -35,9 +35,8 @@ extension LockboxBackend {
         let item = try put(key, newKey, policy, now)
         if key == newKey { return }
         try update(key, now: nil) { current in
-            guard current == nil || current == item else {
-                throw LockboxError.conflict(record: key.location)
-            }
+            // Another writer has changed, moved or removed it.
+            guard current == item else { throw LockboxError.conflict(record: key.location) }
             return nil
         }
     }
@@ -49,6 +48,9 @@ extension LockboxBackend {
         if key == newKey { return item }
         let copy = item.renamed(to: newKey)
         try update(newKey, now: now) { old in
+            guard try self.item(for: key, now: now) == item else {
+                throw LockboxError.conflict(record: key.location)
+            }
             // A move that was interrupted is completed.
             if old == copy { return old }
             try policy.check(key: newKey.key, exists: old != nil)

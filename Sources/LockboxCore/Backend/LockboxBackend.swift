@@ -137,7 +137,7 @@ public protocol LockboxBackend: Sendable {
     ///   - policy: Whether to overwrite an item under the new key.
     ///   - now: The current time. An item that has expired by then counts as absent.
     /// - Throws: Any error of ``copy(_:to:policy:now:)``; ``LockboxError/conflict(record:)`` if another writer
-    ///   changes the item during the move. In two steps, it is then under both keys.
+    ///   changes the item during the move. In two steps, what was read of it may then be under the new key too.
     func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws
 
     /// Returns the value of an item, or `nil` if the item is absent.

@@ -160,8 +160,9 @@ extension Lockbox {
 
     /// Moves an item to another key, with its attributes and dates.
     ///
-    /// In memory, on a cluster and in the Keychain, this is one step. In files, the new item is durable before the old
-    /// one goes. After a crash in between, the item is under both keys, and the call can be repeated.
+    /// Of several moves of one item at the same time, one succeeds. In memory, on a cluster and in the Keychain, a move is one
+    /// step. In files, the new item is durable before the old one goes. After a crash in between, the item is under both keys,
+    /// and the call can be repeated.
     ///
     /// - Parameters:
     ///   - key: The item's key.
@@ -171,8 +172,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed then.
-    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move. In files, the item is
-    ///   then under both keys.
+    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move.
     public func moveObject(
         forKey key: String,
         toKey newKey: String,

@@ -123,14 +123,21 @@ extension FileStorage {
 
     // MARK: The changes
 
-    /// Renames the temporary files, and synchronizes each folder once.
+    /// Renames the temporary files, and removes files when these are durable: an item that is moved is never lost.
     private func apply(
         _ changes: [RecordChange],
         _ temporary: TemporaryFiles?,
         _ locks: FolderLocks,
         isOwn: Bool
     ) throws -> CommitOutcome {
-        do { for change in changes { try apply(change, temporary, locks) } } catch {
+        do {
+            let removals = changes.filter { !$0.isPut }
+            if removals.count < changes.count {
+                for change in changes where change.isPut { try apply(change, temporary, locks) }
+                if !removals.isEmpty { do { try synchronize(locks) } catch { return .unknown(error) } }
+            }
+            for change in removals { try apply(change, temporary, locks) }
+        } catch {
             // Earlier changes of this commit stay in effect.
             try? synchronize(locks)
             throw error

@@ -118,8 +118,8 @@ public protocol RecordStorage: Sendable {
     ///
     /// - Parameters:
     ///   - changes: At most ``StorageLimits/maximumChanges``, one for each record. If the storage is not
-    ///     transactional (``StorageLimits/isTransactional``), they are made in this order. Removing an absent
-    ///     record succeeds, and makes its absence durable.
+    ///     transactional (``StorageLimits/isTransactional``), the new records are durable before others are removed. Removing
+    ///     an absent record succeeds, and makes its absence durable.
     ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
     ///     not exist.
     /// - Returns: Whether the changes were made. If they cannot be made durable, that is ``CommitOutcome/unknown(_:)``.

@@ -51,6 +51,24 @@ import Lockbox
         }
     }
 
+    /// A move must not lose its item in a power cut.
+    @Test func whatIsNewIsDurableBeforeAnythingIsRemoved() throws {
+        let calls = Protected<[SystemCalls.Call]>([])
+        let storage = storage(
+            SystemCalls { call in
+                calls.withLock { $0.append(call) }
+                return nil
+            }
+        )
+        try commit([.remove(one), .put(two, [2])], on: storage)
+        let seen = calls.withLock { $0 }
+        let (renamed, removed) = (
+            try #require(seen.lastIndex(of: .rename)), try #require(seen.lastIndex(of: .unlink))
+        )
+        #expect(renamed < removed && seen[renamed...removed].count { $0 == .fsync } == 2)
+        #expect(try bytes(one) == nil && bytes(two) == [2])
+    }
+
     /// Of any of the folders.
     @Test(arguments: [1, 2]) func whatIsNotSynchronizedIsNotSaidToBeCommitted(_ folder: Int) throws {
         for changes in [[RecordChange.put(one, [2]), .put(two, [2])], [.remove(one), .remove(two)]] {
