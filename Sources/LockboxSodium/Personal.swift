@@ -17,6 +17,8 @@ package struct Personal {
     package static let name = Personal("lockbox.name.v1")
     package static let value = Personal("lockbox.value.v1")
     package static let metadata = Personal("lockbox.meta.v1")
+    package static let classMAC = Personal("lockbox.class.v1")
+    package static let unlockMAC = Personal("lockbox.chose.v1")
     package static let unlocked = Personal("lockbox.whole.v1")
     package static let afterFirstUnlock = Personal("lockbox.first.v1")
     package static let recovery = Personal("lockbox.recov.v1")

@@ -97,7 +97,7 @@ class Keybag:
     """What the device key opens."""
 
     def __init__(self, record, device):
-        if record[:8] != b"LBXK\1\2\0\0":
+        if record[:8] != b"LBXK\1\3\0\0":
             raise ValueError("keybag")
         self.header, self.store = record[:32], record[16:32]
         self.generation = struct.unpack("<Q", record[8:16])[0]
@@ -109,6 +109,9 @@ class Keybag:
     def parse(self, reader):
         self.epoch, slots, keys = struct.unpack("<IHH", reader.take(8))
         self.unlock_key = reader.take(32)
+        self.retired, leftovers = struct.unpack("<II", reader.take(8))
+        if self.retired >= self.epoch or leftovers > 16384:
+            raise ValueError("retired epochs")
         self.ids = []
         for _ in range(keys):
             role, level, zero, epoch = struct.unpack("<BBHI", reader.take(8))
@@ -116,6 +119,7 @@ class Keybag:
                 raise ValueError("list of keys")
             self.ids.append((role, epoch))
         self.open = {id: reader.take(32) for id in self.ids if LEVELS[id[0]] == 0}
+        self.leftovers = [struct.unpack("<16sII", reader.take(24)) for _ in range(leftovers)]
         self.slots = [self.slot(reader) for _ in range(slots)]
         grants = sum(len(slot.grants) for slot in self.slots)
         self.vaults = {}
@@ -181,7 +185,7 @@ class Keybag:
 # What somebody writes who has the keys.
 
 def header(generation, store):
-    return b"LBXK\1\2\0\0" + struct.pack("<Q", generation) + store
+    return b"LBXK\1\3\0\0" + struct.pack("<Q", generation) + store
 
 
 def write_outer(head, plaintext, device):
@@ -191,7 +195,7 @@ def write_outer(head, plaintext, device):
 def write(generation, store, epoch, keys, slots, unlock_keys, authentication, device):
     """A whole keybag. `authentication` has the keys of the grants, in order."""
     head, ids = header(generation, store), list(keys)
-    plaintext = struct.pack("<IHH", epoch, len(slots), len(ids)) + (bytes(32) if slots else unlock_keys[1])
+    plaintext = struct.pack("<IHH", epoch, len(slots), len(ids)) + (bytes(32) if slots else unlock_keys[1]) + bytes(8)
     plaintext += b"".join(struct.pack("<BBHI", role, LEVELS[role], 0, of) for role, of in ids)
     plaintext += b"".join(keys[id] for id in ids if LEVELS[id[0]] == 0)
     plaintext += b"".join(slot.encoded() for slot in slots)

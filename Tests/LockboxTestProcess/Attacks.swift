@@ -70,6 +70,7 @@ struct AttackedCall: Decodable {
     var key: String?
     var value: String?
     var accessibility: String?
+    var server: String?
     var opensAll: Bool?
     var resealing: Bool?
 
@@ -100,6 +101,13 @@ struct AttackedCall: Decodable {
             result.value = try backend.value(for: itemKey, now: nil).map {
                 String(decoding: $0.data, as: UTF8.self)
             }
+        case "find":
+            let found = try Lockbox(keyPrefix: prefix, backend: backend).unarchiveItems(
+                Data.self,
+                matching: ["server": server!],
+                unreadable: { _ in }
+            )
+            result.value = found.values.first.map { String(decoding: $0.value, as: UTF8.self) }
         case "list": result.names = try backend.attributes(prefix: prefix, now: nil).keys.map(\.key).sorted()
         case "identity": result.value = try backend.identity
         case "slots": result.names = try backend.slots.map { "\($0.kind)" }
@@ -112,13 +120,13 @@ struct AttackedCall: Decodable {
     }
 
     private func write(_ backend: EncryptedFileBackend) throws {
-        let item = try StoredItem(
-            key: itemKey,
+        let changes = try ItemChanges(
             value: ArchivedValue(data: Data(value!.utf8), format: .data),
-            accessibility: Accessibility(rawValue: accessibility!)!,
+            accessibility: accessibility.flatMap(Accessibility.init(rawValue:)),
+            attributes: server.map { .set(["server": $0]) } ?? .unchanged,
             modified: Date()
         )
-        try backend.write(item, policy: .replace)
+        try backend.write(changes, to: itemKey, policy: .replace)
     }
 
     private func change(_ backend: EncryptedFileBackend, _ result: inout Result) throws -> RotationReport {

@@ -129,7 +129,8 @@ func printVectors(_ directory: String) throws {
         deviceKey: bytes("device-key"),
         keybag: bytes("keybag"),
         items: described,
-        refused: refused(described[0].record, another: described[1].record),
+        refused: refused(described[0].record, another: described[1].record)
+            + [named("session", items[0], backend)],
         slots: makeSlots("\(directory)-slots", date)
     )
     print(String(decoding: try encoder.encode(vectors), as: UTF8.self))
@@ -198,14 +199,15 @@ private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
         .init(description: "cut in the header", error: .corrupt, record: record.prefix(31)),
         .init(description: "cut in the metadata", error: .corrupt, record: record.prefix(300)),
         .init(description: "cut at the metadata's end", error: .corrupt, record: record.prefix(360)),
+        .init(description: "cut at the end of the MACs", error: .corrupt, record: record.prefix(424)),
         .init(description: "the last byte missing", error: .authenticationFailed, record: record.dropLast()),
         .init(description: "a byte more", error: .authenticationFailed, record: record + [0]),
         .init(description: "another item's record", error: .authenticationFailed, record: another),
         changed("another magic", .corrupt, at: 0, to: 0x6C),
         changed("version 0", .unsupportedVersion, at: 4, to: 0),
         changed("version 2", .unsupportedVersion, at: 4, to: 2),
-        changed("suite 0", .unsupportedVersion, at: 5, to: 0),
-        changed("suite 2", .unsupportedVersion, at: 5, to: 2),
+        changed("suite 1", .unsupportedVersion, at: 5, to: 1),
+        changed("suite 3", .unsupportedVersion, at: 5, to: 3),
         changed("class 0", .corrupt, at: 6, to: 0),
         changed("class 8", .corrupt, at: 6, to: 8),
         changed("another class", .authenticationFailed, at: 6, to: 2),
@@ -220,9 +222,25 @@ private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
         flipped("a bit of the metadata's commitment", at: 56),
         flipped("a bit of the metadata", at: 88),
         flipped("a bit of the metadata's tag", at: 359),
-        flipped("a bit of the value's nonce", at: 360),
-        flipped("a bit of the value's commitment", at: 384),
-        flipped("a bit of the value", at: 416),
+        flipped("a bit of the class's MAC", at: 360),
+        flipped("a bit of the unlock's MAC", at: 392),
+        flipped("a bit of the value's nonce", at: 424),
+        flipped("a bit of the value's commitment", at: 448),
+        flipped("a bit of the value", at: 480),
         flipped("a bit of the value's tag", at: record.count - 1),
     ]
+}
+
+/// The item's record with the key of another item in its metadata, as whoever has all keys can seal it.
+private func named(_ key: String, _ item: StoredItem, _ backend: EncryptedFileBackend) throws
+    -> Vectors.Refused
+{
+    let keyring = try backend.keys.currentKeyring()
+    let other = try item.renamed(to: ItemKey(prefix: item.key.prefix, key: key))
+    let record = try ItemEnvelope.seal(other, id: keyring.itemID(item.key), keyring: keyring)
+    return Vectors.Refused(
+        description: "metadata that names another key",
+        error: .authenticationFailed,
+        record: Data(record)
+    )
 }

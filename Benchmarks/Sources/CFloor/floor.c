@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEADER = 32, META_MAX = BOX + 16640, VALUE_HEADER = 16 };
+enum { HEADER = 32, META_MAX = BOX + 16640, MAC = 32, VALUE_HEADER = 16 };
 
 struct floor_store {
     char directory[4096], scope_prefix[256], scope_name[8 + 1 + NAME + 1];
@@ -41,6 +41,14 @@ static void item_id(floor_store *s, const char *prefix, const char *key, uint8_t
     put32(input + 4 + p, k);
     memcpy(input + 8 + p, key, k);
     hash(id, 32, input, 8 + p + k, s->keys.key[ROLE_NAMES], KEY, "lockbox.name.v1");
+}
+
+// Authenticates the ID and the first bytes of a record.
+static void mac(uint8_t out[MAC], const uint8_t id[32], const uint8_t *record, size_t n, const uint8_t key[KEY], const char *use) {
+    uint8_t input[32 + HEADER + META_MAX];
+    memcpy(input, id, 32);
+    memcpy(input + 32, record, n);
+    hash(out, MAC, input, 32 + n, key, KEY, use);
 }
 
 static int open_scope(floor_store *s, const char *prefix) {
@@ -128,9 +136,9 @@ void floor_close(floor_store *s) {
 // MARK: items
 
 static int header_ok(floor_store *s, const uint8_t *record, size_t n, size_t *meta) {
-    if (n < HEADER || memcmp(record, "LBXI\1\1", 6) || record[6] < 1 || record[6] > 7 || record[7]) return 0;
+    if (n < HEADER || memcmp(record, "LBXI\1\2", 6) || record[6] < 1 || record[6] > 7 || record[7]) return 0;
     *meta = get32(record + 12);
-    return get32(record + 8) == s->keys.epoch && *meta >= BOX + 256 && *meta <= META_MAX && n >= HEADER + *meta
+    return get32(record + 8) == s->keys.epoch && *meta >= BOX + 256 && *meta <= META_MAX && n >= HEADER + *meta + 2 * MAC
         && !memcmp(record + 16, s->keys.id, 16);
 }
 
@@ -149,7 +157,7 @@ long floor_read(floor_store *s, const char *prefix, const char *key, uint8_t *ou
     }
     if (header_ok(s, record, n, &meta) && s->keys.is_open[record[6]]) {
         item_context(context, record, id);
-        size_t start = HEADER + meta;
+        size_t start = HEADER + meta + 2 * MAC;
         uint8_t *text = open_box(record + start, n - start, record, start, context, 53, s->keys.key[record[6]], "lockbox.value.v1");
         if (text) {
             uint32_t length = get32(text + 4);
@@ -166,12 +174,25 @@ long floor_read(floor_store *s, const char *prefix, const char *key, uint8_t *ou
 }
 
 // Opens the metadata in place: created, modified, expires, size, format, flags, four lengths, four texts.
+// They must be those of the item with this ID.
 static uint8_t *open_metadata(floor_store *s, uint8_t *record, size_t n, const uint8_t id[32]) {
-    uint8_t context[53];
+    uint8_t context[53], expected[MAC], found[32];
     size_t meta;
     if (!header_ok(s, record, n, &meta)) return NULL;
+    if (s->keys.is_open[record[6]]) {
+        mac(expected, id, record, HEADER + meta, s->keys.key[record[6]], "lockbox.class.v1");
+        if (sodium_memcmp(expected, record + HEADER + meta, MAC)) return NULL;
+    }
     item_context(context, record, id);
-    return open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys.key[ROLE_METADATA], "lockbox.meta.v1");
+    uint8_t *text = open_box(record + HEADER, meta, record, HEADER, context, 53, s->keys.key[ROLE_METADATA], "lockbox.meta.v1");
+    if (!text) return NULL;
+    size_t p = text[30] | text[31] << 8, k = text[32] | text[33] << 8;
+    if (38 + p + k > meta - BOX) return NULL;
+    char prefix[p + 1], key[k + 1];
+    memcpy(prefix, text + 38, p), prefix[p] = 0;
+    memcpy(key, text + 38 + p, k), key[k] = 0;
+    item_id(s, prefix, key, found);
+    return memcmp(found, id, 32) ? NULL : text;
 }
 
 enum { TEMPORARY = 8 + 1 + NAME + 32 };
@@ -179,10 +200,10 @@ enum { TEMPORARY = 8 + 1 + NAME + 32 };
 // Seals an item and writes it to a new file in `tmp`, which stays open. Its descriptor, or -1.
 static int create(floor_store *s, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, char temporary[TEMPORARY]) {
     size_t p = strlen(prefix), k = strlen(key), meta = BOX + ((38 + p + k + 255) & ~(size_t)255);
-    size_t n = HEADER + meta + BOX + bucket(VALUE_HEADER + length);
+    size_t n = HEADER + meta + 2 * MAC + BOX + bucket(VALUE_HEADER + length);
     uint8_t small[4096], context[53], *record = n <= sizeof small ? small : malloc(n);
     memset(record, 0, n);
-    memcpy(record, "LBXI\1\1\1", 7);  // class 1: whenUnlocked
+    memcpy(record, "LBXI\1\2\1", 7);  // class 1: whenUnlocked
     put32(record + 8, s->keys.epoch);
     put32(record + 12, meta);
     memcpy(record + 16, s->keys.id, 16);
@@ -201,12 +222,17 @@ static int create(floor_store *s, const uint8_t id[32], const char *prefix, cons
     memcpy(m + 38 + p, key, k);
     seal(record, HEADER, HEADER + meta, context, 53, s->keys.key[ROLE_METADATA], "lockbox.meta.v1");
 
-    uint8_t *v = record + HEADER + meta + NONCE + COMMIT;
+    // In this class, there are random bytes in the place of the second MAC.
+    size_t macs = HEADER + meta;
+    mac(record + macs, id, record, macs, s->keys.key[1], "lockbox.class.v1");
+    randombytes_buf(record + macs + MAC, MAC);
+
+    uint8_t *v = record + macs + 2 * MAC + NONCE + COMMIT;
     v[0] = format;
     put32(v + 4, length);
     putf(v + 8, 1.0 / 0.0);
     memcpy(v + VALUE_HEADER, value, length);
-    seal(record, HEADER + meta, n, context, 53, s->keys.key[1], "lockbox.value.v1");
+    seal(record, macs + 2 * MAC, n, context, 53, s->keys.key[1], "lockbox.value.v1");
 
     uint64_t random;
     randombytes_buf(&random, sizeof random);
@@ -257,7 +283,7 @@ int floor_write_batch(floor_store *s, const char *prefix, const char *const *key
 }
 
 int floor_write(floor_store *s, const char *prefix, const char *key, const uint8_t *value, size_t length, int format) {
-    uint8_t id[32], old[HEADER + META_MAX];
+    uint8_t id[32], old[HEADER + META_MAX + 2 * MAC];
     char name[NAME + 1];
     struct stat a, b;
     uint8_t now[32];
@@ -326,7 +352,7 @@ long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
     size_t count = names_of(s->scope, &ids), found = 0;
     struct item { char *prefix, *key; uint8_t attributes[38]; } *items = calloc(count, sizeof *items);
     for (size_t i = 0; i < count; i++) {
-        uint8_t record[HEADER + META_MAX];
+        uint8_t record[HEADER + META_MAX + 2 * MAC];
         char name[NAME + 1];
         base32(ids[i], name);
         long n = read_file(s->scope, name, record, sizeof record, NULL);

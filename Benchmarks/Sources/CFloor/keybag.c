@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <sodium.h>
 
-enum { HEADER = 64, AUTHENTICATED = 32, FIXED = 40, ENTRY = 8, SLOT = 64, GRANT = 32 + BOX + crypto_box_SEALBYTES + KEY };
-enum { MAX_KEYS = 256, MAX_SLOTS = 32 };
+enum { HEADER = 64, AUTHENTICATED = 32, FIXED = 48, ENTRY = 8, LEFTOVER = 24, SLOT = 64, GRANT = 32 + BOX + crypto_box_SEALBYTES + KEY };
+enum { MAX_KEYS = 256, MAX_SLOTS = 32, MAX_LEFTOVERS = 16384 };
 
 struct slot {
     const uint8_t *id, *salt, *grants, *parameters;
@@ -91,12 +91,16 @@ static int read_bag(struct bag *bag, struct keys *keys, uint8_t unlock_key[KEY])
     bag->slots = get16(fixed + 4);
     bag->count = get16(fixed + 6);
     memcpy(unlock_key, fixed + 8, KEY);
+    // Only items of the current epoch are read here, so what older keys may open does not matter.
+    size_t leftovers = get32(fixed + 44);
+    if (get32(fixed + 40) >= keys->epoch || leftovers > MAX_LEFTOVERS) return -1;
     if (bag->slots > MAX_SLOTS || bag->count > MAX_KEYS || (bag->slots && !sodium_is_zero(unlock_key, KEY)) || read_entries(bag)) return -1;
     for (size_t i = 0; i < bag->count; i++)
         if (!entry(bag, i)[1]) {
             if (!(key = take(bag, KEY))) return -1;
             keep(keys, entry(bag, i), key);
         }
+    if (!take(bag, LEFTOVER * leftovers)) return -1;
     for (size_t i = 0; i < bag->slots; i++)
         if (read_slot(bag, &bag->slot[i])) return -1;
     return read_vault(bag, 2, 0) || read_vault(bag, 1, 1 + bag->grants) || bag->at != bag->length ? -1 : 0;
@@ -195,7 +199,7 @@ int keybag_open(struct keys *keys, uint8_t *record, size_t n, const uint8_t *dev
     uint8_t check[32], unlock_key[KEY];
     struct bag bag = {.header = record};
     if (device_length < 8 || memcmp(device, "LBXD\1\2", 6) || device[6] < 1 || device[6] > 2 || device[7]
-        || device_length != 8 + (size_t)KEY * device[6] || n < HEADER + BOX || memcmp(record, "LBXK\1\2\0\0", 8)) return -1;
+        || device_length != 8 + (size_t)KEY * device[6] || n < HEADER + BOX || memcmp(record, "LBXK\1\3\0\0", 8)) return -1;
     memcpy(keys->id, record + 16, 16);
     for (size_t i = 0; i < device[6] && !bag.text; i++) {
         const uint8_t *key = device + 8 + KEY * i;

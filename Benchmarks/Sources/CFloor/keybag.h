@@ -4,7 +4,7 @@
 #include "box.h"
 #include "floor.h"
 
-enum { ROLES = 10, ROLE_METADATA = 8, ROLE_NAMES = 9, KEYBAG_MAX = 1 << 17, DEVICE_KEY_MAX = 72 };
+enum { ROLES = 10, ROLE_METADATA = 8, ROLE_NAMES = 9, KEYBAG_MAX = 1 << 19, DEVICE_KEY_MAX = 72 };
 
 // The keys that new items are sealed with. Those that the secret does not open are absent.
 struct keys {

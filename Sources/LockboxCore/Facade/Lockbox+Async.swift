@@ -72,6 +72,28 @@ extension Lockbox {
         }
     }
 
+    /// Returns the values and the attributes of the items with this prefix that have some searchable attributes.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
+    public func unarchiveItems<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self,
+        matching pairs: [String: String],
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error }
+    ) async throws -> [String: UnarchivedItem<Value>] {
+        try await offPool { try unarchiveItems(type, matching: pairs, unreadable: unreadable) }
+    }
+
+    /// Removes the items with this prefix that have some searchable attributes, and returns their number.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
+    @discardableResult
+    public func removeObjects(
+        matching pairs: [String: String],
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error }
+    ) async throws -> Int {
+        try await offPool { try removeObjects(matching: pairs, unreadable: unreadable) }
+    }
+
     /// Reads, changes and stores a value in one step.
     ///
     /// Runs on another thread, and calls `change` there. Canceling the task does not stop it. Parameters and errors are those

@@ -209,7 +209,8 @@ public struct Lockbox: Sendable {
 
     // MARK: All items with this prefix
 
-    /// Returns the attributes of the items with this prefix, and separately the items that cannot be read. Opens no value.
+    /// Returns the attributes of the items with this prefix, and separately the items that cannot be read. Opens no value: to
+    /// read what it finds, use `unarchiveItems(_:matching:)`.
     ///
     /// - Parameter pairs: Only items whose searchable attributes include all of these texts are listed. If
     ///   there are none, every item is.

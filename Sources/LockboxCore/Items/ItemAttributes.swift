@@ -44,6 +44,9 @@ public struct ItemAttributes: Sendable, Hashable {
     /// The format of the archived value.
     public let format: ValueFormat
 
+    /// Who chose ``accessibility``.
+    package var origin = ClassOrigin(.unlocked)
+
     /// Creates the attributes of an item.
     ///
     /// - Parameters:

@@ -158,8 +158,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         }
     }
 
-    /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked,
-    /// tries again with the current keybag. Returns false if there is no such record.
+    /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked, or if the record is
+    /// not authentic with keys that may be outdated, tries again with the current keybag. Returns false if there is no such
+    /// record.
     func read(
         _ record: ItemRecord,
         _ keyring: Keyring,
@@ -167,12 +168,18 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         _ open: (RecordContents, RecordID, Keyring) throws -> Void
     ) throws -> Bool {
         do {
-            return try contents(of: record, upTo: limit) { try open($0, record.id, keyring) }
-        } catch let error as RecordError where error.isOfKeyring {
-            let current = try keys.currentKeyring()
-            if current === keyring, record.contents == nil {
-                throw error.lockboxError(storage.location(of: record.name))
+            return try contents(of: record, upTo: limit) { contents in
+                if let epoch = ItemHeader.seal(contents.bytes)?.1 {
+                    try keyring.checkEpoch(epoch, of: record.id, in: record.name.namespace)
+                }
+                try open(contents, record.id, keyring)
             }
+        } catch let error as RecordError where error.isOfKeyring || error == .notAuthentic {
+            let current = try keys.currentKeyring()
+            let isCurrent =
+                error.isOfKeyring
+                ? current === keyring && record.contents == nil : !current.succeeds(keyring)
+            if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
             // What was read earlier may be sealed with keys that are gone by now.
             return try read(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
         } catch let error as RecordError {

@@ -10,7 +10,12 @@ extension RecordError {
         case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
         case .unknownKey: .corrupt(record: record, reason: "the keybag does not contain its key")
         case .laterEpoch:
-            .rolledBack(record: record, reason: "it is sealed with keys that are newer than the keybag")
+            .rolledBack(
+                record: record,
+                reason:
+                    "it names keys that are newer than the keybag's, so an older keybag was put back, or the item is damaged and "
+                    + "can only be removed"
+            )
         case .locked(let accessibility): .interactionNotAllowed(accessibility)
         }
     }

@@ -10,12 +10,13 @@ enum RecordKind: UInt32 {
     case sharedUnlock = 0x5558_424C  // "LBXU"
 
     private static let version: UInt8 = 1
-    /// The cipher suite: XChaCha20-Poly1305-IETF with keyed BLAKE2b, as used by ``SealedBox``. Suite 1 of the records
-    /// that hold keys was that of pre-releases, which had no slots.
+    /// The cipher suite: XChaCha20-Poly1305-IETF with keyed BLAKE2b, as used by ``SealedBox``. Lower ones were those of
+    /// pre-releases, which had no slots, and later no MACs in items and no leftovers in the keybag.
     private var suite: UInt8 {
         switch self {
-        case .item, .backup: 1
-        case .keybag, .deviceKey, .sharedUnlock: 2
+        case .backup: 1
+        case .item, .deviceKey, .sharedUnlock: 2
+        case .keybag: 3
         }
     }
 

@@ -62,6 +62,95 @@ import Lockbox
         try expectEveryItem()
     }
 
+    /// A process keeps the keys of an epoch that was prepared and never began. No other keys may get its number.
+    @Test func anEpochsNumberIsNeverUsedAgain() throws {
+        let reader = store.backend()
+        _ = try slowRotation {
+            let renames = Protected(0)
+            let dying = store.backend(
+                SystemCalls { call in
+                    renames.withLock {
+                        $0 += call == .rename ? 1 : 0
+                        // The device key and the keybag that prepares the epoch.
+                        return $0 > 2 ? .failure(EIO) : nil
+                    }
+                }
+            )
+            expectError(.storageFailure) { try dying.rotateKeys() }
+            let (keybag, value) = (try store.openedKeybag(), try read("0", reader))
+            #expect(keybag.isPrepared && value == "v")
+        }
+        try store.backend().rotateKeys()
+        for index in 0..<3 { #expect(try read("\(index)", reader) == "v") }
+        #expect(try reader.lockbox().list().unreadable.isEmpty)
+    }
+
+    /// A keyring that is older than the keybag is read again before an item counts as tampered with.
+    @Test func anOutdatedKeyringCallsNothingTamperedWith() throws {
+        try store.lockbox().archiveObject("v", forKey: "k")
+        let reader = store.backend()
+        #expect(try read("k", reader) == "v")
+        let old = try readBytes(store.path("k"))
+        try store.backend().rotateKeys()
+        // Of the second epoch, under the number of the first.
+        var bytes = try readBytes(store.path("k"))
+        bytes.replaceSubrange(8..<12, with: old[8..<12])
+        try overwrite(store.path("k"), bytes)
+        expectError(.corrupt) { try read("k", reader) }
+        #expect(reader.keys.opened?.keyring.epoch == 2)
+    }
+
+    // MARK: Moves
+
+    /// Moves an item in other threads, each as a process of its own, beside `body`. Returns how many of the moves succeeded.
+    private func moving(to targets: [(key: String, prefix: String?)], beside body: () throws -> Void = {})
+        throws -> Int
+    {
+        try store.backend().lockbox().archiveObject("v", forKey: "k")
+        let (group, count) = (DispatchGroup(), Protected(0))
+        for target in targets {
+            Thread.detachNewThread(in: group) { [store] in
+                let lockbox = try? store.backend(lockTimeout: .seconds(30)).lockbox()
+                let isDone: Void? = try? lockbox?.moveObject(
+                    forKey: "k",
+                    toKey: target.key,
+                    toPrefix: target.prefix
+                )
+                if isDone != nil { count.withLock { $0 += 1 } }
+            }
+        }
+        try body()
+        group.wait()
+        return count.withLock { $0 }
+    }
+
+    @Test(arguments: [nil, "com.example.other"]) func anItemIsMovedOnce(_ prefix: String?) throws {
+        for round in 0..<60 {
+            #expect(try moving(to: [("a", nil), ("b", prefix)]) == 1, "round \(round)")
+            var count = 0
+            for prefix in Set([TestStore.prefix, prefix ?? TestStore.prefix]) {
+                let lockbox = try store.lockbox(prefix)
+                count += try lockbox.allKeys().count
+                try lockbox.removeAllObjects()
+            }
+            #expect(count == 1, "round \(round)")
+        }
+    }
+
+    @Test func whatWasRemovedDoesNotComeBack() throws {
+        for round in 0..<60 {
+            var seen: Set<String> = []
+            let lockbox = try store.lockbox()
+            _ = try moving(to: [("a", nil), ("b", nil)]) {
+                usleep(UInt32(round) * 50)
+                try lockbox.removeAllObjects()
+                seen = try lockbox.allKeys()
+            }
+            #expect(try lockbox.allKeys().isSubset(of: seen), "round \(round)")
+            try lockbox.removeAllObjects()
+        }
+    }
+
     @Test func aSlowRotationCallsNothingDamagedThatIsUnderNewerKeys() throws {
         let report = try slowRotation {
             try store.backend().rotateKeys()

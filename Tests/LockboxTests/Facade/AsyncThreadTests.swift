@@ -86,6 +86,12 @@ import Lockbox
         try await run("Lockbox.unarchiveItem(_:forKey:)") {
             try await lockbox.unarchiveItem(String.self, forKey: "k")
         }
+        try await run("Lockbox.unarchiveItems(_:matching:unreadable:)") {
+            try await lockbox.unarchiveItems(String.self, matching: [:])
+        }
+        try await run("Lockbox.removeObjects(matching:unreadable:)") {
+            try await lockbox.removeObjects(matching: ["a": "b"])
+        }
         try await run("Lockbox.update(_:as:accessibility:\(writing)_:)") {
             try await lockbox.update("k", as: String.self) { $0 = "w" }
         }

@@ -72,10 +72,15 @@ import Lockbox
         try archive(in: later(0, backend))
         try backend.lock()
         let locked = try later(5, backend)
-        try locked.archiveObject("v2", forKey: "key", policy: .updateOnly)
-        try locked.update("key", as: String.self) { $0? += "!" }
+        let name = Accessibility.afterFirstUnlock
+        try locked.archiveObject("v2", forKey: "key", accessibility: name, policy: .updateOnly)
+        try locked.update("key", as: String.self, accessibility: name) { $0? += "!" }
         #expect(try locked.unarchiveObject(forKey: "key") == "v2!")
         #expect(try locked.attributes(forKey: "key")?.accessibility == .afterFirstUnlock)
+        #expect(try locked.attributes(forKey: "key")?.label == "label")
+        expectError(.interactionNotAllowed, "nobody can tell who chose the class") {
+            try locked.archiveObject("v3", forKey: "key")
+        }
         expectError(.interactionNotAllowed) { try locked.archiveObject("new", forKey: "other") }
     }
 

@@ -58,7 +58,7 @@ import Lockbox
             try lockbox.archiveObject(Data(count: count), forKey: "key")
             return try readBytes(store.path("key", prefix: "com.example.visible-prefix")).count
         }
-        let frame = ItemHeader.length + 2 * SealedBox.overhead + 256
+        let frame = ItemHeader.length + 2 * SealedBox.overhead + 256 + ItemMACs.length
         let buckets = [
             0: 256, 1: 256, 240: 256, 241: 512, 496: 512, 497: 1024, 1008: 1024, 1009: 2048, 2032: 2048,
             2033: 4096,

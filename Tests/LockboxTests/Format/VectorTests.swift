@@ -99,7 +99,7 @@ import Lockbox
             )
             #expect(try readBytes(path) == Array(refused.record), "\(refused.description)")
         }
-        #expect(vectors.refused.count == 30)
+        #expect(vectors.refused.count == 34)
     }
 
     /// An old store is also written to.

@@ -110,13 +110,15 @@ extension ItemChanges {
     ///   - old: The attributes before the write, or `nil` if the item is absent or damaged, or has expired by ``modified``.
     ///   - value: The value after the write.
     ///   - policy: The policy of the write, which decides about the expiry: see ``Expiry/automatic``.
-    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``.
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; ``LockboxError/interactionNotAllowed(_:)`` if the class is to
+    ///   be kept, and only an unlocked store can prove who chose it.
     public func attributes(
         after old: ItemAttributes?,
         value: ArchivedValue,
         policy: WritePolicy
     ) throws(LockboxError) -> ItemAttributes {
-        try ItemAttributes(
+        if accessibility == nil, self.value != nil, let old { try Self.checkOrigin(of: old) }
+        var attributes = try ItemAttributes(
             accessibility: accessibility ?? old?.accessibility ?? .whenUnlocked,
             created: old?.created ?? created ?? modified,
             modified: modified,
@@ -131,5 +133,21 @@ extension ItemChanges {
             size: value.data.count,
             format: value.format
         )
+        if accessibility == nil, let old { attributes.origin = old.origin }
+        return attributes
+    }
+
+    /// A forged lower class must not expose the next value.
+    private static func checkOrigin(of old: ItemAttributes) throws(LockboxError) {
+        switch old.origin.proof {
+        case .unlocked: return
+        case .locked: throw .interactionNotAllowed(.whenUnlocked)
+        case .missing:
+            throw .invalidAttribute(
+                name: "accessibility",
+                reason:
+                    "nobody who could unlock the store chose the item's class, \(old.accessibility); name the class"
+            )
+        }
     }
 }

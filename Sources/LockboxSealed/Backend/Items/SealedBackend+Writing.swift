@@ -32,12 +32,10 @@ extension SealedBackend {
         try change(edits, keyring)
     }
 
-    /// Moves an item to another key, in one step if the storage is transactional and both items are not too long for
-    /// one commit.
+    /// Moves an item to another key, in one commit unless both items are too long for that. If the storage is not
+    /// transactional, a crash in between leaves the item under both keys, and the call can be repeated.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        guard storage.limits.isTransactional, key != newKey else {
-            return try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
-        }
+        if key == newKey { return try copy(key, to: newKey, policy: policy, now: now) }
         let keyring = try keyring(of: key, creating: false)
         let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
         var moved: RecordRevision?
@@ -53,7 +51,7 @@ extension SealedBackend {
             guard let item else { throw LockboxError.itemNotFound(key: key.key) }
             moved = revision
             let old = try self.item(target, keyring, at: now)
-            // A move in two steps that was interrupted is completed.
+            // A move that was interrupted is completed.
             if old.item == item.renamed(to: newKey) { return nil }
             try policy.check(key: newKey.key, exists: old.item != nil)
             return (item.renamed(to: newKey), old.revision)

@@ -17,14 +17,17 @@ extension SealedBackend {
     /// Every call creates new keys. If it is interrupted, every item can be read, with an old key or a new one, and the next
     /// call reseals the rest too. File names, and the key they are derived with, do not change.
     ///
+    /// An item that cannot be read for now, because of its permissions, a link or the disk, keeps the old keys, and so does a
+    /// folder that cannot be listed. From then on, the old keys open these items alone. Repair or remove them, then call this
+    /// again. What is damaged keeps no keys.
+    ///
     /// - Parameters:
     ///   - newDeviceKey: The source of the new device key, if the key is or will be kept outside the store. This backend
     ///     uses it from then on. Other programs that use the store need both keys while this runs:
     ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
     ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
     ///   - progress: Called after each batch of items.
-    /// - Returns: The number of resealed items, and the items that could not be read, or the folders that could not be
-    ///   listed. While there are any, the old keys are kept: repair or remove them, then call this again.
+    /// - Returns: The number of resealed items, the items that could not be read, and how many keep the old keys.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
     ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
     @discardableResult
@@ -56,11 +59,9 @@ extension SealedBackend {
     }
 
     private func resealIfFull() throws {
-        guard try keys.keyring(creating: false) != nil,
-            try keys.current().keybag.epochs.count >= Keybag.maximumEpochs
-        else { return }
+        guard try keys.keyring(creating: false) != nil, try keys.current().keybag.isFull else { return }
         let report = try reseal(false, resealing: true) { _ in }
-        if report.unreadableItems.isEmpty { return }
+        guard try keys.current().keybag.isFull else { return }
         throw LockboxError.slotRefused(
             reason:
                 "\(report.unrevokedCount) unreadable items still use earlier keys, and the keybag has no room for more; "
@@ -87,7 +88,7 @@ extension SealedBackend {
     /// How often a rotation goes on with the work of another one that has overtaken it.
     private static var maximumRounds: Int { 8 }
 
-    /// Reseals every item that is sealed with old keys, and removes these keys if no item needs them.
+    /// Reseals every item that is sealed with old keys, and removes the keys that no item needs any more.
     ///
     /// If another process begins another epoch meanwhile, its work is done here too: it may be killed.
     func reseal(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void) throws
@@ -102,17 +103,20 @@ extension SealedBackend {
             let keyring = try keys.currentKeyring()
             var unreadable: ItemsByLocation = [:]
             try reseal(keyring, &report.resealedCount, &unreadable, progress)
-            let left = try itemsWithOldKeys(keyring)
+            let leftovers = try leftovers(keyring, &unreadable)
             guard try isCurrent(keyring) else { continue }
-            unreadable.merge(left) { first, _ in first }
             report.unreadableItems = unreadable.values.sorted { $0.location < $1.location }
-            guard unreadable.isEmpty else { return report }
+            report.unrevokedCount = leftovers.count
+            guard leftovers.count <= Leftover.maximumCount else {
+                report.postponement = .failed
+                return report
+            }
             // A commit that made an item use the new keys may not be durable yet.
             for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-                try storage.synchronize(namespace)
+                try skippingIfUnusable(namespace, { _ in }) { try storage.synchronize(namespace) }
             }
             // Does nothing if another epoch has begun since.
-            try keys.finishRotation(of: keyring.epoch)
+            try keys.finishRotation(of: keyring.epoch, leaving: leftovers)
             if try isCurrent(keyring) { return report }
         }
         report.postponement = .overtaken
@@ -148,20 +152,35 @@ extension SealedBackend {
         }
     }
 
-    /// Checks all items again, because removing a key too early loses its items.
-    private func itemsWithOldKeys(_ keyring: Keyring) throws -> ItemsByLocation {
-        var left: ItemsByLocation = [:]
+    /// Returns what may still use the older keys. Looks at all items again, because removing a key too early loses its items.
+    private func leftovers(_ keyring: Keyring, _ unreadable: inout ItemsByLocation) throws -> [Leftover] {
+        var found: [String: [Leftover]] = [:]
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try skippingIfUnusable(namespace, { left[$0.location] = $0 }) {
+            var leftovers: [Leftover] = []
+            let isListed: Void? = try skippingIfUnusable(namespace, { unreadable[$0.location] = $0 }) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
-                    if let error = try readError(of: item, keyring) {
-                        let unreadable = unresealed(item, error)
-                        left[unreadable.location] = unreadable
-                    }
+                    guard let (error, epochs) = try olderKeys(of: item, keyring) else { return }
+                    let left = unresealed(item, error)
+                    unreadable[left.location] = unreadable[left.location] ?? left
+                    if let epochs { leftovers.append(Leftover(item.id, epochs)) }
                 }
             }
+            if isListed == nil { leftovers = whole(namespace, keyring) }
+            found[namespace] = leftovers.isEmpty ? nil : leftovers
         }
-        return left
+        // There is no room for more.
+        if found.values.reduce(0, { $0 + $1.count }) > Leftover.maximumCount {
+            return found.keys.flatMap { whole($0, keyring) }
+        }
+        return found.values.flatMap(\.self)
+    }
+
+    /// All items of a namespace.
+    private func whole(_ namespace: String, _ keyring: Keyring) -> [Leftover] {
+        guard let id = Keyring.prefixID(ofNamespace: namespace),
+            let epochs = keyring.olderEpochs(of: nil, in: namespace)
+        else { return [] }
+        return [Leftover(id, epochs)]
     }
 
     private func unresealed(_ item: ItemRecord, _ error: LockboxError) -> UnreadableItem {
@@ -169,15 +188,30 @@ extension SealedBackend {
         return UnreadableItem(key: nil, record: item.name.path, location: location, error: error)
     }
 
-    /// Why the old keys have to stay for an item. Nil also if it was removed after it was listed.
-    private func readError(of item: ItemRecord, _ keyring: Keyring) throws -> LockboxError? {
+    /// Returns why an item is not sealed with the new keys, and which older ones it may need: those that its header names, if
+    /// its metadata opens with them; all, if it cannot be read for now; none, if it is damaged.
+    private func olderKeys(of item: ItemRecord, _ keyring: Keyring) throws -> (
+        error: LockboxError, epochs: ClosedRange<UInt32>?
+    )? {
         let location = storage.location(of: item.name)
+        var epoch: UInt32?
         do {
-            guard let epoch = try seal(of: item)?.epoch, epoch != keyring.epoch else { return nil }
-            return .corrupt(record: location, reason: "it is not sealed with the new keys")
+            epoch = try seal(of: item)?.epoch
+            // Nil also if it was removed after it was listed.
+            guard epoch != keyring.epoch, try metadata(item, keyring) != nil, let epoch else { return nil }
+            let error = LockboxError.corrupt(
+                record: location,
+                reason: "it is not sealed with the new keys"
+            )
+            return (error, epoch...epoch)
         } catch let error as LockboxError {
             if error.isOfWholeStore(notOf: location) { throw error }
-            return error
+            switch error.code {
+            case .corrupt, .authenticationFailed, .rolledBack: return (error, nil)
+            // Its metadata has been opened.
+            case .requirementNotMet: return (error, epoch.map { $0...$0 })
+            default: return (error, keyring.olderEpochs(of: item.id, in: item.name.namespace))
+            }
         }
     }
 

@@ -2,13 +2,13 @@ import LockboxCore
 import LockboxPlatform
 import LockboxSodium
 
-/// An item's record: header, metadata box, value box.
+/// An item's record: header, metadata box, MACs, value box.
 ///
 /// Each box authenticates every byte before it, and its context contains the store ID, the class, the epoch and
 /// the item's ID. So a record opens only as the item it was sealed as, and its parts only together.
 enum ItemEnvelope {
     /// The number of bytes that are enough to read the metadata.
-    static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound
+    static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound + ItemMACs.length
 
     static let maximumLength = maximumMetadataEnd + SealedBox.overhead + ItemValue.maximumLength
 
@@ -33,8 +33,7 @@ enum ItemEnvelope {
             metadataLength: metadata.boxLength,
             storeID: keyring.storeID
         )
-        let metadataEnd = ItemHeader.length + metadata.boxLength
-        let length = metadataEnd + SealedBox.overhead + ItemValue.length(item.value)
+        let length = header.valueStart + SealedBox.overhead + ItemValue.length(item.value)
 
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             let record = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
@@ -43,12 +42,13 @@ enum ItemEnvelope {
             header.write(to: &writer)
             writer.skip(SealedBox.prefixLength)
             metadata.write(to: &writer)
-            seal(record, from: ItemHeader.length, to: metadataEnd, header, id, metadataKey, .metadata)
+            seal(record, from: ItemHeader.length, to: header.metadataEnd, header, id, metadataKey, .metadata)
+            ItemMACs(header, id, keyring).write(to: record, item.attributes.origin)
 
             writer = ByteWriter(record)
-            writer.skip(metadataEnd + SealedBox.prefixLength)
+            writer.skip(header.valueStart + SealedBox.prefixLength)
             ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
-            seal(record, from: metadataEnd, to: length, header, id, valueKey, .value)
+            seal(record, from: header.valueStart, to: length, header, id, valueKey, .value)
             count = length
         }
     }
@@ -86,7 +86,7 @@ enum ItemEnvelope {
         let header = try header(of: record, keyring)
         let plaintext = try open(
             record,
-            from: ItemHeader.length + header.metadataLength,
+            from: header.valueStart,
             to: record.count,
             header,
             id,
@@ -98,24 +98,33 @@ enum ItemEnvelope {
     }
 
     /// Opens the metadata, in place, after which the value can no longer be opened. `record` may be cut off
-    /// anywhere after the metadata.
+    /// anywhere after the MACs.
+    ///
+    /// The key in the metadata has to be that of the record, as the metadata's box needs no more than the device key.
     static func openMetadata(
         _ record: UnsafeMutableRawBufferPointer,
         id: RecordID,
         keyring: Keyring
     ) throws -> ItemMetadata {
         let header = try header(of: record, keyring)
+        let origin = try ItemMACs(header, id, keyring).check(record)
         let plaintext = try open(
             record,
             from: ItemHeader.length,
-            to: ItemHeader.length + header.metadataLength,
+            to: header.metadataEnd,
             header,
             id,
             try keyring.key(.metadata, epoch: header.epoch),
             .metadata
         )
         defer { Sodium.wipe(plaintext) }
-        return try ItemMetadata(UnsafeRawBufferPointer(plaintext), accessibility: header.accessibility)
+        var metadata = try ItemMetadata(
+            UnsafeRawBufferPointer(plaintext),
+            accessibility: header.accessibility
+        )
+        guard keyring.itemID(metadata.key) == id else { throw RecordError.notAuthentic }
+        metadata.attributes.origin = origin
+        return metadata
     }
 
     /// Opens the value and the metadata, in place. Returns nil if the item has expired at `now`.

@@ -7,9 +7,14 @@ struct ItemHeader: Equatable {
     let accessibility: Accessibility
     /// The epoch of the class key and the metadata key that seal this item.
     let epoch: UInt32
-    /// The length of the metadata box, which follows the header. The rest of the record is the value box.
+    /// The length of the metadata box, which follows the header. The MACs and the value box come after it.
     let metadataLength: Int
     let storeID: StoreID
+
+    /// Where the MACs begin, which authenticate everything before them.
+    var metadataEnd: Int { Self.length + metadataLength }
+
+    var valueStart: Int { metadataEnd + ItemMACs.length }
 
     func write(to writer: inout ByteWriter) {
         RecordKind.item.write(to: &writer)
@@ -45,7 +50,7 @@ extension ItemHeader {
     static func containsMetadata(_ record: UnsafeMutableRawBufferPointer) -> Bool {
         var reader = ByteReader(UnsafeRawBufferPointer(record))
         guard reader.readBytes(12) != nil, let length = reader.read(UInt32.self) else { return true }
-        return record.count >= ItemHeader.length + Int(length)
+        return record.count >= ItemHeader.length + Int(length) + ItemMACs.length
             || Int(length) > ItemMetadata.boxLengths.upperBound
     }
 

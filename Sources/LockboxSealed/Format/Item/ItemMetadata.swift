@@ -5,7 +5,7 @@ import LockboxPlatform
 /// header.
 struct ItemMetadata {
     let key: ItemKey
-    let attributes: ItemAttributes
+    var attributes: ItemAttributes
 
     /// The possible lengths of the metadata box: the plaintext is padded to a multiple of 256 bytes.
     static let boxLengths: ClosedRange<Int> =

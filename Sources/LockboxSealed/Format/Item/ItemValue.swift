@@ -36,7 +36,7 @@ enum ItemValue {
         var reader = ByteReader(plaintext)
         guard let format = reader.read(UInt8.self), reader.skipZeros(3),
             let length = reader.read(UInt32.self), let expires = reader.readDouble(),
-            let data = reader.readBytes(Int(length)),
+            !expires.isNaN, let data = reader.readBytes(Int(length)),
             plaintext.count == Padding.bucket(headerLength + Int(length))
         else { throw RecordError.malformed("its value is not well-formed") }
         if let now, expires <= now.timeIntervalSinceReferenceDate { return nil }

@@ -38,6 +38,9 @@ struct Keybag: Sendable {
     let storeID: StoreID
     /// The epoch of the keys that seal new items.
     let epoch: UInt32
+    /// The last epoch whose keys open nothing but ``leftovers``. 0 if there is none.
+    let retired: UInt32
+    let leftovers: [Leftover]
     let slots: [KeybagSlot]
     /// All keys of the keybag, open or not.
     let keyIDs: [Keyring.KeyID]
@@ -67,10 +70,12 @@ struct Keybag: Sendable {
 
     var passcodeSlot: KeybagSlot? { slots.first { $0.kind == .passcode } }
 
-    /// The epochs that there are keys of. Items may still use those of the older ones.
+    /// Epochs whose keys are in the keybag. Items may still be sealed with older ones.
     var epochs: Set<UInt32> { Set(keyIDs.lazy.filter { $0.role != .names }.map(\.epoch)) }
 
     var isRotating: Bool { epochs.count > 1 }
+
+    var isFull: Bool { epochs.count >= Self.maximumEpochs }
 
     /// Whether it has the keys of an epoch that has not begun.
     var isPrepared: Bool { epochs.contains { $0 > epoch } }
@@ -178,12 +183,19 @@ extension Keybag {
             keyCount <= Self.maximumKeys
         else { throw RecordError.malformed("its header is not well-formed") }
         let unlockKey = try Self.readUnlockKey(&reader, isExpected: slotCount == 0)
+        guard let retired = reader.read(UInt32.self), retired < epoch,
+            let leftoverCount = reader.read(UInt32.self), leftoverCount <= Leftover.maximumCount
+        else { throw RecordError.malformed("its header is not well-formed") }
         let keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
         guard Set(keyIDs).count == keyIDs.count else {
             throw RecordError.malformed("it contains the same key twice")
         }
+        guard keyIDs.count(where: { $0.role == .names }) == 1 else {
+            throw RecordError.malformed("it has not exactly one key for file names")
+        }
         let openIDs = keyIDs.filter { $0.role.level == nil }
         let openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
+        let leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
         let slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
         guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
         else {
@@ -204,6 +216,8 @@ extension Keybag {
             generation: header.generation,
             storeID: header.storeID,
             epoch: epoch,
+            retired: retired,
+            leftovers: leftovers,
             slots: slots,
             keyIDs: keyIDs,
             deviceKey: deviceKey,

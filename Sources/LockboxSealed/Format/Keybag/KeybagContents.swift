@@ -6,6 +6,8 @@ struct KeybagContents {
     var generation: UInt64
     let storeID: StoreID
     var epoch: UInt32
+    private(set) var retired: UInt32
+    private(set) var leftovers: [Leftover]
     var slots: [Slot]
     var keys: [Keyring.Entry]
     private(set) var unlockKeys: [UnlockLevel: SecretKey]
@@ -23,6 +25,8 @@ struct KeybagContents {
         generation = 1
         self.storeID = storeID
         epoch = 1
+        retired = 0
+        leftovers = []
         slots = []
         unlockKeys = try Self.newUnlockKeys()
         keys = try Self.newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
@@ -35,6 +39,8 @@ struct KeybagContents {
         generation = try Self.generation(after: keybag.generation)
         storeID = keybag.storeID
         epoch = keybag.epoch
+        retired = keybag.retired
+        leftovers = keybag.leftovers
         slots = zip(keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
         keys = contents.keys
         self.unlockKeys = contents.unlockKeys
@@ -66,8 +72,16 @@ struct KeybagContents {
         unlockKeys = try Self.newUnlockKeys()
     }
 
-    /// Removes the keys that no item uses any more.
-    mutating func endRotation() { keys.removeAll { $0.id.role != .names && $0.id.epoch != epoch } }
+    /// Retires the older epochs, and removes their keys unless a leftover may use them. The keys of an epoch that was prepared
+    /// stay, since its number must not be used again for others.
+    mutating func endRotation(leaving leftovers: [Leftover]) {
+        retired = epoch - 1
+        self.leftovers = leftovers
+        keys.removeAll { key in
+            key.id.role != .names && key.id.epoch < epoch
+                && !leftovers.contains { $0.epochs.contains(key.id.epoch) }
+        }
+    }
 
     /// One key for metadata, and one for each class. `whenPasscodeSetThisDeviceOnly` has one only if there is a passcode.
     private static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
@@ -93,7 +107,8 @@ extension KeybagContents {
         let length =
             KeybagHeader.length + SealedBox.overhead + KeybagHeader.fixedLength
             + ids.count * KeybagHeader.keyIDLength + open.count * SecretKey.length
-            + slots.reduce(0) { $0 + $1.length } + vaults.reduce(0) { $0 + $1.1 }
+            + leftovers.count * Leftover.length + slots.reduce(0) { $0 + $1.length }
+            + vaults.reduce(0) { $0 + $1.1 }
         var record = [UInt8](repeating: 0, count: length)
         record.withUnsafeMutableBytes { record in
             var writer = ByteWriter(record)
@@ -108,8 +123,11 @@ extension KeybagContents {
             } else {
                 writer.skip(SecretKey.length)
             }
+            writer.write(retired)
+            writer.write(UInt32(leftovers.count))
             for id in ids { id.write(to: &writer) }
             for (_, key) in open { write(key, to: &writer) }
+            for leftover in leftovers { leftover.write(to: &writer) }
             for slot in slots { slot.write(to: &writer) }
             for (level, length) in vaults {
                 let data = KeybagHeader.digest(

@@ -6,11 +6,12 @@ struct KeybagHeader {
     static let length = 64
     static let maximumRecordLength =
         length + SealedBox.overhead + fixedLength + Keybag.maximumKeys * (keyIDLength + SecretKey.length)
+        + Leftover.maximumCount * Leftover.length
         + Keybag.maximumSlots * (KeybagSlot.maximumLength + 2 * SecretKey.length)
         + 2 * SealedBox.overhead + SecretKey.length
 
-    /// Epoch, number of slots, number of keys, unlock key.
-    static let fixedLength = 8 + SecretKey.length
+    /// Epoch, number of slots, number of keys, unlock key, last retired epoch, number of leftovers.
+    static let fixedLength = 8 + SecretKey.length + 8
     static let keyIDLength = 8
 
     private static let checkOffset = 32

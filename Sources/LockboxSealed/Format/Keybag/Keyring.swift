@@ -7,6 +7,9 @@ final class Keyring: Sendable {
     let generation: UInt64
     /// The epoch of the keys that seal new items.
     let epoch: UInt32
+    /// See ``Keybag/retired``.
+    private let retired: UInt32
+    private let leftovers: [Leftover]
     /// The keybag's revision.
     let revision: RecordRevision
 
@@ -17,6 +20,7 @@ final class Keyring: Sendable {
     /// The names of the kernel's records of a user unlock. Computed once, because they are used at every
     /// access.
     let unlockNames: [(kind: SharedUnlock.KeyKind, name: String)]
+    private let hasSlots: Bool
     private let names: SecretKey
     /// An array, because there are few: searching it costs less than hashing.
     private let keys: [Entry]
@@ -43,11 +47,14 @@ final class Keyring: Sendable {
         self.storeID = keybag.storeID
         self.generation = keybag.generation
         self.epoch = keybag.epoch
+        self.retired = keybag.retired
+        self.leftovers = keybag.leftovers
         self.revision = revision
         self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
             String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
         }
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
+        self.hasSlots = !keybag.slots.isEmpty
         self.names = names
         self.keys = keys
         self.locked = keybag.keyIDs.filter { id in !keys.contains { $0.id == id } }
@@ -60,6 +67,41 @@ final class Keyring: Sendable {
         if let found = keys.first(where: { $0.id == id }) { return found.key }
         if case .classKey(let accessibility) = role, locked.contains(id) { throw .locked(accessibility) }
         throw epoch > self.epoch ? .laterEpoch : .unknownKey
+    }
+
+    /// Throws if an item must not be sealed with the keys of an epoch. Those of a retired one open nothing but leftovers.
+    func checkEpoch(_ epoch: UInt32, of id: RecordID, in namespace: String?) throws(RecordError) {
+        if epoch > retired { return }
+        if leftovers(id, namespace).contains(where: { $0.contains(epoch) }) { return }
+        throw holds(.metadata, epoch: epoch) ? .notAuthentic : .unknownKey
+    }
+
+    /// Returns the older epochs that an item may be sealed with, or those of a whole namespace.
+    func olderEpochs(of id: RecordID?, in namespace: String?) -> ClosedRange<UInt32>? {
+        var all = leftovers(id, namespace)
+        if retired + 1 < epoch { all.append(retired + 1...epoch - 1) }
+        guard let first = all.map(\.lowerBound).min(), let last = all.map(\.upperBound).max() else {
+            return nil
+        }
+        return first...last
+    }
+
+    private func leftovers(_ id: RecordID?, _ namespace: String?) -> [ClosedRange<UInt32>] {
+        if leftovers.isEmpty { return [] }
+        let ids = [id, namespace.flatMap(Self.prefixID)].compactMap { $0.map(Leftover.start) }
+        return leftovers.filter { ids.contains($0.id) }.map(\.epochs)
+    }
+
+    /// Whether this is of a later keybag. One without slots, which anybody with the device key can forge, succeeds none that
+    /// has some.
+    func succeeds(_ keyring: Keyring) -> Bool {
+        revision != keyring.revision && (hasSlots || !keyring.hasSlots)
+    }
+
+    /// Returns the key if it is open.
+    func openKey(_ role: KeyRole, epoch: UInt32) -> SecretKey? {
+        let id = KeyID(role, epoch)
+        return keys.first { $0.id == id }?.key
     }
 
     /// Returns whether the keybag contains the key, open or locked.
@@ -95,9 +137,13 @@ final class Keyring: Sendable {
         name.hasPrefix("\(storeTag)-") && Self.isNamespaceOfAnyStore(name)
     }
 
-    static func isNamespaceOfAnyStore(_ name: String) -> Bool {
+    static func isNamespaceOfAnyStore(_ name: String) -> Bool { prefixID(ofNamespace: name) != nil }
+
+    /// Returns the ID in the name of any store's namespace, or nil if it is none.
+    static func prefixID(ofNamespace name: String) -> RecordID? {
         let parts = name.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
-        return parts.count == 2 && parts[0].utf8.count == 8 && RecordID(name: String(parts[1])) != nil
+        guard parts.count == 2, parts[0].utf8.count == 8 else { return nil }
+        return RecordID(name: String(parts[1]))
     }
 
     /// Returns the ID of an item's record.

@@ -116,12 +116,17 @@ extension KeyStore {
     }
 
     /// Removes the keys that no item uses any more, unless another process has begun the next epoch, which may need them.
-    func finishRotation(of epoch: UInt32) throws {
+    ///
+    /// - Parameter leftovers: The records that may still use the older keys.
+    func finishRotation(of epoch: UInt32, leaving leftovers: [Leftover]) throws {
         try rewrite { opened in
-            guard opened.keybag.isRotating, opened.keybag.epoch == epoch else { return nil }
+            let keybag = opened.keybag
+            guard keybag.epochs.contains(where: { $0 < epoch }), keybag.epoch == epoch else { return nil }
+            // Another process may have finished it with the same result.
+            if keybag.retired == epoch - 1, Set(keybag.leftovers) == Set(leftovers) { return nil }
             var next = try KeybagRewrite(after: opened)
             next.device = .keep
-            next.contents.endRotation()
+            next.contents.endRotation(leaving: leftovers)
             return next
         }
     }

@@ -92,12 +92,12 @@ struct DockerCredentialCommand: ParsableCommand {
         }
         let password = Self.password(server, user)
         let found = try found(server, nil, store)
-        let old = found.first { $0.key.key == password.key.name }?.attributes.searchable ?? [:]
-        let attributes = old.merging(password.searchable) { $1 }.merging([Self.serverURL: server]) { $1 }
         let others = found.filter {
             $0.attributes.searchable[Self.serverURL] != nil && $0.key.key != password.key.name
         }
         try store.unlocking {
+            let old = try store.searchable(of: password)
+            let attributes = old.merging(password.searchable) { $1 }.merging([Self.serverURL: server]) { $1 }
             try store.lockbox.batch {
                 try $0.archiveObject(
                     Data(secret.utf8),
@@ -114,11 +114,11 @@ struct DockerCredentialCommand: ParsableCommand {
         let found = try found(server, Date(), store)
         let mine = found.first { $0.attributes.searchable[Self.serverURL] != nil }
         guard let item = mine ?? found.first,
-            let secret = try store.unlocking({ try store.backend.value(for: item.key, now: Date()) })
+            let opened = try store.unlocking({ try store.open(item, Date()) })
         else {
             throw Failure(.noSuchItem, "credentials not found in native keychain")
         }
-        guard let text = String(validating: try secret.plain(item.key.key), as: UTF8.self) else {
+        guard let text = String(validating: try opened.value.plain(item.key.key), as: UTF8.self) else {
             throw Failure(.damaged, "the password is not UTF-8, which Docker needs")
         }
         try print(Credentials(ServerURL: server, Username: item.password.account, Secret: text))
@@ -192,5 +192,14 @@ struct DockerCredentialCommand: ParsableCommand {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         try Output.bytes(encoder.encode(value) + Data("\n".utf8))
+    }
+}
+
+extension Store {
+    /// The attributes that others have added, as git's helper does. None if the item is damaged: it will be replaced.
+    fileprivate func searchable(of password: InternetPassword) throws -> [String: String] {
+        do { return try item(password, nil)?.attributes.searchable ?? [:] } catch let error as LockboxError
+            where error.code == .corrupt || error.code == .authenticationFailed
+        { return [:] }
     }
 }

@@ -76,23 +76,26 @@ struct GitCredentialCommand: ParsableCommand {
             $0.password != account && $0.password.with(authenticationType: nil) == account
         }
         var lines = [("username", Data(account.account.utf8))]
-        if item.password == account, let value = try secret(item, store, now) {
+        if item.password == account, let (value, attributes) = try secret(item, store, now) {
             lines.append(("password", value))
             // An app may have set any date, also one that no Int64 holds.
-            if let seconds = item.attributes.expires?.timeIntervalSince1970, seconds <= Double(endOfTime) {
+            if let seconds = attributes.expires?.timeIntervalSince1970, seconds <= Double(endOfTime) {
                 lines.append(("password_expiry_utc", Data("\(Int64(seconds))".utf8)))
             }
         }
-        if let token, let value = try secret(token, store, now) {
+        if let token, let (value, _) = try secret(token, store, now) {
             lines.append((InternetPassword.refreshToken, value))
         }
         return lines
     }
 
     /// Nil if the item is gone meanwhile, or git's protocol cannot express it.
-    private static func secret(_ found: Store.Found, _ store: Store, _ now: Date?) throws -> Data? {
-        let secret = try store.backend.value(for: found.key, now: now)?.plain(found.key.key)
-        return secret.flatMap { $0.contains(UInt8(ascii: "\n")) || $0.contains(0) ? nil : $0 }
+    private static func secret(_ found: Store.Found, _ store: Store, _ now: Date?) throws -> (
+        Data, ItemAttributes
+    )? {
+        guard let item = try store.open(found, now) else { return nil }
+        let secret = try item.value.plain(item.key.key)
+        return secret.contains(UInt8(ascii: "\n")) || secret.contains(0) ? nil : (secret, item.attributes)
     }
 
     private static func keep(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {

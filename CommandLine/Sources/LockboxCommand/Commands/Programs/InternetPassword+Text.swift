@@ -45,6 +45,13 @@ extension Store {
         try backend.attributes(for: ItemKey(prefix: prefix, key: password.key.name), now: now)
     }
 
+    /// Opens what was found, as a whole. Nil if it is gone, or if it is another password now: while the store is locked, whoever
+    /// has the device key can forge attributes.
+    func open(_ found: Found, _ now: Date?) throws -> StoredItem? {
+        let item = try backend.item(for: found.key, now: now)
+        return item.flatMap { InternetPassword($0.attributes) == found.password ? $0 : nil }
+    }
+
     /// Returns the internet passwords that match, the newest first.
     func internetPasswords(
         at now: Date?,

@@ -39,11 +39,17 @@ extension Store {
                     + "Run `lockbox rotate`."
             )
         }
+        if result.unrevokedCount == 0 {
+            throw Failure(
+                .damaged,
+                "Damaged items: \(result.unreadableItems.count). The old keys are gone. Restore these items from a backup, or "
+                    + "use `lockbox remove --record` or `lockbox quarantine`."
+            )
+        }
         throw Failure(
             .damaged,
-            "Items that cannot be read: \(result.unrevokedCount). They still use the old keys, which are kept. "
-                + "Restore these items from a backup, or use `lockbox remove --record` or "
-                + "`lockbox quarantine`; then run `lockbox rotate` again."
+            "Items that may still need the old keys: \(result.unrevokedCount). The old keys are kept for them alone. Make "
+                + "these items readable, or restore them from a backup; then run `lockbox rotate` again."
         )
     }
 }

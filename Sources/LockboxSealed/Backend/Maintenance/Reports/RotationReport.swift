@@ -19,9 +19,13 @@ public struct RotationReport: StoreReport, Hashable {
     /// The number of items sealed with the new keys.
     public var resealedCount: Int
 
-    /// The items that could not be read, and the prefixes whose folders could not be listed. While there are any, the old keys
-    /// are kept.
+    /// The items that could not be read, and the prefixes whose folders could not be listed.
     public var unreadableItems: [UnreadableItem]
+
+    /// The number of items that may still be sealed with the old keys, not counting postponed ones: those that cannot be read
+    /// for now, or whose value is damaged. A folder that could not be listed counts as one. The old keys are kept, and open
+    /// these items alone.
+    public var unrevokedCount: Int
 
     /// Why items were left for later, or `nil` if none were.
     public var postponement: Postponement?
@@ -35,16 +39,19 @@ public struct RotationReport: StoreReport, Hashable {
     /// - Parameters:
     ///   - resealedCount: The number of items sealed with the new keys.
     ///   - unreadableItems: The items that could not be read.
+    ///   - unrevokedCount: The number of items that may still be sealed with the old keys.
     ///   - postponement: Why items were left for later.
     ///   - hasNewDeviceKey: Whether the store has a new device key.
     public init(
         resealedCount: Int = 0,
         unreadableItems: [UnreadableItem] = [],
+        unrevokedCount: Int = 0,
         postponement: Postponement? = nil,
         hasNewDeviceKey: Bool = false
     ) {
         self.resealedCount = resealedCount
         self.unreadableItems = unreadableItems
+        self.unrevokedCount = unrevokedCount
         self.postponement = postponement
         self.hasNewDeviceKey = hasNewDeviceKey
     }
@@ -52,11 +59,7 @@ public struct RotationReport: StoreReport, Hashable {
     /// Whether items were left for later, for whatever reason.
     public var isPostponed: Bool { postponement != nil }
 
-    /// The number of items that are still sealed with the old keys, not counting postponed ones. A folder that could not be
-    /// listed counts as one. Whoever has the old keys can open these items.
-    public var unrevokedCount: Int { unreadableItems.count }
-
-    /// The items that could not be read. If there are none, and none were left for later, the old keys have been removed.
+    /// The items that could not be read.
     public var findings: [StoreFinding] { unreadableItems.map(\.finding) }
 
     /// Whether every item is sealed with the new keys, or was left for later because the caller asked for it.

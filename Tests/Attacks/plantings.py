@@ -1,0 +1,126 @@
+"""What items give somebody who plants them and has no secret that unlocks the store, or only keys from before a change."""
+import dataclasses
+import typing
+
+import items
+import keybag
+from forger import Forger
+from owner import PREFIX, Failed, Owner
+
+EVIL = "evil.example"
+
+
+@dataclasses.dataclass
+class Planting:
+    what: str
+    plant: typing.Callable
+    attempt: typing.Callable  # by a program that the owner has unlocked
+    expected: str
+
+
+class Trial:
+    def __init__(self, process, folder, planting):
+        self.owner = Owner(process, folder)
+        self.owner.set_passcode()
+        self.owner.add_code()
+        self.owner.add_key()
+        session = self.owner.session()
+        self.owner.call("write", session=session, key="secret", value="the owner's", accessibility="ak", server="example.com")
+        self.owner.call("write", session=session, key="other", value="another", accessibility="ak")
+        self.path = items.path(self.bag().store, self.bag().open[keybag.NAMES, 1], PREFIX, "secret")
+        planting.plant(self)
+
+    def bag(self):
+        return keybag.Keybag((self.owner.store / "keybag").read_bytes(), self.owner.device())
+
+    def plant(self, number, keys=None, place="secret", named=None, epoch=None):
+        bag = self.bag()
+        known = (keys or {}) | {id: key for id, key in bag.open.items() if not keys or id not in keys}
+        path, record = items.write_item(bag.store, number, epoch or bag.epoch, known, PREFIX, place, b"forged", named, {"server": EVIL})
+        Forger(self.owner).place(path, record)
+
+    # What is planted
+
+    def another_name(self):
+        self.plant(1, place="planted", named="secret")
+
+    def another_server(self):
+        self.plant(1)
+
+    def always(self):
+        self.plant(3)
+
+    def by_service(self):
+        bag = self.bag()
+        self.plant(2, bag.keys(bag.unlock_keys(self.owner.secrets["key"].pair)))
+
+    def under_old_keys(self, before=lambda self: None):
+        before(self)
+        old = self.bag()
+        keys = old.keys(old.unlock_keys(self.owner.secrets["passcode"].pair))
+        try:
+            self.owner.change_passcode()
+        except Failed:
+            pass
+        self.plant(1, keys, epoch=old.epoch)
+
+    def beside_junk(self):
+        self.under_old_keys(lambda self: Forger(self.owner).place(self.path[:-1] + ("a" if self.path[-1] != "a" else "q"), b"junk"))
+
+    def beside_unreadable(self):
+        path = items.path(self.bag().store, self.bag().open[keybag.NAMES, 1], PREFIX, "other")
+        self.under_old_keys(lambda self: (self.owner.store / path).chmod(0o644))
+
+    def before_another_rotation(self):
+        self.beside_unreadable()
+        self.owner.rotate()
+
+    # What the owner's program does
+
+    def call(self, call, **fields):
+        return self.owner.call(call, session=self.owner.session(), **fields)
+
+    def find(self):
+        return self.call("find", server=EVIL).get("value") or "nothing"
+
+    def write(self):
+        self.call("write", key="secret", value="the next")
+        return "written"
+
+    def write_locked(self):
+        self.owner.call("write", key="secret", value="the next")
+        return "written"
+
+    def read(self):
+        return self.call("read", key="secret").get("value") or "nothing"
+
+    def run(self, planting):
+        try:
+            return planting.attempt(self)
+        except Failed as error:
+            return str(error)
+        finally:
+            self.owner.close()
+
+
+PLANTINGS = [
+    Planting("metadata of the class `whenUnlocked` that names another item's key", Trial.another_name, Trial.find, "nothing"),
+    Planting("attributes of the forger's in the place of the owner's", Trial.another_server, Trial.find, "nothing"),
+    Planting("an item of the class `always`, before a write that names no class", Trial.always, Trial.write, "invalidAttribute"),
+    Planting("the same, while the store is locked", Trial.always, Trial.write_locked, "interactionNotAllowed"),
+    Planting("an item of the class `afterFirstUnlock` by a service, before a write that names no class", Trial.by_service, Trial.write,
+             "invalidAttribute"),
+    Planting("an item under keys from before a change, beside a file of junk", Trial.beside_junk, Trial.read, "corrupt"),
+    Planting("the same, beside an item that cannot be read for now", Trial.beside_unreadable, Trial.read, "authenticationFailed"),
+    Planting("the same, before another rotation", Trial.before_another_rotation, Trial.read, "authenticationFailed"),
+]
+
+
+def check(process, folder):
+    """What each gave, and what is wrong."""
+    results = []
+    for number, planting in enumerate(PLANTINGS):
+        results.append((planting.what, Trial(process, f"{folder}/planting {number}", planting).run(planting)))
+    wrong = [f"{what}: {found}, expected {planting.expected}"
+             for planting, (what, found) in zip(PLANTINGS, results) if found != planting.expected]
+    return results, wrong

@@ -1,0 +1,285 @@
+import Foundation
+import Testing
+
+import Lockbox
+@testable import LockboxCore
+@testable import LockboxFiles
+@testable import LockboxSealed
+@testable import LockboxSodium
+
+/// Whoever has the device key and can write files, but cannot unlock the store, gets no secret and no say by a forged item.
+@Suite struct ForgeryTests {
+    private let store: TestStore
+    private let password = InternetPassword(server: "github.com", account: "alice", protocol: "https")
+    private let evil = ["server": "evil.example", "account": "alice", "protocol": "https"]
+
+    init() throws { store = try TestStore() }
+
+    /// A store with a passcode and the password, as a process that has just started.
+    private func prepare(_ accessibility: Accessibility = .whenUnlocked) throws -> EncryptedFileBackend {
+        let backend = try store.backend().setUp()
+        try backend.lockbox().archiveObject(Data("secret".utf8), forKey: password.key)
+        if accessibility != .whenUnlocked {
+            try backend.lockbox().setAccessibility(accessibility, forKey: password.key.name)
+        }
+        return store.backend()
+    }
+
+    private func unlocked() throws -> EncryptedFileBackend {
+        let backend = store.backend()
+        try backend.unlock(.value("1234"))
+        return backend
+    }
+
+    /// Plants an item in the place of the one that the key belongs to. Keys of classes that are locked are the forger's own.
+    private func plant(
+        at key: String,
+        naming named: String,
+        _ accessibility: Accessibility = .whenUnlocked,
+        _ attributes: [String: String] = [:]
+    ) throws {
+        let keybag = try store.openedKeybag()
+        let open = try keybag.open(keybag.unlockKeys(with: nil)).keys
+        let own = try Accessibility.allCases.map(KeyRole.classKey)
+            .map { (Keyring.KeyID($0, keybag.epoch), try SecretKey.random()) }
+            .filter { id, _ in !open.contains { $0.id == id } }
+        let keyring = try Keyring(keybag: keybag, keys: open + own)
+        let item = try StoredItem(
+            key: ItemKey(prefix: TestStore.prefix, key: named),
+            value: ArchivedValue(data: Data("forged".utf8), format: .data),
+            accessibility: accessibility,
+            modified: Date(),
+            searchable: attributes
+        )
+        let id = keyring.itemID(try ItemKey(prefix: TestStore.prefix, key: key))
+        try overwrite(store.path(key), ItemEnvelope.seal(item, id: id, keyring: keyring))
+    }
+
+    // MARK: Attributes
+
+    /// Metadata that names another item's key would lead whoever found it to that item's value.
+    @Test(arguments: [true, false])
+    func metadataUnderAnotherNameIsRefused(isUnlocked: Bool) throws {
+        let name = password.key.name
+        let backend = try prepare()
+        if isUnlocked { try backend.unlock(.value("1234")) }
+        try plant(at: "planted", naming: name, .whenUnlocked, evil)
+        try plant(at: "always", naming: name, .always, evil)
+        let lockbox = try backend.lockbox()
+        let list = try lockbox.list(matching: evil)
+        #expect(list.items.isEmpty && list.unreadable.count == 2)
+        #expect(list.unreadable.allSatisfy { $0.error.code == .authenticationFailed })
+        #expect(try lockbox.attributes(forKey: name)?.searchable["server"] == "github.com")
+        #expect(try lockbox.unarchiveItems(Data.self, matching: evil, unreadable: { _ in }).isEmpty)
+        #expect(try lockbox.removeObjects(matching: evil, unreadable: { _ in }) == 0)
+        for key in ["planted", "always"] {
+            expectError(.authenticationFailed) { try lockbox.attributes(forKey: key) }
+            expectError(.authenticationFailed) {
+                try lockbox.unarchiveItem(Data.self, forKey: key)
+            }
+        }
+        #expect(try unlocked().lockbox().unarchiveObject(forKey: password.key) == Data("secret".utf8))
+    }
+
+    /// While the store is locked, forged attributes are listed. They count no more once it is unlocked.
+    @Test func attributesAreAuthenticatedAtTheLevelOfTheClass() throws {
+        for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
+            let backend = try prepare(accessibility)
+            try plant(at: password.key.name, naming: password.key.name, accessibility, evil)
+            #expect(try backend.lockbox().list(matching: evil).items.count == 1)
+            try backend.unlock(.value("1234"))
+            let list = try backend.lockbox().list(matching: evil)
+            #expect(list.items.isEmpty && list.unreadable.map(\.error.code) == [.authenticationFailed])
+            expectError(.authenticationFailed) { try backend.lockbox().attributes(forKey: password.key.name) }
+            expectError(.authenticationFailed) { try backend.lockbox().removeObjects(matching: evil) }
+            try backend.removePasscode()
+            try FileManager.default.removeItem(atPath: store.directory)
+        }
+    }
+
+    /// It is listed, and the owner's item is back when it is opened.
+    @Test func whatIsPutBackAfterTheListIsComparedAgain() throws {
+        let name = password.key.name
+        _ = try prepare()
+        let (path, owners) = (try store.path(name), try readBytes(store.path(name)))
+        try plant(at: name, naming: name, .whenUnlocked, evil)
+        let backend = store.backend()
+        let hooked = HookedBackend(
+            wrapped: backend,
+            beforeReading: { _ in
+                try? overwrite(path, owners)
+                _ = try? backend.unlock(.value("1234"))
+            },
+            beforeUpdating: {
+                try? overwrite(path, owners)
+                _ = try? backend.unlock(.value("1234"))
+            }
+        )
+        #expect(try hooked.attributes(prefix: TestStore.prefix, now: nil).count == 1)
+        #expect(try hooked.lockbox().unarchiveItems(Data.self, matching: evil).isEmpty)
+        try backend.lock()
+        try plant(at: name, naming: name, .whenUnlocked, evil)
+        #expect(try hooked.lockbox().removeObjects(matching: evil) == 0)
+        #expect(try unlocked().lockbox().unarchiveObject(forKey: password.key) == Data("secret".utf8))
+    }
+
+    // MARK: Classes
+
+    /// The owner's next value must not be sealed in the forger's class.
+    @Test(arguments: [Accessibility.always, .alwaysThisDeviceOnly])
+    func aForgedClassIsNotKept(_ accessibility: Accessibility) throws {
+        let name = password.key.name
+        let locked = try prepare()
+        try plant(at: name, naming: name, accessibility)
+        let lockbox = try unlocked().lockbox()
+        let writes: [(Lockbox) throws -> Void] = [
+            { try $0.archiveObject("next", forKey: name) },
+            { try $0.archiveObject("next", forKey: name, policy: .updateOnly) },
+            { lockbox in try lockbox.batch { try $0.archiveObject("next", forKey: name) } },
+            { try $0.update(name, as: Data.self) { $0 = Data("next".utf8) } },
+            { try $0.archiveObject(Data("next".utf8), forKey: password.key) },
+        ]
+        let before = try store.snapshot()
+        for write in writes {
+            expectError(.invalidAttribute) { try write(lockbox) }
+            expectError(.interactionNotAllowed) { try write(locked.lockbox()) }
+        }
+        #expect(try store.snapshot() == before)
+        // What keeps the value exposes nothing, and proves nothing.
+        try lockbox.setAttributes(forKey: name, label: .set("label"))
+        try lockbox.copyObject(forKey: name, toKey: "copy")
+        try lockbox.moveObject(forKey: "copy", toKey: "moved")
+        _ = try unlocked().rotateKeys()
+        for key in [name, "moved"] {
+            expectError(.invalidAttribute) { try unlocked().lockbox().archiveObject("next", forKey: key) }
+        }
+        try lockbox.archiveObject("next", forKey: name, accessibility: .whenUnlocked)
+        try lockbox.archiveObject("later", forKey: name)
+        #expect(try lockbox.attributes(forKey: name)?.accessibility == .whenUnlocked)
+    }
+
+    /// A service that opens the `afterFirstUnlock` classes proves no more.
+    @Test func aServicesClassIsNotKept() throws {
+        let code = RecoveryCode()
+        let owner = try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
+        let key = Sodium.randomBytes(32)
+        try owner.addSlot(.key(.bytes(key)), label: "service")
+        try owner.lockbox().removeObject(forKey: "k")
+        let service = store.backend()
+        try service.unlock(with: .key(.bytes(key)))
+        try service.lockbox().archiveObject("planted", forKey: "k", accessibility: .afterFirstUnlock)
+        expectError(.invalidAttribute) { try owner.lockbox().archiveObject("next", forKey: "k") }
+        expectError(.interactionNotAllowed) { try service.lockbox().archiveObject("next", forKey: "k") }
+        try service.lockbox().archiveObject("next", forKey: "k", accessibility: .afterFirstUnlock)
+    }
+
+    /// Whoever could unlock the store, and everybody in a store without slots, chooses a class for all later writes.
+    @Test(arguments: [nil, "1234"]) func aChosenClassIsKept(_ passcode: String?) throws {
+        try store.backend().setUp(passcode: passcode)
+        for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
+            let backend = store.backend()
+            if let passcode { try backend.unlock(.value(passcode)) }
+            let lockbox = try backend.lockbox()
+            try lockbox.archiveObject("old", forKey: "k", accessibility: accessibility)
+            try lockbox.archiveObject("new", forKey: "k")
+            try lockbox.update("k", as: String.self) { $0? += "er" }
+            try backend.rotateKeys()
+            try lockbox.moveObject(forKey: "k", toKey: "moved")
+            try lockbox.archiveObject("newest", forKey: "moved")
+            #expect(try lockbox.attributes(forKey: "moved")?.accessibility == accessibility)
+            try lockbox.removeObject(forKey: "moved")
+        }
+    }
+
+    // MARK: Retired keys
+
+    /// One file that nobody can read would let every key stay that ever leaked.
+    @Test func junkKeepsNoKeysAlive() throws {
+        let backend = try store.backend().setUp(items: .everyClass)
+        let old = try store.keyFiles()
+        let junk = try store.path("junk")
+        for bytes in [
+            [], [UInt8](repeating: 1, count: 400), Array(try readBytes(store.path("ak")).prefix(200)),
+        ] {
+            try overwrite(junk, bytes)
+            let report = try backend.changePasscode(to: .value("1234"), strength: .interactive)
+            #expect(report.unreadableItems.map(\.location) == [junk])
+            #expect(report.unrevokedCount == 0)
+            #expect(try store.openedKeybag().epochs == [store.openedKeybag().epoch])
+        }
+        try FileManager.default.removeItem(atPath: junk)
+        try expectForgeriesAreRefused(with: old, at: "ak", backend)
+    }
+
+    /// The old keys stay for what cannot be read for now, and open nothing else.
+    @Test(arguments: ["permissions", "link", "value"]) func retiredKeysOpenLeftoversOnly(_ damage: String)
+        throws
+    {
+        let backend = try store.backend().setUp(items: .everyClass)
+        let (path, bytes, old) = (try store.path("ck"), try readBytes(store.path("ck")), try store.keyFiles())
+        switch damage {
+        case "permissions": chmod(path, 0o644)
+        case "link":
+            try FileManager.default.removeItem(atPath: path)
+            symlink("/dev/null", path)
+        default: try flipLastByte(of: path)
+        }
+        #expect(try backend.rotateKeys().unrevokedCount == 1)
+        #expect(try store.openedKeybag().epochs.count == 2)
+        try expectForgeriesAreRefused(with: old, at: "ak", backend)
+        // What cannot be read may have been written since.
+        #expect(try backend.rotateKeys().unrevokedCount == 1)
+        #expect(try store.openedKeybag().epochs.count == (damage == "value" ? 2 : 3))
+        try expectForgeriesAreRefused(with: old, at: "ak", backend)
+        try? FileManager.default.removeItem(atPath: path)
+        try overwrite(path, bytes)
+        chmod(path, 0o600)
+        #expect(try unlocked().lockbox().unarchiveObject(forKey: "ck") == "old")
+        #expect(try backend.rotateKeys().isComplete)
+        #expect(try store.openedKeybag().epochs.count == 1)
+        #expect(try unlocked().lockbox().unarchiveObject(forKey: "ck") == "old")
+    }
+
+    /// A folder that cannot be listed keeps them for its own items.
+    @Test func aFolderIsALeftover() throws {
+        let backend = try store.backend().setUp(items: ["k": .whenUnlocked])
+        let other = try backend.lockbox("com.example.other")
+        try other.archiveObject("of another", forKey: "o")
+        let (folder, old) = (
+            Path.parent(of: try store.path("o", prefix: "com.example.other")), try store.keyFiles()
+        )
+        chmod(folder, 0o777)
+        #expect(try unlocked().rotateKeys().unrevokedCount == 1)
+        chmod(folder, 0o700)
+        // It meets the new keys.
+        #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
+        #expect(try other.unarchiveObject(forKey: "o") == "of another")
+        try expectForgeriesAreRefused(with: old, at: "k", backend)
+        #expect(try backend.rotateKeys().isComplete)
+        #expect(try other.unarchiveObject(forKey: "o") == "of another")
+    }
+
+    /// Seals an item with all keys that an old copy of the keybag has for its owner, and puts it in the place of another.
+    private func expectForgeriesAreRefused(
+        with old: KeyFiles,
+        at key: String,
+        _ backend: EncryptedFileBackend
+    ) throws {
+        let copy = try TestStore(copying: store)
+        try copy.putBack(old)
+        try FileManager.default.removeItem(atPath: "\(copy.directory)/items")
+        let forger = copy.backend(seen: SeenGeneration(kernel: KernelKeyring { EPERM }))
+        try forger.unlock(.value("1234"))
+        let (path, owners) = (try store.path(key), try readBytes(store.path(key)))
+        for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock, .always] {
+            try forger.lockbox().archiveObject("forged", forKey: key, accessibility: accessibility)
+            try overwrite(path, readBytes(copy.path(key)))
+            for reader in [backend, try unlocked()] {
+                let error = lockboxError { try reader.lockbox().unarchiveObject(String.self, forKey: key) }
+                #expect(error?.code == .authenticationFailed || error?.code == .corrupt, "\(accessibility)")
+                #expect(try reader.lockbox().list().items[key] == nil)
+            }
+        }
+        try overwrite(path, owners)
+    }
+}
