@@ -18,6 +18,9 @@ static inline CURLcode curl_set_pointer(CURL *handle, CURLoption option, const v
 static inline CURLcode curl_set_receiver(CURL *handle, curl_receiver receiver) {
     return curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, receiver);
 }
+static inline CURLcode curl_set_header_receiver(CURL *handle, curl_receiver receiver) {
+    return curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, receiver);
+}
 // libcurl opens sockets that programs inherit which this one runs.
 static inline curl_socket_t curl_open_private_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
 #ifdef SOCK_CLOEXEC

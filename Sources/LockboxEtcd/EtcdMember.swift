@@ -63,7 +63,7 @@
             }
             return EtcdMember(
                 endpoint: endpoint,
-                version: status.version,
+                version: GatewayError.short(status.version),
                 isLeader: status.isLeader,
                 databaseSize: status.size,
                 latency: latency

@@ -63,7 +63,8 @@
 
         func apply(to handle: UnsafeMutableRawPointer) {
             curl_set_text(handle, CURLOPT_PROTOCOLS_STR, isEncrypted ? "https" : "http")
-            curl_set_number(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
+            // Of another type with each version of libcurl.
+            curl_set_number(handle, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
             // In every case: an option that libcurl does not know must not turn verification off.
             curl_set_number(handle, CURLOPT_SSL_VERIFYPEER, isEncrypted && !verifiesServer ? 0 : 1)
             curl_set_number(handle, CURLOPT_SSL_VERIFYHOST, isEncrypted && !verifiesServer ? 0 : 2)

@@ -78,14 +78,15 @@
                 fence.giveBack(mark)
                 throw error
             }
-            return outcome(of: result, changes, mark, token)
+            return outcome(of: result, changes, mark, token, isConditional: !expecting.isEmpty)
         }
 
         private func outcome(
             of result: Gateway.Reply<TransactionAnswer>,
             _ changes: [RecordChange],
             _ mark: Fence.Mark,
-            _ token: Data
+            _ token: Data,
+            isConditional: Bool
         ) -> CommitOutcome? {
             func isCommitted(at revision: UInt64?) -> CommitOutcome {
                 var mark = mark
@@ -96,6 +97,12 @@
             if result.answer.isDone { return isCommitted(at: result.answer.header?.revision) }
             let found = result.answer.ranges.first?.found.first
             if let found, found.value == token { return isCommitted(at: found.revision) }
+            if found?.revision == mark.revision, !isConditional {
+                // Nothing but the mark was compared.
+                fence.doubt(mark)
+                let reason = "etcd refuses the change, though nothing speaks against it"
+                return .unknown(LockboxError.outcomeUnknown(record: location(of: changes), reason: reason))
+            }
             if found?.revision == mark.revision {
                 // If it was sent more than once, an earlier copy could still take effect when expectations hold again.
                 if result.isRepeated { fence.doubt(mark) } else { fence.giveBack(mark) }

@@ -24,13 +24,15 @@
         public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
             let names = Dictionary(try records.map { (try key($0), $0) }) { first, _ in first }
             let keys = Array(names.keys)
-            let found = try asOfOneRevision { revision in
-                var found: [KeyValue] = []
-                for start in stride(from: 0, to: keys.count, by: Self.maximumOperations) {
-                    let part = keys[start..<min(start + Self.maximumOperations, keys.count)]
-                    found += try ranges(Array(part), &revision)
+            let found = try reading { deadline in
+                try asOfOneRevision { revision in
+                    var found: [KeyValue] = []
+                    for start in stride(from: 0, to: keys.count, by: Self.maximumOperations) {
+                        let part = keys[start..<min(start + Self.maximumOperations, keys.count)]
+                        found += try ranges(part, &revision, until: deadline)
+                    }
+                    return found
                 }
-                return found
             }
             var result: [RecordName: Record] = [:]
             for item in found {
@@ -43,31 +45,16 @@
             return result
         }
 
-        /// Calls a closure with the name of every record in a namespace, as of one revision of the cluster.
+        /// Calls a closure with the name of every record in a namespace. All are listed as of one revision of the cluster,
+        /// unless etcd has removed that meanwhile; the rest is then as of a later one.
         public func forEachName(
             in namespace: String,
             waitingForCommits: Bool,
             _ body: (String) throws -> Void
         ) throws {
-            let folder = "\(root)/i/\(namespace)"
-            let first = try key(RecordName(namespace: namespace, name: "_")).dropLast()
-            let names = try asOfOneRevision { revision in
-                var names: [String] = []
-                var request = RangeRequest(first, to: Self.end(of: folder))
-                request.isOnlyKeys = true
-                request.limit = 1000
-                while true {
-                    request.revision = revision
-                    let page = try range(request)
-                    revision = revision ?? page.header?.revision
-                    names += page.found.map {
-                        String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
-                    }
-                    guard page.hasMore, let last = page.found.last else { return names }
-                    request.key = last.key + [0]
-                }
+            try forEachPage(of: namespace, isOnlyKeys: true) { page in
+                for (name, _) in page { try body(name) }
             }
-            try names.forEach(body)
         }
 
         /// Calls a closure with the records of a namespace, some at a time. All are read as of one revision of the
@@ -78,45 +65,91 @@
             waitingForCommits: Bool,
             _ body: ([(name: String, record: Record?)]) throws -> Void
         ) throws {
-            let folder = "\(root)/i/\(namespace)"
-            let first = try key(RecordName(namespace: namespace, name: "_")).dropLast()
-            var request = RangeRequest(first, to: Self.end(of: folder))
-            // Names are hashes, so these are a sample of all.
-            request.limit = 100
-            while true {
-                let page: RangeAnswer
-                do { page = try range(request) } catch let failure as GatewayError where failure.isCompacted {
-                    request.revision = nil
-                    continue
-                }
+            try forEachPage(of: namespace, isOnlyKeys: false) { page in
                 try body(
-                    page.found.map { found in
-                        let name = String(decoding: found.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
+                    page.map { name, found in
                         if found.value.count > maximum { return (name, nil) }
                         return (name, Record(bytes: [UInt8](found.value), revision: revision(of: found)))
                     }
                 )
-                guard page.hasMore, let last = page.found.last else { return }
-                request.key = last.key + [0]
-                request.revision = request.revision ?? page.header?.revision
-                // Some megabytes at a time.
-                let length = page.found.reduce(0) { $0 + $1.value.count } / page.found.count
-                request.limit = UInt64(min(1000, max(1, (2 << 20) / max(1, length))))
             }
         }
 
-        /// Returns the namespaces that have records now, with one call for each.
+        private func forEachPage(
+            of namespace: String,
+            isOnlyKeys: Bool,
+            _ body: ([(name: String, found: KeyValue)]) throws -> Void
+        ) throws {
+            let folder = "\(root)/i/\(namespace)"
+            let first = try key(RecordName(namespace: namespace, name: "_")).dropLast()
+            var request = RangeRequest(Data(first), to: Self.end(of: folder))
+            request.isOnlyKeys = isOnlyKeys
+            // Names are hashes, so the first records are a sample of all.
+            var limit = isOnlyKeys ? 1000 : 100
+            var deadline = gateway.deadline
+            while true {
+                request.limit = UInt64(limit)
+                let answer: RangeAnswer?
+                do { answer = try page(request, until: deadline) } catch let failure as GatewayError
+                    where failure.isTooLong && limit > 1
+                {
+                    limit = max(1, limit / 8)
+                    continue
+                } catch let failure as GatewayError { throw failure.error }
+                guard let answer else {
+                    request.revision = nil
+                    continue
+                }
+                let begin = ContinuousClock.now
+                try body(
+                    answer.found.map {
+                        (String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self), $0)
+                    }
+                )
+                deadline += .now - begin  // of that the cluster is not guilty
+                guard answer.hasMore, let last = answer.found.last else { return }
+                request.key = last.key + [0]
+                request.revision = request.revision ?? answer.header?.revision
+                if isOnlyKeys { continue }
+                // Some megabytes at a time.
+                let length = answer.found.reduce(0) { $0 + $1.value.count } / answer.found.count
+                limit = min(1000, max(1, (2 << 20) / max(1, length)))
+            }
+        }
+
+        /// Returns nil if etcd has removed the revision that was asked for.
+        private func page(_ request: RangeRequest, until deadline: ContinuousClock.Instant) throws
+            -> RangeAnswer?
+        {
+            do {
+                try fence.settle(until: deadline)
+                return try gateway.call("/v3/kv/range", request, until: deadline).answer
+            } catch let failure as GatewayError where failure.isCompacted && request.revision != nil {
+                return nil
+            }
+        }
+
+        /// Returns the namespaces that have records now. One call lists a hundred of them, if they have few records.
         public func namespaces() throws -> [String] {
-            let folder = "\(root)/i"
+            let folder = Data("\(root)/i/".utf8)
             var namespaces: [String] = []
-            var request = RangeRequest(Data("\(folder)/".utf8), to: Self.end(of: folder))
+            var request = RangeRequest(folder, to: Self.end(of: "\(root)/i"))
             request.isOnlyKeys = true
-            request.limit = 1
-            while let found = try range(request).found.first {
-                let rest = found.key.dropFirst(folder.utf8.count + 1)
-                let name = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
-                namespaces.append(name)
-                request.key = Self.end(of: "\(folder)/\(name)")
+            request.limit = 100
+            try reading { deadline in
+                while true {
+                    let page: RangeAnswer = try gateway.call("/v3/kv/range", request, until: deadline).answer
+                    for item in page.found {
+                        request.key = item.key + [0]
+                        let rest = item.key.dropFirst(folder.count)
+                        guard let slash = rest.firstIndex(of: UInt8(ascii: "/")) else { continue }
+                        // To the end of this namespace.
+                        request.key = item.key[..<slash] + [UInt8(ascii: "0")]
+                        let name = String(decoding: rest[..<slash], as: UTF8.self)
+                        if namespaces.last != name { namespaces.append(name) }
+                    }
+                    if !page.hasMore { return }
+                }
             }
             return namespaces
         }
@@ -136,17 +169,27 @@
         }
 
         /// - Parameter revision: The revision to read at. Nil for the current one, which it is afterwards.
-        private func ranges(_ keys: [Data], _ revision: inout UInt64?) throws -> [KeyValue] {
+        private func ranges(
+            _ keys: ArraySlice<Data>,
+            _ revision: inout UInt64?,
+            until deadline: ContinuousClock.Instant
+        ) throws -> [KeyValue] {
             let operations = keys.map { key in
                 var request = RangeRequest(key)
                 request.revision = revision
                 return Operation.range(request)
             }
-            let answer: TransactionAnswer = try reading {
-                try gateway.call("/v3/kv/txn", Transaction(success: operations), until: $0).answer
+            let transaction = Transaction(success: operations)
+            do {
+                let answer: TransactionAnswer = try gateway.call("/v3/kv/txn", transaction, until: deadline)
+                    .answer
+                revision = revision ?? answer.header?.revision
+                return answer.ranges.flatMap(\.found)
+            } catch let failure as GatewayError where failure.isTooLong && keys.count > 1 {
+                let middle = keys.startIndex + keys.count / 2
+                let first = try ranges(keys[..<middle], &revision, until: deadline)
+                return try first + ranges(keys[middle...], &revision, until: deadline)
             }
-            revision = revision ?? answer.header?.revision
-            return answer.ranges.flatMap(\.found)
         }
 
         /// What is in doubt is settled first, so that what is read now is not changed later by a commit of the past.
@@ -155,9 +198,7 @@
             do {
                 try fence.settle(until: deadline)
                 return try body(deadline)
-            } catch let failure as GatewayError where !failure.isCompacted {
-                throw failure.error
-            }
+            } catch let failure as GatewayError { throw failure.error }
         }
 
         /// Starts again, at the current revision, if etcd has removed the one that was read at.

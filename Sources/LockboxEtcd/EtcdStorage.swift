@@ -14,8 +14,8 @@
     /// let backend = SealedBackend(storage: storage, deviceKey: .credential())
     /// ```
     ///
-    /// Every read is linearizable, every commit one transaction. A call that fails at one endpoint is tried at the others, within
-    /// the time limit. The device key does not belong in the cluster: ``DeviceKeySource/stored`` is refused.
+    /// Every read is linearizable, every commit one transaction. A call that fails at one endpoint, or is answered with something
+    /// that etcd cannot say, is tried at the others, within the time limit. The device key does not belong in the cluster: ``DeviceKeySource/stored`` is refused.
     ///
     /// Errors have these meanings:
     ///
@@ -26,7 +26,8 @@
     ///   later.
     /// - ``LockboxError/valueTooLarge(size:limit:)``: more than ``limits`` allow.
     /// - ``LockboxError/rolledBack(record:reason:)``: the cluster has an older state than before, as after a restored snapshot.
-    /// - ``LockboxError/storeReplaced(location:)``: another cluster answers than before.
+    ///   One call throws it. Later calls use the state that is there, as the earlier answers may have been the false ones.
+    /// - ``LockboxError/storeReplaced(location:)``: another cluster answers than before. One call throws it, too.
     /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up; with `E2BIG`,
     ///   the cluster is configured for smaller requests (`--max-request-bytes`).
     public final class EtcdStorage: Sendable {
@@ -50,7 +51,8 @@
         ///   - security: How connections are protected.
         ///   - user: The user of etcd, if the cluster has authentication. Its role must allow reading and writing every
         ///     key that begins with the root and a slash.
-        ///   - timeLimit: The time limit of a call, retries included. At least 100 milliseconds; a shorter one is raised to
+        ///   - timeLimit: The time limit of a call, retries and all pages of a list included, but not the time of closures
+        ///     that a list is passed to. At least 100 milliseconds; a shorter one is raised to
         ///     that.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if an endpoint's scheme does not fit `security`, or
         ///   `endpoints` is empty; ``LockboxError/invalidKey(reason:)`` if the root is empty.
@@ -139,7 +141,8 @@
                 maximumRecordLength: 1 << 20,
                 maximumChanges: 126,
                 maximumCommitLength: Self.maximumCommitLength,
-                isTransactional: true
+                isTransactional: true,
+                conflictTime: gateway.timeLimit * 6
             )
         }
 

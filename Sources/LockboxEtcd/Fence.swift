@@ -97,7 +97,7 @@
                 LeaseRequest(seconds: seconds),
                 until: deadline
             ).answer
-            guard let id = answer.lease else {
+            guard let id = answer.lease, id > 0 else {
                 throw GatewayError.notReachable(gateway.list, "its answer has no lease ID", isInDoubt: false)
             }
             state.withLock { $0.lease = (id, .now) }

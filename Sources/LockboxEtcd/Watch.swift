@@ -29,6 +29,10 @@
         private static let longest = Duration.seconds(900)
         /// A connection that lasts longer has not failed.
         private static let steady = Duration.seconds(5)
+        /// Several times what etcd puts into a message (`--max-request-bytes`, in base64).
+        private static let maximumLength = 8 << 20
+        /// A change in a message has at least so many bytes.
+        private static let minimumChange = 32
         /// A member that lags does not know the newest token yet.
         private static let maximumRefusals = 4
 
@@ -70,12 +74,12 @@
                 do {
                     switch try follow(endpoint, position) {
                     case .ended: break
-                    case .older: try checkHistory()
-                    case .compacted:
-                        // What is read after the notice is at least as new as what is watched from now on.
-                        position.next = try storage.nextRevision()
-                        position.failures = 0
-                        send(.success(.everything))
+                    case .older:
+                        // A member may lag behind. If the whole cluster is older, or another one, what is watched would never
+                        // come: that throws, unless a false message has said that more has happened.
+                        let next = try storage.nextRevision()
+                        if next < position.next { restart(position, at: next) }
+                    case .compacted: restart(position, at: try storage.nextRevision())
                     case .denied(let reason):
                         return send(.failure(LockboxError.accessDenied(endpoint: endpoint, reason: reason)))
                     }
@@ -88,9 +92,11 @@
             }
         }
 
-        /// A member that is older than what was watched may lag behind. If the whole cluster is older, or another one, what is
-        /// watched would never come.
-        private func checkHistory() throws { _ = try storage.nextRevision() }
+        /// What is read after the notice is at least as new as what is watched from now on.
+        private func restart(_ position: Position, at next: UInt64) {
+            position.next = next
+            send(.success(.everything))
+        }
 
         private static func isFinal(_ error: LockboxError) -> Bool {
             switch error {
@@ -107,7 +113,9 @@
         // MARK: One connection
 
         private enum End {
-            case ended, compacted
+            case ended
+            /// What has happened cannot be told any more, or not in a message that fits into memory.
+            case compacted
             /// The member has not come as far as this subscription, or is one of another cluster.
             case older
             case denied(String)
@@ -145,15 +153,23 @@
             )
             let connection = Connection(gateway.security)
             var end: End?
+            var searched = 0
             connection.received.look = {
                 // The answer to an error is no message.
                 if connection.number(CURLINFO_RESPONSE_CODE) != 200 { return true }
                 // Messages end at line feeds, not where packets do.
-                while end == nil, let line = connection.received.bytes.firstIndex(of: UInt8(ascii: "\n")) {
-                    let message = try? JSONReader.read(WatchMessage.self, connection.received.bytes[..<line])
-                    connection.received.bytes = Data(connection.received.bytes[(line + 1)...])
+                let bytes = connection.received.bytes
+                var begin = 0
+                while end == nil, let line = bytes[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                    let text = bytes[begin..<line]
+                    let elements = text.count / Self.minimumChange
+                    let message = try? JSONReader.read(WatchMessage.self, text, elements: elements)
                     end = self.end(after: message, position, token)
+                    begin = line + 1
+                    searched = begin
                 }
+                if begin > 0 { connection.received.bytes = Data(bytes[begin...]) }
+                searched = bytes.count - begin
                 return end == nil
             }
             defer { connection.received.look = nil }
@@ -165,6 +181,7 @@
                 position.failures = 0  // nothing had happened that it could have told
             }
             if let end { return end }
+            if connection.received.isTooLong { return .compacted }
             let status = connection.number(CURLINFO_RESPONSE_CODE)
             if status == 200 || isCanceled { return .ended }
             let response = Connection.Response(status: status, body: connection.received.bytes)
@@ -192,6 +209,10 @@
             position.isWatching = true
             position.refusals = 0
             let changes = message.changes
+            if !areNext(changes, message, position) {
+                position.failures = max(1, position.failures)
+                return .ended
+            }
             if changes.isEmpty {
                 // When it begins, what has happened until then may still follow. Later it says only what it has sent.
                 if message.isCreated { return nil }
@@ -203,9 +224,24 @@
             let names = changes.map {
                 String(decoding: $0.key.dropFirst(folder.utf8.count + 1), as: UTF8.self)
             }
-            position.next = max(position.next, (changes.map(\.revision).max() ?? 0) + 1)
+            // The other changes of the last revision may be in the next fragment.
+            let last = changes.last?.revision ?? 0
+            position.next = max(position.next, message.isFragment ? last : last + 1)
             send(.success(.records(Set(names))))
             return nil
+        }
+
+        /// Whether changes are of the records that are watched, in order, and no older or newer than can be.
+        private func areNext(_ changes: [KeyValue], _ message: WatchMessage, _ position: Position) -> Bool {
+            let prefix = Data("\(folder)/".utf8)
+            var last = position.next
+            for change in changes {
+                guard change.key.starts(with: prefix), change.revision >= last,
+                    change.revision <= message.header?.revision ?? 0
+                else { return false }
+                last = change.revision
+            }
+            return true
         }
 
         private func isOlder(_ header: Header, _ position: Position) -> Bool {
@@ -226,7 +262,7 @@
             curl_set_number(connection.handle, CURLOPT_TIMEOUT_MS, Self.longest.milliseconds)
             let connecting = storage.gateway.timeLimit / 5
             curl_set_number(connection.handle, CURLOPT_CONNECTTIMEOUT_MS, connecting.milliseconds)
-            return connection.withRequest(body, headers) {
+            return connection.withRequest(body, headers, maximum: Self.maximumLength) {
                 curl_multi_add_handle(multi.handle, connection.handle)
                 defer { curl_multi_remove_handle(multi.handle, connection.handle) }
                 var running: CInt = 0

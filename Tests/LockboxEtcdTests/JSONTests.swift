@@ -14,7 +14,7 @@
             """
 
         @Test func anAnswerIsRead() throws {
-            let read = try JSONReader.read(TransactionAnswer.self, Data(answer.utf8))
+            let read = try JSONReader.read(TransactionAnswer.self, Data(answer.utf8), elements: 4)
             #expect(read.header?.cluster == 14_841_639_068_965_178_418)
             #expect(read.header?.revision == 7)
             #expect(read.isDone)
@@ -30,7 +30,7 @@
             let bytes = Array(answer.utf8)
             for count in 0..<bytes.count {
                 #expect(throws: JSONReader.Malformed.self, "\\(count) bytes") {
-                    try JSONReader.read(TransactionAnswer.self, Data(bytes.prefix(count)))
+                    try JSONReader.read(TransactionAnswer.self, Data(bytes.prefix(count)), elements: 4)
                 }
             }
             var accepted = 0
@@ -38,7 +38,8 @@
                 for byte in [0, 0x20, 0x22, 0x2C, 0x30, 0x5B, 0x5C, 0x5D, 0x7B, 0x7D, 0xFF] as [UInt8] {
                     var changed = bytes
                     changed[index] = byte
-                    if (try? JSONReader.read(TransactionAnswer.self, Data(changed))) != nil { accepted += 1 }
+                    let read = try? JSONReader.read(TransactionAnswer.self, Data(changed), elements: 4)
+                    if read != nil { accepted += 1 }
                 }
             }
             #expect(accepted > 0 && accepted < bytes.count * 11)
@@ -56,7 +57,7 @@
         ])
         func whatIsNoAnswerIsRefused(_ text: String) {
             #expect(throws: JSONReader.Malformed.self) {
-                try JSONReader.read(RangeAnswer.self, Data(text.utf8))
+                try JSONReader.read(RangeAnswer.self, Data(text.utf8), elements: 4)
             }
         }
 
@@ -145,7 +146,7 @@
                 {"result":{"header":{"revision":"8"},"events":[{"kv":{"key":"azE=","mod_revision":"8"}},\
                 {"type":"DELETE","kv":{"key":"azI=","mod_revision":"8"}}]}}
                 """
-            let message = try JSONReader.read(WatchMessage.self, Data(text.utf8))
+            let message = try JSONReader.read(WatchMessage.self, Data(text.utf8), elements: 2)
             #expect(message.changes.map(\.revision) == [8, 8] && message.header?.revision == 8)
             #expect(!message.isError && !message.isCanceled && !message.isCompacted)
             let canceled =

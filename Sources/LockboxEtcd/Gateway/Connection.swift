@@ -24,14 +24,35 @@
         let handle: UnsafeMutableRawPointer
         let received = Received()
 
-        /// The longest answer has as many of the largest records as a transaction can read, in base64.
-        private static let maximumLength = 192 << 20
+        /// What etcd answers beside the body, many times over. Some versions of libcurl have no limit.
+        private static let maximumHeaderLength = 65_536
         static let ready: Void = precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK)
 
         final class Received {
             var bytes = Data()
+            /// The most bytes to keep.
+            var maximum = 0
+            private(set) var isTooLong = false
+            private var headerLength = 0
             /// Called after more bytes have arrived. Returns whether to go on.
             var look: (() -> Bool)?
+
+            func begin(maximum: Int) {
+                (bytes, self.maximum, isTooLong, headerLength) = (Data(), maximum, false, 0)
+            }
+
+            /// Returns false to end the request.
+            func append(_ more: UnsafeRawBufferPointer) -> Bool {
+                isTooLong = bytes.count + more.count > maximum
+                if isTooLong { return false }
+                bytes.append(contentsOf: more)
+                return look?() ?? true
+            }
+
+            func countHeader(_ length: Int) -> Bool {
+                headerLength += length
+                return headerLength <= Connection.maximumHeaderLength
+            }
         }
 
         init(_ security: EtcdSecurity) {
@@ -42,7 +63,7 @@
                 (CURLOPT_NOSIGNAL, 1), (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_TCP_KEEPALIVE, 1),
                 // A machine that is gone is noticed after two minutes.
                 (CURLOPT_TCP_KEEPIDLE, 30), (CURLOPT_TCP_KEEPINTVL, 10),
-                (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1),
+                (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
             ] { curl_set_number(handle, option, value) }
             curl_set_private_sockets(handle)
             curl_set_no_wait_for_names(handle)
@@ -52,9 +73,12 @@
             curl_set_receiver(handle) { bytes, size, count, context in
                 let received = Unmanaged<Received>.fromOpaque(context!).takeUnretainedValue()
                 let length = size * count
-                guard received.bytes.count + length <= Connection.maximumLength else { return 0 }
-                received.bytes.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: length))
-                return received.look?() == false ? 0 : length
+                return received.append(UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
+            }
+            curl_set_pointer(handle, CURLOPT_HEADERDATA, Unmanaged.passUnretained(received).toOpaque())
+            curl_set_header_receiver(handle) { _, size, count, context in
+                let received = Unmanaged<Received>.fromOpaque(context!).takeUnretainedValue()
+                return received.countHeader(size * count) ? size * count : 0
             }
         }
 
@@ -63,30 +87,38 @@
         /// - Parameters:
         ///   - limit: After which the request fails, answered or not.
         ///   - connecting: The part of it that may pass before there is a connection.
+        ///   - maximum: The most bytes that the answer may have.
         func post(
             _ body: [UInt8],
             to server: String,
             path: String,
             headers: [String],
             limit: Duration,
-            connecting: Duration
+            connecting: Duration,
+            maximum: Int = 65_536
         ) throws(Failure) -> Response {
             let isWarm = !used.insert(server).inserted
             mayHaveResent = false
             curl_set_text(handle, CURLOPT_URL, server + path)
             curl_set_number(handle, CURLOPT_TIMEOUT_MS, limit.milliseconds)
             curl_set_number(handle, CURLOPT_CONNECTTIMEOUT_MS, connecting.milliseconds)
-            let result = withRequest(body, headers) { curl_easy_perform(handle) }
+            let result = withRequest(body, headers, maximum: maximum) { curl_easy_perform(handle) }
             mayHaveResent = isWarm && number(CURLINFO_NUM_CONNECTS) > 0
             guard result == CURLE_OK else {
-                throw Failure(reason: Self.reason(result), isSent: number(CURLINFO_REQUEST_SIZE) > 0)
+                let reason = received.isTooLong ? Self.tooLong : Self.reason(result)
+                throw Failure(reason: reason, isSent: number(CURLINFO_REQUEST_SIZE) > 0)
             }
             return Response(status: number(CURLINFO_RESPONSE_CODE), body: received.bytes)
         }
 
         /// libcurl does not copy the body, so it is valid during `perform` only.
-        func withRequest<Result>(_ body: [UInt8], _ headers: [String], _ perform: () -> Result) -> Result {
-            received.bytes = Data()
+        func withRequest<Result>(
+            _ body: [UInt8],
+            _ headers: [String],
+            maximum: Int,
+            _ perform: () -> Result
+        ) -> Result {
+            received.begin(maximum: maximum)
             let list = headers.reduce(nil as UnsafeMutablePointer<curl_slist>?) { curl_slist_append($0, $1) }
             defer { curl_slist_free_all(list) }
             curl_set_pointer(handle, CURLOPT_HTTPHEADER, list)
@@ -104,6 +136,8 @@
 
         /// The reason of a request that the time limit has ended.
         static let noAnswer = "it did not answer in time"
+        /// The reason of a request whose answer has more bytes than were asked for.
+        static let tooLong = "its answer is too long"
 
         /// libcurl's own words. They do not contain what was sent or received.
         static func reason(_ code: CURLcode) -> String {

@@ -19,9 +19,8 @@
             /// The endpoint that answered last.
             var preferred = 0
             var token: String?
-            var cluster: UInt64?
-            /// The highest revision that any answer had.
-            var revision: UInt64 = 0
+            /// Nil before the first answer.
+            var history: History?
         }
 
         // `Connection` is not Sendable: one thread at a time takes it out of here.
@@ -52,7 +51,7 @@
         var deadline: ContinuousClock.Instant { .now + timeLimit }
 
         /// The cluster that answers. Nil before the first answer.
-        var cluster: UInt64? { withState { $0.cluster } }
+        var cluster: UInt64? { withState { $0.history?.cluster } }
 
         /// An answer, and whether the request may have been received more than once.
         typealias Reply<A> = (answer: A, isRepeated: Bool)
@@ -69,22 +68,34 @@
             let body = request.body
             var isInDoubt = false
             var last = GatewayError.notReachable(list, Connection.noAnswer, isInDoubt: false)
-            var older: GatewayError?
             var hasAuthenticated = false
             var round = 0
-            while deadline - .now > .milliseconds(5) {
+            // The members whose answers contradict what others have said before.
+            var (contradicting, contradiction): (Set<String>, GatewayError?) = ([], nil)
+            func areMost() -> Bool { contradicting.count * 2 > endpoints.count }
+            // A member that lags gets a second chance.
+            while deadline - .now > .milliseconds(5), round < 2 || !areMost() {
                 for _ in endpoints where deadline - .now > .milliseconds(5) {
                     let used = endpoint
                     do {
-                        let attempt: Reply<A> = try attempt(path, body, to: used, until: deadline)
-                        return (attempt.answer, attempt.isRepeated || isInDoubt)
+                        let attempt: Reply<A> = try attempt(path, request, body, to: used, until: deadline)
+                        if !areMost() { return (attempt.answer, attempt.isRepeated || isInDoubt) }
+                        // Then it is this member that nobody else agrees with.
+                        isInDoubt = true
+                        leave(used)
                     } catch let failure as GatewayError {
                         isInDoubt = isInDoubt || failure.isInDoubt
                         // An attempt that the time limit cut off says less than one that failed before.
                         last = (failure.isTimeout ? last : failure).inDoubt(isInDoubt)
-                        if case .rolledBack = failure.error { older = failure }
+                        if failure.contradiction != nil {
+                            contradicting.insert(used)
+                            contradiction = failure
+                        }
                         switch failure.remedy {
-                        case .giveUp: throw last
+                        case .giveUp:
+                            // Another one may not refuse the next call.
+                            leave(used)
+                            throw last
                         case .authenticate:
                             guard user != nil, !hasAuthenticated else { throw last }
                             hasAuthenticated = true
@@ -99,7 +110,9 @@
                 round += 1
             }
             // That other members do not answer is no reason to be silent about this.
-            throw older?.inDoubt(isInDoubt) ?? last
+            guard let contradiction else { throw last }
+            withState { $0.history = contradiction.contradiction }
+            throw contradiction.inDoubt(isInDoubt)
         }
 
         var list: String { endpoints.joined(separator: ",") }
@@ -115,28 +128,38 @@
 
         private func attempt<A: Answer>(
             _ path: String,
+            _ request: some Request,
             _ body: [UInt8],
             to endpoint: String,
             until deadline: ContinuousClock.Instant
         ) throws -> Reply<A> {
-            let (known, floor) = withState { ($0.token, $0.revision) }
+            let (known, history) = withState { ($0.token, $0.history) }
             let token = try known ?? user.map { try authenticate($0, endpoint, until: deadline) }
             let isRepeated: Bool
             let response: Connection.Response
             do {
-                (response, isRepeated) = try send(path, body, to: endpoint, token, until: deadline)
+                let maximum = request.maximumLength
+                (response, isRepeated) = try send(path, body, to: endpoint, token, maximum, until: deadline)
             } catch let failure as GatewayError where failure.remedy == .authenticate {
                 withState { if $0.token == token { $0.token = nil } }
                 throw failure
             }
-            guard let answer = try? JSONReader.read(A.self, response.body) else {
+            let elements = request.maximumElements
+            guard let answer = try? JSONReader.read(A.self, response.body, elements: elements),
+                let header = answer.header, let cluster = header.cluster
+            else {
                 throw GatewayError.notReachable(
                     endpoint,
                     "its answer is not that of etcd's gRPC gateway",
                     isInDoubt: true
                 )
             }
-            try check(answer.header, endpoint, floor)
+            guard request.accepts(answer) else {
+                let reason = "its answer does not fit the request, or contradicts itself"
+                throw GatewayError.notReachable(endpoint, reason, isInDoubt: true)
+            }
+            let answered = History(cluster: cluster, revision: header.revision ?? 0)
+            try check(answered, endpoint, after: history)
             return (answer, isRepeated)
         }
 
@@ -145,6 +168,7 @@
             _ body: [UInt8],
             to endpoint: String,
             _ token: String?,
+            _ maximum: Int,
             until deadline: ContinuousClock.Instant
         ) throws -> Reply<Connection.Response> {
             let rest = deadline - .now
@@ -165,10 +189,16 @@
                     path: path,
                     headers: headers,
                     limit: limit,
-                    connecting: min(rest, timeLimit / 5)
+                    connecting: min(rest, timeLimit / 5),
+                    maximum: maximum
                 )
             } catch {
-                throw GatewayError.notReachable(endpoint, error.reason, isInDoubt: error.isSent)
+                let isTooLong = error.reason == Connection.tooLong
+                throw GatewayError(
+                    .notReachable(endpoint: endpoint, reason: error.reason),
+                    isTooLong ? .giveUp : .tryElsewhere,
+                    isInDoubt: error.isSent
+                )
             }
             if response.status == 200 { return (response, connection.mayHaveResent) }
             // If it was sent twice, this is the answer to the second.
@@ -199,35 +229,29 @@
 
         // MARK: What answers have to be
 
+        /// - Parameter history: What was known when the request was sent.
         /// - Throws: ``GatewayError`` if another cluster answers, or this one as it was in the past.
-        private func check(_ header: Header?, _ endpoint: String, _ floor: UInt64) throws {
-            guard let header, let cluster = header.cluster else {
-                throw GatewayError.notReachable(
-                    endpoint,
-                    "its answer is not that of etcd's gRPC gateway",
-                    isInDoubt: true
-                )
+        private func check(_ answered: History, _ endpoint: String, after history: History?) throws {
+            let error: LockboxError
+            if let history, history.cluster != answered.cluster {
+                error = .storeReplaced(location: endpoint)
+            } else if let history, answered.revision < history.revision {
+                let (now, before) = (answered.revision, history.revision)
+                let reason = "the cluster's revision is \(now), and \(before) was seen before"
+                error = .rolledBack(record: endpoint, reason: reason)
+            } else {
+                withState { state in
+                    // Unless it has become another one meanwhile.
+                    if let now = state.history, now != history, now.cluster != answered.cluster { return }
+                    let revision = max(answered.revision, state.history?.revision ?? 0)
+                    state.history = History(cluster: answered.cluster, revision: revision)
+                }
+                return
             }
-            let revision = header.revision ?? 0
-            let isSame = withState { state in
-                if state.cluster == nil { state.cluster = cluster }
-                guard state.cluster == cluster else { return false }
-                state.revision = max(state.revision, revision)
-                return true
-            }
-            if !isSame {
-                let error = LockboxError.storeReplaced(location: endpoint)
-                throw GatewayError(error, .giveUp, isInDoubt: true)
-            }
-            if revision < floor {
-                let reason = "the cluster's revision is \(revision), and \(floor) was seen before"
-                // Elsewhere: older versions can give an old state after a pause of a member.
-                throw GatewayError(
-                    .rolledBack(record: endpoint, reason: reason),
-                    .tryElsewhere,
-                    isInDoubt: true
-                )
-            }
+            // Elsewhere: older versions can give an old state after a pause of a member.
+            var failure = GatewayError(error, .tryElsewhere, isInDoubt: true)
+            failure.contradiction = answered
+            throw failure
         }
 
         // MARK: Tokens
@@ -262,7 +286,15 @@
             let body = request.body
             let response: Connection.Response
             do {
-                (response, _) = try send("/v3/auth/authenticate", body, to: endpoint, nil, until: deadline)
+                let path = "/v3/auth/authenticate"
+                (response, _) = try send(
+                    path,
+                    body,
+                    to: endpoint,
+                    nil,
+                    request.maximumLength,
+                    until: deadline
+                )
             } catch let failure as GatewayError {
                 // The request that needs the token has not been sent.
                 throw GatewayError(

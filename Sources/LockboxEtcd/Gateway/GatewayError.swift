@@ -10,7 +10,9 @@
         let error: LockboxError
         let remedy: Remedy
         /// Whether the request may have taken effect, or still may.
-        let isInDoubt: Bool
+        private(set) var isInDoubt: Bool
+        /// What the answer says of the cluster, if that contradicts earlier answers.
+        var contradiction: History?
 
         init(_ error: LockboxError, _ remedy: Remedy, isInDoubt: Bool) {
             self.error = error
@@ -19,7 +21,9 @@
         }
 
         func inDoubt(_ isInDoubt: Bool) -> GatewayError {
-            GatewayError(error, remedy, isInDoubt: isInDoubt || self.isInDoubt)
+            var result = self
+            result.isInDoubt = isInDoubt || self.isInDoubt
+            return result
         }
 
         static func notReachable(_ endpoint: String, _ reason: String, isInDoubt: Bool) -> GatewayError {
@@ -32,8 +36,9 @@
 
         /// Of an answer that is an error.
         init(_ response: Connection.Response, from endpoint: String) {
-            let answer = try? JSONReader.read(ErrorAnswer.self, response.body)
-            let message = String((answer?.message ?? "HTTP status \(response.status)").prefix(200))
+            let isShort = response.body.count <= Self.maximumLength
+            let answer = isShort ? try? JSONReader.read(ErrorAnswer.self, response.body) : nil
+            let message = Self.short(answer?.message ?? "HTTP status \(response.status)")
             let code = answer?.code.flatMap(Int.init(exactly:)).flatMap(Code.init)
             switch code {
             case .unauthenticated:
@@ -60,6 +65,16 @@
             case .unavailable, nil:
                 self = .notReachable(endpoint, message, isInDoubt: true)
             }
+        }
+
+        private static let maximumLength = 65_536
+
+        /// What a member says, without what it adds to fill a log.
+        static func short(_ text: String) -> String { String(text.unicodeScalars.prefix(200)) }
+
+        /// Whether the answer has more bytes than the request allows. One for less could have fewer.
+        var isTooLong: Bool {
+            if case .notReachable(_, let reason) = error { reason == Connection.tooLong } else { false }
         }
 
         /// Whether the time limit has ended the request.

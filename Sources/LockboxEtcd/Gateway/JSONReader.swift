@@ -10,14 +10,18 @@
         private let bytes: UnsafeRawBufferPointer
         private var position = 0
         private var depth = 0
+        /// How many more elements its arrays may have. Those that are skipped do not count.
+        private var elements: Int
 
         /// Far more than any answer has.
         private static let maximumDepth = 32
 
+        /// - Parameter elements: How many elements all of its arrays may have together: each needs far more memory than bytes
+        ///   in the message.
         /// - Throws: ``Malformed`` if the bytes are not one such message.
-        static func read<M: Message>(_ type: M.Type = M.self, _ body: Data) throws -> M {
+        static func read<M: Message>(_ type: M.Type = M.self, _ body: Data, elements: Int = 0) throws -> M {
             try body.withUnsafeBytes { bytes in
-                var json = JSONReader(bytes: bytes)
+                var json = JSONReader(bytes: bytes, elements: elements)
                 let message = try M(&json)
                 json.skipSpace()
                 guard json.position == bytes.count else { throw Malformed() }
@@ -25,7 +29,10 @@
             }
         }
 
-        private init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+        private init(bytes: UnsafeRawBufferPointer, elements: Int) {
+            self.bytes = bytes
+            self.elements = elements
+        }
 
         // MARK: Values
 
@@ -40,7 +47,11 @@
 
         mutating func array<Element>(_ element: (inout JSONReader) throws -> Element) throws -> [Element] {
             var elements: [Element] = []
-            try sequence("[", "]") { elements.append(try element(&$0)) }
+            try sequence("[", "]") { json in
+                json.elements -= 1
+                if json.elements < 0 { throw Malformed() }
+                elements.append(try element(&json))
+            }
             return elements
         }
 
@@ -90,7 +101,7 @@
             skipSpace()
             switch next {
             case UInt8(ascii: "{"): try object { json, _ in try json.skip() }
-            case UInt8(ascii: "["): _ = try array { try $0.skip() }
+            case UInt8(ascii: "["): try sequence("[", "]") { try $0.skip() }
             case UInt8(ascii: "\""): _ = try string()
             default:
                 // A number, or a word.

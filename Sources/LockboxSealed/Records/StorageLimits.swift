@@ -13,6 +13,10 @@ public struct StorageLimits: Sendable, Hashable {
     /// same instant. If false, this holds only for each record separately.
     public let isTransactional: Bool
 
+    /// After how long a call throws ``LockboxError/conflict(record:)`` while each of its attempts to change a record meets
+    /// another writer's change.
+    public let conflictTime: Duration
+
     /// Creates limits.
     ///
     /// - Parameters:
@@ -20,15 +24,18 @@ public struct StorageLimits: Sendable, Hashable {
     ///   - maximumChanges: The maximum number of changes in a commit, at least two.
     ///   - maximumCommitLength: The maximum length of all records of a commit together, in bytes.
     ///   - isTransactional: Whether commits and reads of several records take effect at one instant.
+    ///   - conflictTime: After how long a call that meets nothing but conflicts ends.
     public init(
         maximumRecordLength: Int,
         maximumChanges: Int,
         maximumCommitLength: Int = .max,
-        isTransactional: Bool
+        isTransactional: Bool,
+        conflictTime: Duration = .seconds(30)
     ) {
         self.maximumRecordLength = maximumRecordLength
         self.maximumChanges = maximumChanges
         self.maximumCommitLength = maximumCommitLength
         self.isTransactional = isTransactional
+        self.conflictTime = conflictTime
     }
 }

@@ -9,6 +9,10 @@
             var status = "200 OK"
             /// Its lines.
             var lines: [String]
+            /// Further lines of its head.
+            var head: [String] = []
+            /// What follows them, again and again for as long as it is read.
+            var endless: (head: String, body: String) = ("", "")
             /// How long the connection stays after them, in milliseconds.
             var milliseconds: UInt32 = 0
         }
@@ -42,9 +46,22 @@
             // After the closure, so that a test which waits for the number sees what the closure did.
             paths.withLock { $0.append(path) }
             // Without a length, it ends where the connection does.
-            client.write("HTTP/1.1 \(answer.status)\r\nConnection: close\r\n\r\n".utf8)
+            let head = (["HTTP/1.1 \(answer.status)", "Connection: close"] + answer.head).joined(
+                separator: "\r\n"
+            )
+            client.write("\(head)\r\n".utf8)
+            repeatedly(answer.endless.head, client)
+            client.write("\r\n".utf8)
             for line in answer.lines { client.write("\(line)\n".utf8) }
+            repeatedly(answer.endless.body, client)
             usleep(answer.milliseconds * 1000)
+        }
+
+        /// Some kilobytes at a time, until the client is gone.
+        private func repeatedly(_ text: String, _ client: TCPSocket) {
+            if text.isEmpty { return }
+            let bytes = Array(String(repeating: text, count: 1 + 65_536 / text.utf8.count).utf8)
+            while client.write(bytes) {}
         }
     }
 #endif

@@ -20,6 +20,7 @@ extension SealedBackend {
         defer { lock?.release() }
         let limits = (count: storage.limits.maximumChanges, length: 4 << 20)
         var next = limits
+        var conflicts = ConflictLimit()
         while !rest.isEmpty {
             do {
                 let part = try prepare(rest.prefix(next.count), keyring, next.length)
@@ -30,9 +31,10 @@ extension SealedBackend {
                 case .committed:
                     rest = rest.dropFirst(part.count)
                     lock?.release()
-                    (lock, next) = (nil, limits)
+                    (lock, next, conflicts) = (nil, limits, ConflictLimit())
                 case .unknown(let error): throw error
                 case .conflict:
+                    try conflicts.check(part.changes[0].record, storage)
                     // The lock is for these records.
                     next = (part.count, .max)
                     keyring = try keys.currentKeyring()

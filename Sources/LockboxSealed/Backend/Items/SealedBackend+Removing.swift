@@ -99,6 +99,7 @@ extension SealedBackend {
     {
         var lock: (any StorageLock)?
         defer { lock?.release() }
+        var conflicts = ConflictLimit()
         while true {
             var changes: [RecordChange] = []
             var expected: [RecordName: RecordRevision] = [:]
@@ -114,7 +115,7 @@ extension SealedBackend {
             switch try storage.commit(changes, expecting: expected, keeping: &lock) {
             case .committed: return changes.count
             case .unknown(let error): throw error
-            case .conflict: continue
+            case .conflict: try conflicts.check(changes[0].record, storage)
             }
         }
     }

@@ -6,6 +6,7 @@ extension SealedBackend: RepairableBackend {
         let record = try itemRecord(record)
         var lock: (any StorageLock)?
         defer { lock?.release() }
+        var conflicts = ConflictLimit()
         while true {
             var expected: [RecordName: RecordRevision] = [:]
             switch try look(at: record) {
@@ -21,7 +22,7 @@ extension SealedBackend: RepairableBackend {
             switch try storage.commit([.remove(record)], expecting: expected, keeping: &lock) {
             case .committed: return
             case .unknown(let error): throw error
-            case .conflict: continue
+            case .conflict: try conflicts.check(record, storage)
             }
         }
     }

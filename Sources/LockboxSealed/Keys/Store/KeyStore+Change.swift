@@ -194,6 +194,7 @@ extension KeyStore {
         try changes.withLock {
             var lock = try storage.lockIfAny(nil)
             defer { lock?.release() }
+            var conflicts = ConflictLimit()
             while true {
                 // Nothing is written under a device key or a keybag that has gone.
                 guard let own = try load(slotKeys: slotKeys, check) else { throw keybagIsMissing }
@@ -202,7 +203,10 @@ extension KeyStore {
                 guard var next else { return false }
                 // Keys that came from the kernel continue to come from there.
                 if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
-                guard let device = try replace(opened, by: next, &lock) else { continue }
+                guard let device = try replace(opened, by: next, &lock) else {
+                    try conflicts.check(Self.keybagRecord, storage)
+                    continue
+                }
                 if own.unlockKeys[.unlocked] != nil { try keepOpen(next.contents) }
                 return !device.isEqual(to: opened.keybag.deviceKey)
             }

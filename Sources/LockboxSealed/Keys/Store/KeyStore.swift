@@ -143,6 +143,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     @discardableResult
     func load(slotKeys: SlotKeys? = nil, _ check: Check = .all) throws -> OpenedKeybag? {
         try oneByOne {
+            var conflicts = ConflictLimit()
             while true {
                 guard let (keybag, revision) = try readKeybag() else { return nil }
                 let before = opened
@@ -152,7 +153,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 }
                 if check != .exceptRollback, let rollback = try rollback(to: opened, after: before) {
                     // Unless another process has just replaced it.
-                    if try keybagRevision() != revision { continue }
+                    if try keybagRevision() != revision {
+                        try conflicts.check(Self.keybagRecord, storage)
+                        continue
+                    }
                     throw rollback
                 }
                 try checkRequirements(keybag.storeID, keybag.slots, check)

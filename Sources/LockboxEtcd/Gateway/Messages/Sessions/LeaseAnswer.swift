@@ -7,7 +7,7 @@
             try json.object { json, name in
                 switch name {
                 case "header": header = try Header(&json)
-                case "ID": lease = try json.number()
+                case "ID": lease = try json.revision()  // signed, too
                 default: try json.skip()
                 }
             }

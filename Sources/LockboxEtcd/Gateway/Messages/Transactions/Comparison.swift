@@ -11,6 +11,9 @@
         private let key: Data
         private let expectation: Expectation
 
+        /// The revision that it requires, if any.
+        var revision: UInt64? { if case .revision(let revision) = expectation { revision } else { nil } }
+
         init(_ key: Data, at revision: UInt64) {
             self.key = key
             expectation = .revision(revision)

@@ -2,8 +2,9 @@
     struct TransactionAnswer: Answer {
         private(set) var header: Header?
         private(set) var isDone = false
-        /// What the ranges among the operations have found.
-        private(set) var ranges: [RangeAnswer] = []
+        /// For each operation, what it has found if it is a range.
+        private(set) var responses: [RangeAnswer?] = []
+        var ranges: [RangeAnswer] { responses.compactMap(\.self) }
 
         init(_ json: inout JSONReader) throws {
             try json.object { json, name in
@@ -11,7 +12,7 @@
                 case "header": header = try Header(&json)
                 case "succeeded": isDone = try json.bool()
                 case "responses":
-                    ranges = try json.array { json in
+                    responses = try json.array { json in
                         var range: RangeAnswer?
                         try json.object { json, name in
                             if name == "response_range" {
@@ -22,7 +23,6 @@
                         }
                         return range
                     }
-                    .compactMap(\.self)
                 default: try json.skip()
                 }
             }

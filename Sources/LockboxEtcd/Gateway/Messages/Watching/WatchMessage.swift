@@ -10,7 +10,9 @@
         var isCreated: Bool { result?.isCreated ?? false }
         /// Whether what was asked for has been removed from etcd's history.
         var isCompacted: Bool { (result?.compacted ?? 0) > 0 }
-        var reason: String { result?.reason ?? "" }
+        var reason: String { GatewayError.short(result?.reason ?? "") }
+        /// Whether more of the same revision may follow in the next one.
+        var isFragment: Bool { result?.isFragment ?? false }
         /// Which cluster has sent it, and at which revision.
         var header: Header? { result?.header }
         var changes: [KeyValue] { result?.changes ?? [] }
@@ -25,6 +27,7 @@
             var header: Header?
             var isCanceled = false
             var isCreated = false
+            var isFragment = false
             var compacted: UInt64 = 0
             var reason = ""
             var changes: [KeyValue] = []
@@ -35,6 +38,7 @@
                     case "header": header = try Header(&json)
                     case "canceled": isCanceled = try json.bool()
                     case "created": isCreated = try json.bool()
+                    case "fragment": isFragment = try json.bool()
                     case "compact_revision": compacted = try json.number()
                     case "cancel_reason": reason = try json.text()
                     case "events": changes = try json.array { try Event(&$0).change }.compactMap(\.self)

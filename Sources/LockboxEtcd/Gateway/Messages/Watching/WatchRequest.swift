@@ -19,6 +19,8 @@
                 json.add("range_end", end)
                 json.add("start_revision", revision)
                 json.add("progress_notify", true)
+                // A long message comes in several, so that none is longer than a request may be.
+                json.add("fragment", true)
             }
         }
 
