@@ -192,7 +192,7 @@
                 return FakeMember.Answer(lines: [number == 1 ? mark : answer])
             }
             defer { member.end() }
-            let storage = try storage(member, timeLimit: .milliseconds(300))
+            let storage = try storage(member)
             let outcome = try storage.commit([.put(Self.record, [1])], expecting: [:])
             guard case .unknown(let error) = outcome else {
                 return #expect(Bool(false), "\(outcome)") as Void
@@ -208,7 +208,7 @@
                 if path == "/v3/lease/grant" { return FakeMember.Answer(lines: [lease]) }
                 let key = body.split(separator: #"{"key":""#).dropFirst().first?.prefix { $0 != "\"" } ?? ""
                 let mark = #"{"key":"\#(key)","mod_revision":"5"}"#
-                let isMark = body.contains(#""mod_revision":"0""#)
+                let isMark = !body.contains("request_delete_range")
                 let answer =
                     isMark
                     ? Self.transaction([#"{"response_put":{}}"#], at: 5)

@@ -71,7 +71,7 @@
         /// Keys and values.
         private func everything() throws -> [Data] {
             let gateway = try cluster.storage(root).gateway
-            let request = RangeRequest(Data([0]), to: Data([0]))
+            let request = RangeRequest(Data([0]), to: Data([0xFF]))
             let answer: RangeAnswer = try gateway.call("/v3/kv/range", request, until: gateway.deadline)
                 .answer
             return answer.found.map { $0.key + $0.value }
