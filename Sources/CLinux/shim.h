@@ -31,6 +31,7 @@ static inline const char *trusted_environment(const char *name) { return secure_
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -38,6 +39,11 @@ static inline const char *trusted_environment(const char *name) { return secure_
 // Whether an open file has an access control list: the permissions of its group are another thing then, acl(5).
 static inline int has_access_control_list(int file) {
     return fgetxattr(file, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+static inline int file_is_on_fuse(int file) {
+    struct statfs system;
+    return fstatfs(file, &system) == 0 && (unsigned long)system.f_type == 0x65735546;
 }
 
 // A shared lock, F_OFD_SETLK of fcntl(2), on one byte far behind the end of the file: it says that somebody waits for the
@@ -187,6 +193,7 @@ static inline long *page_wiped_on_fork(void) { return NULL; }
 static inline void file_set_waiting(int file, int is_waiting) {}
 static inline int file_is_waited_for(int file) { return 0; }
 static inline int has_access_control_list(int file) { return 0; }
+static inline int file_is_on_fuse(int file) { return 0; }
 static inline long kernel_key_add(const char *description, const void *payload, size_t length) { return -ENOSYS; }
 static inline long kernel_key_search(const char *description) { return -ENOSYS; }
 static inline long kernel_key_read(int32_t key, void *buffer, size_t length) { return -ENOSYS; }

@@ -12,10 +12,13 @@ package struct AtomicFile: ~Copyable {
     /// - Parameter like: The status of a file whose owner and permissions the new one gets. If nil, the mode is
     ///   0600.
     package init(_ path: String, like status: stat? = nil, _ calls: SystemCalls) throws(LockboxError) {
-        destination = Path.absolute(path)
-        temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
-        self.calls = calls
+        // Nothing is set before the last error: it would be destroyed twice.
+        let destination = try Path.absolute(path)
+        let temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
         file = try Self.create(temporary, like: status, calls)
+        self.destination = destination
+        self.temporary = temporary
+        self.calls = calls
     }
 
     private static func create(_ path: String, like status: stat?, _ calls: SystemCalls) throws(LockboxError)

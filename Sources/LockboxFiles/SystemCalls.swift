@@ -19,6 +19,9 @@ package struct SystemCalls: Sendable {
     /// Called before every system call.
     package var fault: (@Sendable (Call) -> Fault?)?
 
+    /// Whether a file is on FUSE, where locks are those of one mount.
+    package var isOnFUSE: @Sendable (CInt) -> Bool = FileSystem.isFUSE
+
     package init(fault: (@Sendable (Call) -> Fault?)? = nil) { self.fault = fault }
 
     package static let currentDirectory: CInt = AT_FDCWD

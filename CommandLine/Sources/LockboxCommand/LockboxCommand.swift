@@ -44,6 +44,7 @@ import ArgumentParser
         do {
             try StandardDescriptors.occupy()
             let arguments = try arguments()
+            if arguments.isEmpty { throw noCommand }
             Extension.startIfNeeded(arguments)
             if try QuickStart.run(arguments) { return }
             var command = try parseAsRoot(arguments)
@@ -51,6 +52,13 @@ import ArgumentParser
         } catch {
             leave(with: error)
         }
+    }
+
+    /// Without access to the arguments, there seem to be none.
+    private static var noCommand: Failure {
+        canReadArguments
+            ? Failure(.usage, "There is no command. See `lockbox --help`.")
+            : Failure(.inputOutput, "The arguments cannot be read: mount /proc, and run the command again.")
     }
 
     /// Replaces the name of a credential helper with the corresponding subcommand.

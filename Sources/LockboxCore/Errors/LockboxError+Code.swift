@@ -95,6 +95,9 @@ extension LockboxError {
         /// ``LockboxError/unsafePermissions(path:reason:)``.
         public static let unsafePermissions = Code(rawValue: "unsafePermissions")
 
+        /// ``LockboxError/invalidLocation(location:reason:)``.
+        public static let invalidLocation = Code(rawValue: "invalidLocation")
+
         /// ``LockboxError/storageFailure(operation:path:errno:)``.
         public static let storageFailure = Code(rawValue: "storageFailure")
 
@@ -162,6 +165,7 @@ extension LockboxError {
         case .requirementNotMet: .requirementNotMet
         case .notABackup: .notABackup
         case .unsafePermissions: .unsafePermissions
+        case .invalidLocation: .invalidLocation
         case .storageFailure: .storageFailure
         case .unreadable: .unreadable
         case .readOnly: .readOnly

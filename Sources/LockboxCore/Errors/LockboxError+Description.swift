@@ -8,7 +8,8 @@ extension LockboxError {
             .unsupportedVersion(let location, _), .unsafePermissions(let location, _),
             .storageFailure(_, let location, _), .rolledBack(let location, _),
             .requirementNotMet(let location, _), .unreadable(let location, _), .readOnly(let location, _),
-            .lockTimeout(let location), .storeReplaced(let location):
+            .lockTimeout(let location), .storeReplaced(let location),
+            .invalidLocation(let location, _):
             location
         default: nil
         }
@@ -88,8 +89,12 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
             "\(path) is not a Lockbox backup. Choose another file. Nothing was changed."
         case .unsafePermissions(let path, let reason):
             "\(path) is not safe to use: \(reason)."
+        case .invalidLocation(let location, let reason):
+            "\(quoted(location)) cannot be used: \(reason). Nothing was changed."
         case .unreadable(let record, let reason):
             "\(record) cannot be read: \(reason). Check its owner and permissions, and the disk. Nothing was changed."
+        case .readOnly(let location, let reason) where !reason.contains("errno"):
+            "\(location) cannot be written: \(reason). Nothing was changed."
         case .readOnly(let location, let reason):
             "\(location) cannot be written: \(reason). Check its owner and permissions, and whether the file system is "
                 + "mounted read-only. Nothing was changed."

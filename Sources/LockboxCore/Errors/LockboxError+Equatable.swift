@@ -34,6 +34,7 @@ extension LockboxError: Hashable {
             .unsafePermissions(let first, let second), .notReachable(let first, let second),
             .accessDenied(let first, let second), .outcomeUnknown(let first, let second),
             .unreadable(let first, let second), .readOnly(let first, let second),
+            .invalidLocation(let first, let second),
             .decodingFailed(let first, let second, _):
             [first, second]
         case .interactionNotAllowed(let accessibility): [accessibility]

@@ -20,7 +20,7 @@ extension LockboxError: LocalizedError {
         case .passcodeNotSet, .wrongPasscode: -25293  // errSecAuthFailed
         case .authenticationFailed, .deviceKeyMismatch, .accessDenied: -25293  // errSecAuthFailed
         case .notEnoughMemory: -108  // errSecAllocate
-        case .missingKeyPrefix, .invalidKey, .invalidAttribute: -50  // errSecParam
+        case .missingKeyPrefix, .invalidKey, .invalidAttribute, .invalidLocation: -50  // errSecParam
         case .invalidPasscode, .invalidDeviceKey, .slotRefused: -50  // errSecParam
         case .valueTooLarge: -25302  // errSecDataTooLarge
         case .encodingFailed: -67694  // errSecInvalidValue

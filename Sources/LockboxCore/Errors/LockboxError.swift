@@ -120,6 +120,10 @@ public enum LockboxError: Error {
     /// Others could read or change a file or folder, or it is not a regular file or folder.
     case unsafePermissions(path: String, reason: String)
 
+    /// No store or file can be there, such as a folder whose name is empty, or not UTF-8. Also thrown if the name comes from the
+    /// environment, and if an environment variable is not UTF-8. `location` is the name or the variable.
+    case invalidLocation(location: String, reason: String)
+
     /// A system call failed with the error code `errno`.
     ///
     /// If the operation is `unlink` or `rename`, the first of several changes may have been made. Otherwise nothing has changed.

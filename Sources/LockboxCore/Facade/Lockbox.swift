@@ -61,7 +61,9 @@ public struct Lockbox: Sendable {
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(LockboxError) {
-        guard let keyPrefix = keyPrefix ?? Self.programIdentifier else { throw LockboxError.missingKeyPrefix }
+        var prefix = keyPrefix ?? bundleIdentifier
+        if prefix == nil { prefix = try Environment["LOCKBOX_KEY_PREFIX"] }
+        guard let keyPrefix = prefix else { throw LockboxError.missingKeyPrefix }
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend
@@ -346,9 +348,5 @@ extension Lockbox {
         do { return try coder.decode(type, from: value.data) } catch {
             throw LockboxError.decodingFailed(key: key, type: "\(type)", underlying: error)
         }
-    }
-
-    private static var programIdentifier: String? {
-        bundleIdentifier ?? Environment["LOCKBOX_KEY_PREFIX"]
     }
 }

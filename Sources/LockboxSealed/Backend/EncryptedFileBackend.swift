@@ -14,7 +14,8 @@ extension SealedBackend where Storage == FileStorage {
     /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path, or a path relative to the current directory.
+    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory. See
+    ///     `FileStorage`.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
     ///   - requirements: What the program requires of the store.
@@ -44,4 +45,4 @@ extension SealedBackend where Storage == FileStorage {
     public static var `default`: EncryptedFileBackend { defaultBackend }
 }
 
-private let defaultBackend = EncryptedFileBackend(directory: StoreLocation.standard())
+private let defaultBackend = EncryptedFileBackend(storage: FileStorage(StoreLocation.standard()))

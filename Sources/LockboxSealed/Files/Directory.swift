@@ -15,6 +15,7 @@ final class Directory: Sendable {
     /// This process's user when the folder was opened, kept to avoid a system call for every file.
     private let owner: uid_t
     private let pathOfFiles: String
+    let isOnFUSE: Bool
 
     private init(path: String, descriptor: CInt, calls: SystemCalls, status: stat) {
         self.path = path
@@ -23,6 +24,7 @@ final class Directory: Sendable {
         identity = FileIdentity(status)
         owner = status.st_uid
         pathOfFiles = path + "/"
+        isOnFUSE = calls.isOnFUSE(descriptor)
     }
 
     deinit { calls.close(descriptor) }
@@ -227,8 +229,8 @@ final class Directory: Sendable {
         return names
     }
 
-    /// Returns the status of a file. Throws unless it is a regular file that belongs to this user and that
-    /// others cannot access.
+    /// Returns the status of a file. Throws unless it is a regular file that belongs to this user and that others cannot
+    /// access. It may have other names, as in a copy made of hard links: records are only read and replaced, never written to.
     func checkedStatus(of file: CInt, _ name: String) throws(LockboxError) -> stat {
         var status = stat()
         try check(calls.fstat(file, &status), "fstat", filePath(name))
@@ -239,8 +241,6 @@ final class Directory: Sendable {
                 "it belongs to user \(status.st_uid), and this process runs as \(owner); run it as the owner, or chown it"
             } else if status.st_mode & 0o077 != 0 {
                 "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
-            } else if status.st_nlink > 1 {
-                "it has \(status.st_nlink) hard links; remove the others"
             } else {
                 nil
             }

@@ -8,6 +8,7 @@ extension FileStorage: NotifyingStorage {
         to namespace: String,
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
     ) throws(LockboxError) -> @Sendable () -> Void {
+        if let refusal = folders.location.refusal { throw refusal }
         // The store's folder can be moved, and with it the folders `items` and the namespace's.
         let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
         try watch.start { event in

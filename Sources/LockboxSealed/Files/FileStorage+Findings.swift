@@ -15,15 +15,22 @@ extension FileStorage: InspectableStorage {
         do { findings += try leftovers(in: root) } catch {
             findings.append(StoreFinding(error, location: root.filePath("tmp")))
         }
-        let namespaces = try namespaces().compactMap {
-            try? folders.folder(.namespace($0), creating: false)
-        }
-        for folder in [root] + namespaces {
-            do { try folder.checkFile(LockFile.name) } catch {
-                findings.append(StoreFinding(error, location: folder.filePath(LockFile.name)))
+        findings += lockFindings(in: root)
+        // One after the other: each open folder is a descriptor.
+        for namespace in try namespaces() {
+            let folder = try? folders.sparingDescriptors { () throws(LockboxError) in
+                try folders.folder(.namespace(namespace), creating: false)
             }
+            if let folder { findings += lockFindings(in: folder) }
         }
         return findings
+    }
+
+    private func lockFindings(in folder: Directory) -> [StoreFinding] {
+        do throws(LockboxError) { try folder.checkFile(LockFile.name) } catch {
+            return [StoreFinding(error, location: folder.filePath(LockFile.name))]
+        }
+        return []
     }
 
     private func leftovers(in root: Directory) throws(LockboxError) -> [StoreFinding] {

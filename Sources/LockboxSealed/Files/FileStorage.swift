@@ -14,9 +14,10 @@ import LockboxPlatform
 /// ```
 ///
 /// A record is written to `tmp`, synchronized, and renamed into its folder, which is then synchronized too. At
-/// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode,
-/// type and link count of every file and folder are checked before its contents are used. Writers
-/// lock a folder with `flock`, in order of arrival, and wait at most 30 seconds for a holder that makes no progress.
+/// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode
+/// and type of every file and folder are checked before its contents are used. Writers lock a folder with `flock`, in
+/// order of arrival, and wait at most 30 seconds for a holder that makes no progress. On FUSE, where locks are not shared,
+/// the store is only read.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
 public final class FileStorage: LockingStorage {
@@ -29,14 +30,38 @@ public final class FileStorage: LockingStorage {
 
     /// Creates a storage. Reads and writes nothing.
     ///
-    /// - Parameter directory: The store's folder. A relative path is resolved immediately, against the current
-    ///   directory.
-    public convenience init(directory: String) {
-        self.init(directory: directory, calls: SystemCalls())
+    /// - Parameters:
+    ///   - directory: The store's folder. A path that begins with `~/` is in the home folder. A relative path is resolved
+    ///     immediately, against the current directory. Where no store can be, each call throws
+    ///     ``LockboxError/invalidLocation(location:reason:)``: if the path is empty, looks like an address, or is not UTF-8.
+    ///   - isForOneMachine: Whether only this machine uses the store, through one path. Then it may be written also on FUSE:
+    ///     another mount of the same files does not see the locks, and changes would be lost. The environment variable
+    ///     `LOCKBOX_ONE_MACHINE=1` says the same.
+    public convenience init(directory: String, isForOneMachine: Bool = false) {
+        self.init(StoreLocation(directory), isForOneMachine: isForOneMachine)
     }
 
-    init(directory: String, calls: SystemCalls, lockTimeout: Duration = .seconds(30)) {
-        folders = StoreFolders(directory: directory, calls: calls)
+    convenience init(
+        directory: String,
+        calls: SystemCalls,
+        lockTimeout: Duration = .seconds(30),
+        isForOneMachine: Bool = false
+    ) {
+        self.init(
+            StoreLocation(directory),
+            calls: calls,
+            lockTimeout: lockTimeout,
+            isForOneMachine: isForOneMachine
+        )
+    }
+
+    init(
+        _ location: StoreLocation,
+        calls: SystemCalls = SystemCalls(),
+        lockTimeout: Duration = .seconds(30),
+        isForOneMachine: Bool = false
+    ) {
+        folders = StoreFolders(location, calls: calls, isForOneMachine: isForOneMachine)
         self.calls = calls
         self.lockTimeout = lockTimeout
     }

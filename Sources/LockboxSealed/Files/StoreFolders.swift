@@ -4,8 +4,10 @@ import LockboxPlatform
 
 /// The open folders of a store. They are opened when they are needed, and closed when there are too many.
 final class StoreFolders: Sendable {
-    let directory: String
+    let location: StoreLocation
     let calls: SystemCalls
+    private let isForOneMachine: Bool
+    var directory: String { location.directory }
     private let state = Protected(State())
 
     private struct State {
@@ -47,8 +49,9 @@ final class StoreFolders: Sendable {
         var path: String { parent == .items ? "items/\(name)" : name }
     }
 
-    init(directory: String, calls: SystemCalls) {
-        self.directory = Path.absolute(directory)
+    init(_ location: StoreLocation, calls: SystemCalls, isForOneMachine: Bool) {
+        self.location = location
+        self.isForOneMachine = isForOneMachine
         self.calls = calls
     }
 
@@ -66,7 +69,11 @@ final class StoreFolders: Sendable {
                 last = open
                 continue
             }
-            if id == .root, creating { try makeParents(of: directory) }
+            if id == .root, let refusal = location.refusal { throw refusal }
+            if id == .root, creating {
+                try checkPlace()
+                try makeParents(of: directory)
+            }
             let opened = try Directory.open(
                 id == .root ? directory : id.name,
                 at: last?.descriptor ?? SystemCalls.currentDirectory,
@@ -75,23 +82,25 @@ final class StoreFolders: Sendable {
                 creating: creating
             )
             guard let opened else { return nil }
-            if id == .root { try? Leftovers.sweep(opened) }
+            if id == .root, sharesLocks(opened.isOnFUSE) { try? Leftovers.sweep(opened) }
             last = remember(opened, as: id)
         }
         return last
     }
 
-    /// Returns an open folder. Creates it if it does not exist.
+    /// Returns an open folder to write to. Creates it if it does not exist.
     func existing(_ id: FolderID) throws(LockboxError) -> Directory {
         guard let folder = try folder(id, creating: true) else {
             throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
         }
+        if !sharesLocks(folder.isOnFUSE) { throw unsharedLocks }
         return folder
     }
 
     /// Returns the root without removing leftovers, so that they can be reported.
     func rootAsItIs() throws(LockboxError) -> Directory? {
         if let root = state.withLock({ $0.open[.root] }) { return root }
+        if let refusal = location.refusal { throw refusal }
         let root = try Directory.open(
             directory,
             at: SystemCalls.currentDirectory,
@@ -119,6 +128,43 @@ final class StoreFolders: Sendable {
             state.open[id] = folder
             return folder
         }
+    }
+
+    /// Checks the folder in which new ones will be made.
+    private func checkPlace() throws(LockboxError) {
+        var path = directory
+        var status = stat()
+        while calls.stat("\(path)/.", at: SystemCalls.currentDirectory, &status) != 0 {
+            if path.isEmpty { return }
+            path = Path.parent(of: path)
+        }
+        if path == directory { return }
+        // sudo may leave the home folder of another user in the environment, who could make nothing beside root's folders.
+        if location.isInHome, geteuid() == 0, status.st_uid != 0 {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason:
+                    "it belongs to user \(status.st_uid), and this process runs as 0; run it as the owner, or set HOME"
+            )
+        }
+        let file = calls.open("\(path)/.", at: SystemCalls.currentDirectory, O_RDONLY | O_DIRECTORY)
+        if file < 0 { return }
+        defer { calls.close(CInt(file)) }
+        if !sharesLocks(calls.isOnFUSE(CInt(file))) { throw unsharedLocks }
+    }
+
+    /// Whether every writer sees the locks of the others.
+    private func sharesLocks(_ isOnFUSE: Bool) -> Bool {
+        !isOnFUSE || isForOneMachine || (try? Environment["LOCKBOX_ONE_MACHINE"]) == "1"
+    }
+
+    private var unsharedLocks: LockboxError {
+        .readOnly(
+            location: directory,
+            reason:
+                "it is on a FUSE file system, and another mount would not see its locks; if only this machine uses the "
+                + "store, through one path, set LOCKBOX_ONE_MACHINE=1"
+        )
     }
 
     private func makeParents(of path: String) throws(LockboxError) {

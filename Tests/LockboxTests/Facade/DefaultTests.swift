@@ -42,13 +42,83 @@ import Lockbox
         (["HOME": "/d"], "/d/.local/share/lockbox"),
     ])
     func storeIsWhereItIsExpected(_ environment: [String: String], _ directory: String) {
-        #expect(StoreLocation.standard { environment[$0] } == directory)
+        #expect(location(environment).directory == directory)
+        #expect(location(environment).refusal == nil)
     }
 
-    @Test func pathsAreAbsoluteAndEndInNoSlash() {
-        #expect(Path.absolute("/a/b//") == "/a/b")
-        #expect(Path.absolute("/") == "/")
-        #expect(Path.absolute("a") == FileManager.default.currentDirectoryPath + "/a")
+    private func location(_ environment: [String: String]) -> StoreLocation {
+        StoreLocation.standard { (name) throws(LockboxError) in environment[name] }
+    }
+
+    @Test func theHomeFolderIsExpanded() {
+        let home = ["HOME": "/d"]
+        let variables: HomeFolder.Variables = { (name) throws(LockboxError) in home[name] }
+        #expect(location(["LOCKBOX_DIRECTORY": "~/secrets", "HOME": "/d"]).directory == "/d/secrets")
+        #expect(StoreLocation("~/a/b/", variables).directory == "/d/a/b")
+        #expect(StoreLocation("~", variables).directory == "/d")
+        #expect(
+            StoreLocation("./~/a", variables).directory == FileManager.default.currentDirectoryPath + "/./~/a"
+        )
+    }
+
+    /// Each would be a store in the current folder, or another one than was meant. Nothing is made, by no call.
+    @Test(arguments: [
+        "", "~somebody/store", "a.example:2379/x", "etcd://a.example/x", "etcd:/x", "file:///x", "/a\0b",
+    ])
+    func whatIsNoFolderIsRefused(_ directory: String) throws {
+        #expect(StoreLocation(directory).refusal?.code == .invalidLocation)
+        let backend = EncryptedFileBackend(directory: directory)
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        let calls: [() throws -> Void] = [
+            { try lockbox.archiveObject("secret", forKey: "k") }, { _ = try lockbox.allKeys() },
+            { _ = try lockbox.unarchiveObject(String.self, forKey: "k") }, { _ = try backend.verify() },
+            { try lockbox.removeObject(forKey: "k") }, { try backend.setPasscode(.value("p")) },
+            { _ = try lockbox.changes() },
+        ]
+        for call in calls { expectError(.invalidLocation, from: call) }
+        #expect(!FileManager.default.fileExists(atPath: "keybag"))
+    }
+
+    @Test(arguments: [
+        ["HOME": "home"], ["HOME": "~"], ["STATE_DIRECTORY": "state"], ["LOCKBOX_DIRECTORY": "~x/s"],
+    ])
+    func relativeFoldersOfTheEnvironmentAreRefused(_ environment: [String: String]) {
+        #expect(location(environment).refusal?.code == .invalidLocation)
+    }
+
+    @Test func whatIsNotUTF8IsRefused() async throws {
+        let store = try TestStore()
+        await #expect(processExitsWith: .success) { [base = Path.parent(of: store.directory) as String] in
+            try GlobalState.notUTF8(base)
+        }
+    }
+
+    @Test func aRemovedCurrentFolderIsRefused() async {
+        await #expect(processExitsWith: .success) { try GlobalState.removedFolder() }
+    }
+
+    @Test func theHomeFolderComesFromTheUserDatabase() throws {
+        let file = NSTemporaryDirectory() + "passwd-\(UInt64.random(in: .min ... .max))"
+        defer { unlink(file) }
+        try overwrite(
+            file,
+            Array("a:x:0:0:n:/r:/bin/sh\nbad:x:7\nb:x:7:7::/home/b:/bin/sh\n".utf8) + [0xff, 0x0a]
+        )
+        #expect(try HomeFolder.ofUser(7, in: file) == "/home/b")
+        let error = lockboxError { _ = try HomeFolder.ofUser(8, in: file) }
+        #expect("\(error as Any)".contains("LOCKBOX_DIRECTORY"))
+        expectError(.invalidLocation) { _ = try HomeFolder.ofUser(7, in: "\(file)-missing") }
+        try overwrite(file, Array("b:x:7:7::/home/".utf8) + [0xff] + Array(":/bin/sh\n".utf8))
+        expectError(.invalidLocation) { _ = try HomeFolder.ofUser(7, in: file) }
+    }
+
+    @Test func pathsAreAbsoluteAndEndInNoSlash() throws {
+        #expect(try Path.absolute("/a/b//") == "/a/b")
+        #expect(try Path.absolute("/") == "/")
+        #expect(try Path.absolute("a") == FileManager.default.currentDirectoryPath + "/a")
+        let marked = "/\u{301}a/\u{301}b"
+        #expect(try Path.absolute(marked) == marked, "a slash is a byte")
+        #expect(Path.parent(of: marked) == "/\u{301}a" && Path.name(of: marked) == "\u{301}b")
     }
 }
 
@@ -101,6 +171,43 @@ private enum GlobalState {
         try await Lockbox.removeObject(forKey: "key")
         try await expect(!Lockbox.containsObject(forKey: "key"))
         try await Lockbox.removeAllObjects()
+    }
+
+    static func refuses(_ body: () throws -> Void) throws {
+        do { try body() } catch let error as LockboxError where error.code == .invalidLocation { return }
+        throw Unmet()
+    }
+
+    static func notUTF8(_ base: String) throws {
+        setenv("LOCKBOX_KEY_PREFIX", "p", 1)
+        for name in ["LOCKBOX_DIRECTORY", "STATE_DIRECTORY", "XDG_DATA_HOME"] { unsetenv(name) }
+        let home = Array("\(base)/home-".utf8) + [0xff]
+        (home + [0]).withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { _ = setenv("HOME", $0.baseAddress!, 1) }
+        }
+        try refuses { try Lockbox.archiveObject("secret", forKey: "k") }
+        try refuses { _ = try EncryptedFileBackend(directory: "~/s").prefixes() }
+        // The same goes for a folder in one whose name is not UTF-8.
+        try expect(
+            (home + [0]).withUnsafeBytes { mkdir($0.baseAddress!.assumingMemoryBound(to: CChar.self), 0o700) }
+                == 0
+        )
+        try expect(
+            (home + [0]).withUnsafeBytes { chdir($0.baseAddress!.assumingMemoryBound(to: CChar.self)) } == 0
+        )
+        try refuses { _ = try EncryptedFileBackend(directory: "s").prefixes() }
+        setenv("LOCKBOX_PASSCODE", "\(base)", 1)
+        try expect(FileManager.default.contentsOfDirectory(atPath: base).count == 1)
+    }
+
+    static func removedFolder() throws {
+        let folder = NSTemporaryDirectory() + "lockbox-\(UInt64.random(in: .min ... .max))"
+        try expect(mkdir(folder, 0o700) == 0 && chdir(folder) == 0 && rmdir(folder) == 0)
+        try refuses { _ = try EncryptedFileBackend(directory: "secrets").prefixes() }
+        let lockbox = try InMemoryBackend().lockbox("p")
+        try refuses { _ = try MigrationSource.json(at: "settings.json").keys(for: lockbox) }
+        let backend = EncryptedFileBackend(directory: "/nonexistent/store")
+        try refuses { _ = try backend.importBackup(from: "backup", passphrase: .value("p")) }
     }
 
     static func environment(_ directory: String) throws {

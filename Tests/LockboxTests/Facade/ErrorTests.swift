@@ -140,6 +140,10 @@ import Lockbox
             "/s is not safe to use: it is a FIFO, not a regular file."
         ),
         (
+            .invalidLocation(location: "~you/store", reason: "it is not this user's"), .invalidLocation, -50,
+            #""~you/store" cannot be used: it is not this user's. Nothing was changed."#
+        ),
+        (
             .storageFailure(operation: "fsync", path: "/s/x", errno: EIO), .storageFailure, -36,
             "fsync failed on /s/x: Input/output error (errno 5). Check the disk."
         ),
@@ -148,8 +152,12 @@ import Lockbox
             "/s/x cannot be read: open failed. Check its owner and permissions, and the disk. Nothing was changed."
         ),
         (
-            .readOnly(location: "/s/lock", reason: "open failed"), .readOnly, -25292,
-            "/s/lock cannot be written: open failed. Check its owner and permissions, and whether the file system is mounted read-only. Nothing was changed."
+            .readOnly(location: "/s", reason: "it is on a FUSE file system"), .readOnly, -25292,
+            "/s cannot be written: it is on a FUSE file system. Nothing was changed."
+        ),
+        (
+            .readOnly(location: "/s/lock", reason: "open failed (errno 13)"), .readOnly, -25292,
+            "/s/lock cannot be written: open failed (errno 13). Check its owner and permissions, and whether the file system is mounted read-only. Nothing was changed."
         ),
         (
             .lockTimeout(location: "/s/lock"), .lockTimeout, -36,

@@ -30,6 +30,19 @@ import Lockbox
         #expect(store.openDescriptors() <= 64)
     }
 
+    @Test func verifyOpensOneFolderAfterTheOther() throws {
+        let most = Protected(0)
+        let backend = store.backend(
+            SystemCalls { [store] call in
+                if call == .open { most.withLock { $0 = max($0, store.openDescriptors()) } }
+                return nil
+            }
+        )
+        let report = try backend.verify()
+        #expect(report.findings == [] && report.intactCount == prefixes.count)
+        #expect((1...StoreFolders.maximumOpen + 4).contains(most.withLock { $0 }))
+    }
+
     /// As many as the process has are open already: some of them are given back, and the call is made again.
     @Test(arguments: [EMFILE, ENFILE])
     func whatIsKeptOpenIsGivenBackWhenDescriptorsRunShort(errno: CInt) throws {

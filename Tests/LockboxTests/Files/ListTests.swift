@@ -196,6 +196,9 @@ import Lockbox
     func looksOnFUSE() throws {
         let fuse = try TestFileSystem(.bindfs)
         let store = try TestStore(on: fuse)
+        expectError(.readOnly, "FUSE is noticed") {
+            try EncryptedFileBackend(directory: store.directory).lockbox("p").archiveObject("v", forKey: "a")
+        }
         try fill(store)
         let isOver = Protected(false)
         let group = DispatchGroup()

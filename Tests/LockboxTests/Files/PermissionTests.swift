@@ -78,7 +78,7 @@ import Lockbox
     }
 
     enum Impostor: CaseIterable {
-        case symbolicLink, danglingLink, fifo, folder, device, socket, hardLink
+        case symbolicLink, danglingLink, fifo, folder, device, socket
 
         /// Only root can make a device.
         static var possible: [Impostor] { allCases.filter { $0 != .device || geteuid() == 0 } }
@@ -101,7 +101,6 @@ import Lockbox
         case .folder: mkdir(path, 0o700)
         case .device: try #require(mknod(path, S_IFCHR | 0o600, 0x103) == 0)  // null
         case .socket: try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
-        case .hardLink: link(away, path)
         }
         return switch impostor {
         case .symbolicLink, .danglingLink: "it is a symbolic link"
@@ -109,7 +108,6 @@ import Lockbox
         case .folder: "it is a folder"
         case .device: "it is a device"
         case .socket: "it is a socket"
-        case .hardLink: "it has 2 hard links"
         }
     }
 
@@ -184,6 +182,28 @@ import Lockbox
         }
     }
 
+    /// `cp -al` makes it, and programs for backups and snapshots.
+    @Test func aCopyOfHardLinksLeavesTheStoreUsable() throws {
+        let copy = store.directory + "-copy"
+        try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
+        for name in try FileManager.default.subpathsOfDirectory(atPath: store.directory).sorted() {
+            let path = "\(store.directory)/\(name)"
+            if try TestStore.Entry(path).bytes == nil {
+                mkdir("\(copy)/\(name)", 0o700)
+            } else {
+                try #require(link(path, "\(copy)/\(name)") == 0)
+            }
+        }
+        let lockbox = try store.lockbox()
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+        try lockbox.archiveObject("new", forKey: "key")
+        let old = EncryptedFileBackend(directory: copy)
+        #expect(try old.lockbox(TestStore.prefix).unarchiveObject(forKey: "key") == "secret")
+        #expect(try store.backend().verify().findings == [])
+        try store.backend().rotateKeys()
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
+    }
+
     @Test func hugeFilesAreRefusedUnread() throws {
         let path = try path(of: "item")
         truncate(path, 10 << 30)
@@ -241,6 +261,59 @@ import Lockbox
             var status = stat()
             #expect(stat("\(base)/\(folder)", &status) == 0 && status.st_mode & 0o777 == 0o700, "\(folder)")
         }
+    }
+
+    /// The user's own programs could make nothing beside them.
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can give a file away"),
+        arguments: ["HOME", "XDG_DATA_HOME", "~/s"]
+    )
+    func rootMakesNoFoldersInTheHomeOfAnotherUser(_ name: String) throws {
+        let home = Path.parent(of: store.directory) + "/home"
+        mkdir(home, 0o755)
+        chown(home, 65534, 65534)
+        let variables: HomeFolder.Variables = { (variable) throws(LockboxError) in
+            variable == (name == "~/s" ? "HOME" : name) ? home : nil
+        }
+        let location = name == "~/s" ? StoreLocation(name, variables) : StoreLocation.standard(variables)
+        let backend = EncryptedFileBackend(storage: FileStorage(location))
+        let error = lockboxError { try backend.lockbox("p").archiveObject(1, forKey: "k") }
+        guard case .unsafePermissions(home, let reason) = error else {
+            Issue.record("it was not refused: \(String(describing: error))")
+            return
+        }
+        #expect(reason.contains("it belongs to user 65534"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: home).isEmpty)
+        chown(home, 0, 0)
+        try backend.lockbox("p").archiveObject(1, forKey: "k")
+    }
+
+    /// Another mount would not see the locks.
+    @Test func onFUSEAStoreIsOnlyRead() throws {
+        var calls = SystemCalls()
+        calls.isOnFUSE = { _ in true }
+        func backend(_ directory: String, isForOneMachine: Bool = false) -> EncryptedFileBackend {
+            EncryptedFileBackend(
+                storage: FileStorage(directory: directory, calls: calls, isForOneMachine: isForOneMachine)
+            )
+        }
+        try overwrite("\(store.directory)/tmp/root.1", [])
+        let before = try store.snapshot()
+        let lockbox = try backend(store.directory).lockbox(TestStore.prefix)
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
+        #expect(try lockbox.allKeys() == ["key"])
+        let writes: [() throws -> Void] = [
+            { try lockbox.archiveObject("new", forKey: "key") }, { try lockbox.removeObject(forKey: "key") },
+            { try lockbox.removeAllObjects() }, { try backend(self.store.directory).rotateKeys() },
+        ]
+        for write in writes { expectError(.readOnly, saying: "LOCKBOX_ONE_MACHINE=1", from: write) }
+        #expect(try store.snapshot() == before, "the temporary file of a writer on another mount, too")
+        let new = Path.parent(of: store.directory) + "/new"
+        expectError(.readOnly) { try backend("\(new)/store").lockbox("p").archiveObject(1, forKey: "k") }
+        #expect(!FileManager.default.fileExists(atPath: new))
+        try backend(store.directory, isForOneMachine: true).lockbox(TestStore.prefix)
+            .archiveObject("new", forKey: "key")
+        #expect(try lockbox.unarchiveObject(forKey: "key") == "new")
     }
 
     @Test func readingAStoreThatIsNotThereMakesNothing() throws {

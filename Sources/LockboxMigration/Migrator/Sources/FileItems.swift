@@ -12,7 +12,7 @@ struct FileItems: SourceItems {
     private let file: SourceFile?
 
     init(path: String, format: SourceFile.Format, calls: SystemCalls = SystemCalls()) throws {
-        self.path = Path.absolute(path)
+        self.path = try Path.absolute(path)
         self.format = format
         self.calls = calls
         file = try Self.read(self.path, format, calls)?.file
@@ -64,7 +64,12 @@ struct FileItems: SourceItems {
             throw LockboxError.storageFailure(operation: "realpath", path: path, errno: errno)
         }
         defer { free(resolved) }
-        let destination = String(cString: resolved)
+        guard let destination = String(validatingCString: resolved) else {
+            throw LockboxError.invalidLocation(
+                location: path,
+                reason: "a folder above it has a name that is not UTF-8"
+            )
+        }
         let opened = calls.open(destination, at: SystemCalls.currentDirectory, O_RDONLY)
         let file = CInt(try check(opened, "open", destination))
         defer { calls.close(file) }

@@ -10,12 +10,14 @@ struct BackupReader: ~Copyable {
     private let calls: SystemCalls
 
     init(_ path: String, _ calls: SystemCalls) throws {
-        self.path = Path.absolute(path)
-        self.calls = calls
+        // Nothing is set before the last error: it would be destroyed twice.
+        let path = try Path.absolute(path)
         // Symbolic links are followed: the file is not part of the store, and is trusted only after it has been
         // authenticated.
-        let descriptor = LockboxPlatform.open(self.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-        file = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", self.path))
+        let descriptor = LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        file = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", path))
+        self.path = path
+        self.calls = calls
     }
 
     deinit { calls.close(file) }
@@ -111,7 +113,7 @@ extension BackupRecord {
     /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
     static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
-        let path = Path.absolute(path)
+        let path = try Path.absolute(path)
         let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)
         guard let kind else { return false }
         guard kind == FileIdentity.plainFile else {

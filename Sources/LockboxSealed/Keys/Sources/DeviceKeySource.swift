@@ -55,7 +55,8 @@ public struct DeviceKeySource: Sendable {
     /// - Parameter path: The file, which is read every time the keybag is. Symbolic links are followed. If it
     ///   cannot be opened, the call that needs the key throws
     ///   ``LockboxError/storageFailure(operation:path:errno:)``; if its length is wrong,
-    ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
+    ///   ``LockboxError/invalidDeviceKey(source:reason:)``; if others can read or change it,
+    ///   ``LockboxError/unsafePermissions(path:reason:)``, as with ``PasscodeSource/file(_:)``.
     public static func file(_ path: String) -> DeviceKeySource {
         DeviceKeySource(source: .given(name: path) { try SecretReader.file(path, maximum: 4096) })
     }
@@ -67,7 +68,7 @@ public struct DeviceKeySource: Sendable {
     public static func credential(_ name: String = "lockbox-device-key") -> DeviceKeySource {
         DeviceKeySource(
             source: .given(name: "credential \(name)") {
-                guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
+                guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
                     throw LockboxError.invalidDeviceKey(
                         source: "credential \(name)",
                         reason: "CREDENTIALS_DIRECTORY is not set"

@@ -45,10 +45,13 @@ public struct PasscodeSource: Sendable {
     }
 
     /// Reads the passcode from a file. Symbolic links are followed, because Kubernetes mounts secrets through
-    /// them. The file's permissions are not checked.
+    /// them.
     ///
     /// - Parameter path: The file. If it cannot be opened, the call that needs the passcode throws
-    ///   ``LockboxError/storageFailure(operation:path:errno:)``.
+    ///   ``LockboxError/storageFailure(operation:path:errno:)``. If others can read or change it, the call throws
+    ///   ``LockboxError/unsafePermissions(path:reason:)``: it must belong to this user or to root, and only its owner may use it.
+    ///   The group of a file of root's may read it. An open descriptor, such as `/dev/fd/3`, and a systemd credential are not held
+    ///   to that.
     public static func file(_ path: String) -> PasscodeSource {
         PasscodeSource { try SecretReader.file(path, maximum: maximumLength + 2) }
     }
@@ -73,7 +76,7 @@ public struct PasscodeSource: Sendable {
     /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-passcode") -> PasscodeSource {
         PasscodeSource {
-            guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
+            guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
                 throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
             }
             return try SecretReader.file("\(directory)/\(name)", maximum: maximumLength + 2)
@@ -86,10 +89,10 @@ public struct PasscodeSource: Sendable {
     /// - Parameter name: The variable. An empty one counts as unset.
     public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> PasscodeSource {
         PasscodeSource {
-            guard let value = Environment[name] else {
+            guard let value = Environment.bytes(name) else {
                 throw LockboxError.invalidPasscode(reason: "\(name) is not set")
             }
-            return Array(value.utf8)
+            return value
         }
     }
 
@@ -97,10 +100,10 @@ public struct PasscodeSource: Sendable {
     /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`. If reading it fails, its error is thrown, and the
     /// next is not tried.
     public static let standard = PasscodeSource {
-        if let path = Environment["LOCKBOX_PASSCODE_FILE"] {
+        if let path = try Environment["LOCKBOX_PASSCODE_FILE"] {
             return try SecretReader.file(path, maximum: maximumLength + 2)
         }
-        if let directory = Environment["CREDENTIALS_DIRECTORY"],
+        if let directory = try Environment["CREDENTIALS_DIRECTORY"],
             access("\(directory)/lockbox-passcode", F_OK) == 0
         {
             return try credential().source()

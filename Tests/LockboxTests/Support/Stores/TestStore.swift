@@ -61,7 +61,12 @@ final class TestStore: Sendable {
     ) -> EncryptedFileBackend {
         let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
         return EncryptedFileBackend(
-            storage: FileStorage(directory: directory, calls: calls, lockTimeout: lockTimeout),
+            storage: FileStorage(
+                directory: directory,
+                calls: calls,
+                lockTimeout: lockTimeout,
+                isForOneMachine: fileSystem != nil
+            ),
             deviceKey: deviceKey,
             requires: requirements,
             kernel: kernel,

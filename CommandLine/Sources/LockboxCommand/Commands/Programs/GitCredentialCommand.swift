@@ -41,7 +41,7 @@ struct GitCredentialCommand: ParsableCommand {
     }
 
     private static var mayAsk: Bool {
-        !["0", "false", "no", "off"].contains(Environment["GIT_TERMINAL_PROMPT"]?.lowercased())
+        !["0", "false", "no", "off"].contains((try? Environment["GIT_TERMINAL_PROMPT"])?.lowercased())
     }
 
     /// Prints the newest matching credential, if there is one. If there is none, it may be one of those that

@@ -89,7 +89,7 @@ struct Manifest: Decodable {
             source.json.map(MigrationSource.json(at:)),
             source.environmentFile.map(MigrationSource.environmentFile(at:)),
             source.netrc.map(MigrationSource.netrc(at:)),
-            source.userDefaults.map(MigrationSource.otherDefaults(suiteName:)),
+            try source.userDefaults.map(MigrationSource.otherDefaults(suiteName:)),
         ].compactMap(\.self)
         guard let first = sources.first, sources.count == 1 else {
             throw Failure(

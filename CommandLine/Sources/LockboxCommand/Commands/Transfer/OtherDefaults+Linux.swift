@@ -8,8 +8,8 @@
         ///
         /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`. A program's standard defaults are
         ///   under its own name. Foundation interprets it as a path, including slashes and dots.
-        static func otherDefaults(suiteName: String) -> MigrationSource {
-            let path = suiteName.hasPrefix("/") ? suiteName : "\(folder)/\(suiteName)"
+        static func otherDefaults(suiteName: String) throws -> MigrationSource {
+            let path = try suiteName.hasPrefix("/") ? suiteName : "\(folder)/\(suiteName)"
             // Parent folders in the path need not exist.
             return .propertyList(
                 at: URL(filePath: "\(path).plist", directoryHint: .notDirectory).standardized.path
@@ -19,10 +19,12 @@
         /// Returns `XDG_CONFIG_HOME`, otherwise `.config` in `HOME`. Foundation ignores a relative path in
         /// `XDG_CONFIG_HOME`, as the XDG specification says, and uses the root folder if `HOME` is not set.
         private static var folder: String {
-            if let configuration = Environment["XDG_CONFIG_HOME"], configuration.hasPrefix("/") {
-                return configuration
+            get throws {
+                if let configuration = try Environment["XDG_CONFIG_HOME"], configuration.hasPrefix("/") {
+                    return configuration
+                }
+                return "\(try Environment["HOME"] ?? "")/.config"
             }
-            return "\(Environment["HOME"] ?? "")/.config"
         }
     }
 #endif

@@ -42,10 +42,11 @@ enum SecretInput {
 
     /// Whether any source of `PasscodeSource.standard` is available.
     private static var isStandardThere: Bool {
-        if Environment["LOCKBOX_PASSCODE_FILE"] != nil || Environment["LOCKBOX_PASSCODE"] != nil {
-            return true
+        if ["LOCKBOX_PASSCODE_FILE", "LOCKBOX_PASSCODE"].contains(where: Environment.isSet) { return true }
+        // One that is not UTF-8 is there, and refused when it is read.
+        guard let folder = try? Environment["CREDENTIALS_DIRECTORY"] else {
+            return Environment.isSet("CREDENTIALS_DIRECTORY")
         }
-        return Environment["CREDENTIALS_DIRECTORY"].map { access("\($0)/lockbox-passcode", F_OK) == 0 }
-            ?? false
+        return access("\(folder)/lockbox-passcode", F_OK) == 0
     }
 }

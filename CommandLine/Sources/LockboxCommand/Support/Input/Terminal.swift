@@ -16,11 +16,13 @@ enum Terminal {
     }
 
     /// Whether `descriptor` is a terminal that supports escape sequences.
-    static func isCapable(_ descriptor: CInt) -> Bool { isThere(descriptor) && Environment["TERM"] != "dumb" }
+    static func isCapable(_ descriptor: CInt) -> Bool {
+        isThere(descriptor) && (try? Environment["TERM"]) != "dumb"
+    }
 
     /// Whether colored text may be written to `descriptor`.
     static func isColored(_ descriptor: CInt) -> Bool {
-        isCapable(descriptor) && Environment["NO_COLOR"] == nil
+        isCapable(descriptor) && (try? Environment["NO_COLOR"]) == nil
     }
 
     /// Reads a line without echo.

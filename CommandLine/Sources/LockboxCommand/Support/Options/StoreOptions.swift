@@ -19,8 +19,8 @@ struct StoreOptions: ParsableArguments {
         name: .customLong("store"),
         help: ArgumentHelp(
             """
-            The store in a cluster, such as etcd://a.example:2379,b.example:2379/secrets/shop, or its folder. Without \
-            TLS, the address begins with etcd+plaintext://. (default: $LOCKBOX_STORE)
+            The store in a cluster, such as etcd://a.example:2379,b.example:2379/secrets/shop, or its folder, which \
+            begins with /, ~/ or ./. Without TLS, the address begins with etcd+plaintext://. (default: $LOCKBOX_STORE)
             """,
             valueName: "address"
         )

@@ -24,6 +24,7 @@ extension LockboxError {
         case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
         case .conflict, .notABackup, .userCanceled, .slotRefused: .conflict
         case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
+        case .invalidLocation: .usage
         case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
         case .unreadable, .readOnly, .lockTimeout, .storeReplaced: .inputOutput
         case .notReachable, .accessDenied, .outcomeUnknown, .notSupported, .keychainFailure: .inputOutput

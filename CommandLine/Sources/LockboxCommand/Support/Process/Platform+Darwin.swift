@@ -8,6 +8,8 @@
         }
     }
 
+    var canReadArguments: Bool { true }
+
     /// The path of this executable, without symbolic links.
     let ownPath: String? = {
         var size = UInt32(PATH_MAX)

@@ -13,6 +13,9 @@
         }
     }
 
+    /// Swift reads the arguments from there.
+    var canReadArguments: Bool { access("/proc/self/cmdline", F_OK) == 0 }
+
     /// The path of this executable, without symbolic links.
     let ownPath: String? = {
         var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))

@@ -10,12 +10,14 @@ struct ClusterAccess {
 
     /// With the environment's values in place of options that were not given.
     var complete: ClusterAccess {
-        ClusterAccess(
-            caFile: caFile ?? Environment["LOCKBOX_CA_FILE"],
-            certificate: certificate ?? Environment["LOCKBOX_CERTIFICATE_FILE"],
-            certificateKey: certificateKey ?? Environment["LOCKBOX_CERTIFICATE_KEY_FILE"],
-            user: user ?? Environment["LOCKBOX_USER"],
-            userPasswordFile: userPasswordFile ?? Environment["LOCKBOX_USER_PASSWORD_FILE"]
-        )
+        get throws {
+            try ClusterAccess(
+                caFile: caFile ?? Environment["LOCKBOX_CA_FILE"],
+                certificate: certificate ?? Environment["LOCKBOX_CERTIFICATE_FILE"],
+                certificateKey: certificateKey ?? Environment["LOCKBOX_CERTIFICATE_KEY_FILE"],
+                user: user ?? Environment["LOCKBOX_USER"],
+                userPasswordFile: userPasswordFile ?? Environment["LOCKBOX_USER_PASSWORD_FILE"]
+            )
+        }
     }
 }

@@ -6,7 +6,9 @@ extension StoreChoice {
         get throws {
             switch try storeAddress {
             case .folder(let folder):
-                return .files(folder ?? EncryptedFileBackend.default.storage.directory)
+                return .files(
+                    folder.map { FileStorage(directory: $0) } ?? EncryptedFileBackend.default.storage
+                )
             case .cluster(let address): return try .cluster(address, access.complete)
             }
         }
@@ -21,10 +23,6 @@ extension StoreChoice {
     enum CommandStorage: InspectableStorage, LockingStorage, QuarantiningStorage {
         case files(FileStorage)
         case cluster(EtcdStorage)
-
-        static func files(_ directory: String) -> CommandStorage {
-            .files(FileStorage(directory: directory))
-        }
 
         static func cluster(_ address: ClusterAddress, _ access: ClusterAccess) throws -> CommandStorage {
             let security: EtcdSecurity =
@@ -189,7 +187,7 @@ extension StoreChoice {
     typealias CommandStorage = FileStorage
 
     extension FileStorage {
-        static func files(_ directory: String) -> FileStorage { FileStorage(directory: directory) }
+        static func files(_ storage: FileStorage) -> FileStorage { storage }
 
         static func cluster(_ address: ClusterAddress, _ access: ClusterAccess) throws -> FileStorage {
             throw Extension.missing("clusters", "--with-cluster")

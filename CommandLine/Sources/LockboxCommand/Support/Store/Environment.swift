@@ -2,7 +2,14 @@ import Lockbox
 
 /// The process's environment variables. Empty variables count as unset.
 enum Environment {
+    static func isSet(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
+
+    /// - Throws: A ``Failure`` if the value is not UTF-8. Repaired, two folders could become one.
     static subscript(name: String) -> String? {
-        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+        get throws {
+            guard let value = getenv(name), value.pointee != 0 else { return nil }
+            if let text = String(validatingCString: value) { return text }
+            throw Failure(.usage, "The environment variable \(name) is not UTF-8.")
+        }
     }
 }

@@ -29,7 +29,9 @@ enum Extension {
         private static func isNeeded(_ arguments: [String]) -> Bool {
             // What is to be completed follows a "--".
             let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
-            if let store = Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) { return true }
+            if let store = try? Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) {
+                return true
+            }
             return words.contains { word in
                 let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
                 return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)

@@ -24,7 +24,7 @@ enum Keys {
     /// else.
     private static func candidates(_ all: Set<String>, _ prefix: String) -> [String] {
         let words = all.filter { $0.hasPrefix(prefix) && $0.onOneLine == $0 }.sorted()
-        switch Environment["SAP_SHELL"] {
+        switch try? Environment["SAP_SHELL"] {
         case "fish": return words
         // In zsh, a colon separates the word from its description.
         case "zsh": return words.map { $0.replacing("\\", with: "\\\\").replacing(":", with: "\\:") }

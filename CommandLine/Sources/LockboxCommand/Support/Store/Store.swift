@@ -19,7 +19,7 @@ struct Store {
         self.asks = asks
         backend = SealedBackend(
             storage: try choice.storage,
-            deviceKey: choice.deviceKey,
+            deviceKey: try choice.deviceKey,
             requires: choice.requirements
         )
         lockbox = try Lockbox(keyPrefix: prefix, backend: backend)

@@ -4,7 +4,8 @@ enum StoreAddress {
     case folder(String?)
     case cluster(ClusterAddress)
 
-    /// Reads what --store and LOCKBOX_STORE name: the address of a cluster, or a folder.
+    /// Reads what --store and LOCKBOX_STORE name: the address of a cluster, or a folder as an absolute path, or one that begins
+    /// with `~/`, `./` or `../`.
     init(_ text: String) throws {
         if let address = try ClusterAddress(text) {
             self = .cluster(address)
@@ -13,11 +14,20 @@ enum StoreAddress {
             if text.isEmpty {
                 throw Failure(.usage, "The address of a store is empty. Give one, or leave the option out.")
             }
-            if text.contains("://") {
+            let first = String(text.prefix { $0 != "/" })
+            guard ["", ".", "..", "~"].contains(first) else {
                 throw Failure(
                     .usage,
                     "\(text.onOneLine) is not a store's address. A cluster's address begins with etcd:// or "
-                        + "etcd+plaintext://."
+                        + "etcd+plaintext://, the path of a folder with /, ~/ or ./."
+                )
+            }
+            var status = stat()
+            if stat(text, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+                throw Failure(
+                    .usage,
+                    "\(text.onOneLine) is a file, and a store is a folder. If LOCKBOX_STORE is another program's variable, "
+                        + "unset it, or name the store with --directory."
                 )
             }
             self = .folder(text)

@@ -31,7 +31,7 @@ struct StoreChoice {
             throw Failure(.usage, "The name of a device key is empty. Give a file, or leave the option out.")
         }
         if directory != nil, store != nil { throw Failure(.usage, "Give --directory or --store, not both.") }
-        let prefix = prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
+        let prefix = try prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         let store = try Store(self, prefix: prefix, asks: asks)
         if checksPasscode { try store.checkGivenSecret() }
         return store
@@ -47,12 +47,14 @@ struct StoreChoice {
 
     /// The sources in the order in which they are tried.
     var deviceKey: DeviceKeySource {
-        var sources =
-            deviceKeyFiles.map { DeviceKeySource.file($0) }
-            + deviceKeyCredentials.map { DeviceKeySource.credential($0) }
-        if sources.isEmpty, inheritsDeviceKey, let file = Environment["LOCKBOX_DEVICE_KEY_FILE"] {
-            sources = [.file(file)]
+        get throws {
+            var sources =
+                deviceKeyFiles.map { DeviceKeySource.file($0) }
+                + deviceKeyCredentials.map { DeviceKeySource.credential($0) }
+            if sources.isEmpty, inheritsDeviceKey, let file = try Environment["LOCKBOX_DEVICE_KEY_FILE"] {
+                sources = [.file(file)]
+            }
+            return sources.isEmpty ? .stored : .anyOf(sources)
         }
-        return sources.isEmpty ? .stored : .anyOf(sources)
     }
 }
