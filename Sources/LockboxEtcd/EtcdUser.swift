@@ -1,5 +1,8 @@
 #if Etcd
     import CCurl
+    import LockboxCore
+    import LockboxSealed
+    import LockboxSodium
 
     /// A user of etcd, for clusters with authentication.
     public struct EtcdUser: Sendable {
@@ -13,6 +16,23 @@
         ///   - password: The user's password.
         public init(name: String, password: String) {
             self.init(name: name) { password }
+        }
+
+        /// Creates a user whose password is in a file, which is read whenever etcd wants a new token.
+        ///
+        /// - Parameters:
+        ///   - name: The user's name.
+        ///   - passwordFile: The file. One newline at its end is not part of the password. If others can read or change it, the
+        ///     call that needs the password throws ``LockboxError/unsafePermissions(path:reason:)``, as with
+        ///     ``PasscodeSource/file(_:)``.
+        public init(name: String, passwordFile: String) {
+            self.init(name: name) {
+                var bytes = try SecretReader.file(passwordFile, maximum: PasscodeSource.maximumLength)
+                defer { Sodium.wipe(&bytes) }
+                let end = bytes.last == UInt8(ascii: "\n") ? bytes.count - 1 : bytes.count
+                if let password = String(validating: bytes[..<end], as: UTF8.self) { return password }
+                throw LockboxError.invalidPasscode(reason: "\(passwordFile) is not UTF-8")
+            }
         }
 
         /// Creates a user whose password is asked for when it is needed.

@@ -12,6 +12,9 @@
         return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? UInt64(limit.rlim_cur) : nil
     }
 
+    /// The folders of the process's own descriptors.
+    package let descriptorFolders = ["/dev/fd"]
+
     /// An initial value for `pthread_create` to overwrite.
     package func noThread() -> pthread_t? { nil }
 

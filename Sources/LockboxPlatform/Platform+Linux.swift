@@ -18,6 +18,9 @@
             ? UInt64(limit.rlim_cur) : nil
     }
 
+    /// The folders of the process's own descriptors.
+    package let descriptorFolders = ["/dev/fd", "/proc/self/fd"]
+
     /// An initial value for `pthread_create` to overwrite.
     package func noThread() -> pthread_t { pthread_t() }
 

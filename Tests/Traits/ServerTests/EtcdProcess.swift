@@ -26,6 +26,7 @@
             try write(identity.privateKey.pem, "etcd.key")
             let key = Data((0..<32).map { _ in UInt8.random(in: 0...255) })
             try key.write(to: URL(filePath: "\(folder)/lockbox-device-key"))
+            chmod("\(folder)/lockbox-device-key", 0o600)
             let (client, peer) = (try freePort(), try freePort())
             endpoint = "https://127.0.0.1:\(client)"
             process = try KeptProcess(

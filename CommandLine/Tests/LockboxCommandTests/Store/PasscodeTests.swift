@@ -258,8 +258,7 @@ import Testing
         #expect(try status().epoch == nil)
         try sandbox.lockbox("set", "a", text: "v")
         #expect(try status().epoch == 1 && status().olderEpochs == [])
-        let file = sandbox.home + "/new"
-        try Data("1234".utf8).write(to: URL(fileURLWithPath: file))
+        let file = try sandbox.file("new", "1234")
         let set = try sandbox.lockbox("passcode", "set", "--new-passcode-file", file, "--later")
         #expect(set.status == 0, "\(set.error)")
         #expect(try status().epoch == 2 && status().olderEpochs == [1])

@@ -94,6 +94,7 @@ final class Sandbox {
     func recoveryCode(_ options: [String] = [], passcode: String) throws -> String {
         let file = "\(home)/code"
         let script = """
+            umask 077
             mkfifo "$HOME/out" "$HOME/in"
             \(Sandbox.executable) passcode recovery --output-fd 3 --confirm-file "$HOME/in" "$@" 3>"$HOME/out" &
             cat "$HOME/out" >"$HOME/code"
@@ -117,9 +118,11 @@ final class Sandbox {
         String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
     }
 
+    /// Makes a file that nobody else can use, as one with a secret must be.
     func file(_ name: String, _ contents: String) throws -> String {
         let path = "\(home)/\(name)"
         try Data(contents.utf8).write(to: URL(fileURLWithPath: path))
+        try #require(chmod(path, 0o600) == 0)
         return path
     }
 }

@@ -125,7 +125,7 @@ import Testing
         let outcome = try sandbox.lockbox("migrate", "\(sandbox.home)/none.json")
         #expect(outcome.status == 74 && isOneLine(outcome), "\(outcome.error)")
         #expect(outcome.error.contains("none.json cannot be read: No such file or directory."))
-        #expect { try Input.line(of: sandbox.home) } throws: {
+        #expect { try Input.file(sandbox.home) } throws: {
             ($0 as? Failure)?.message.hasSuffix("cannot be read: Is a directory.") == true
         }
     }

@@ -195,6 +195,7 @@ import Testing
     @Test func aPasscodeFromAShellsSubstitution() throws {
         let command = try prepareForUser()
         let passcode = try sandbox.file("passcode", "correct horse")
+        if getuid() == 0 { chown(passcode, 65534, 65534) }
         let line = """
             printf v | '\(command)' set k &&
             '\(command)' passcode set --quiet --strength interactive --new-passcode-file <(cat '\(passcode)') &&

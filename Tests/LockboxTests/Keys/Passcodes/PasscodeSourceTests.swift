@@ -61,6 +61,71 @@ import Lockbox
         #expect(try text(.file("\(folder)/link")) == "1234")
     }
 
+    @Test(arguments: [0o644, 0o640, 0o604, 0o620, 0o602, 0o444, 0o660] as [mode_t])
+    func filesThatOthersCanUseAreRefused(_ mode: mode_t) throws {
+        let path = try file("1234\n")
+        chmod(path, mode)
+        let link = "\(folder)/link"
+        symlink(path, link)
+        expectError(.unsafePermissions, saying: "its mode 0\(String(mode, radix: 8))") {
+            try text(.file(path))
+        }
+        expectError(.unsafePermissions) { try text(.file(link)) }
+        expectError(.unsafePermissions) { try DeviceKeySource.file(path).given() }
+        chmod(path, 0o400)
+        #expect(try text(.file(link)) == "1234", "the control")
+    }
+
+    @Test func pipesThatOthersCanUseAreRefused() throws {
+        mkfifo("\(folder)/open", 0o600)
+        chmod("\(folder)/open", 0o644)
+        expectError(.unsafePermissions) { try text(.file("\(folder)/open")) }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func filesOfOthersAreRefused() throws {
+        let path = try file("1234\n")
+        chown(path, 65534, 0)
+        expectError(.unsafePermissions, saying: "it belongs to user 65534") { try text(.file(path)) }
+    }
+
+    /// Kubernetes lets a user read it so who is not root.
+    @Test(.enabled(if: geteuid() == 0, "only root can become somebody else"))
+    func theGroupOfAFileOfRootsMayReadIt() async throws {
+        let path = try file("1234\n")
+        chown(path, 0, 65534)
+        chmod(folder, 0o755)
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            func read() throws { try PasscodeSource.file(path).withBytes { _ in } }
+            chmod(path, 0o440)
+            if setgid(65534) != 0 || setuid(65534) != 0 { exit(1) }
+            try read()
+        }
+        for mode: mode_t in [0o444, 0o460] {
+            await #expect(processExitsWith: .success) { [path = path as String, mode = mode as mode_t] in
+                chmod(path, mode)
+                if setgid(65534) != 0 || setuid(65534) != 0 { exit(1) }
+                do { try PasscodeSource.file(path).withBytes { _ in } } catch LockboxError.unsafePermissions {
+                    return
+                }
+                exit(2)
+            }
+        }
+    }
+
+    #if os(Linux)
+        /// Whoever opened them for this program has decided who reads them.
+        @Test func openDescriptorsAreNotHeldToThat() throws {
+            let path = try file("1234\n")
+            chmod(path, 0o644)
+            for folder in ["/dev/fd", "/proc/self/fd"] {
+                let descriptor = open(path, O_RDONLY)
+                defer { close(descriptor) }
+                #expect(try text(.file("\(folder)/\(descriptor)")) == "1234")
+            }
+        }
+    #endif
+
     @Test func descriptors() throws {
         let pipe = Pipe()
         pipe.fileHandleForWriting.write(Data("12".utf8))
@@ -130,6 +195,11 @@ import Lockbox
             setenv("CREDENTIALS_DIRECTORY", credentials, 1)
             try expect(read(.standard), "from the credential")
             try expect(read(.credential()), "from the credential")
+            // Some credentials can be read by all, as far as the mode says, but none written.
+            chmod("\(credentials)/lockbox-passcode", 0o644)
+            try expect(read(.credential()), "from the credential")
+            chmod("\(credentials)/lockbox-passcode", 0o622)
+            do { _ = try read(.credential()); exit(3) } catch LockboxError.unsafePermissions {}
             setenv("LOCKBOX_PASSCODE_FILE", path, 1)
             try expect(read(.standard), "from the file")
         }

@@ -34,12 +34,4 @@ enum Input {
     private static func unreadable(_ name: String) -> Failure {
         Failure(.inputOutput, "\(name) cannot be read: \(String(cString: strerror(errno))).")
     }
-
-    /// A file without the line feed at its end.
-    static func line(of path: String) throws -> String {
-        guard let text = String(validating: try file(path), as: UTF8.self) else {
-            throw Failure(.usage, "\(path.onOneLine) is not UTF-8.")
-        }
-        return text.hasSuffix("\n") ? String(text.dropLast()) : text
-    }
 }

@@ -44,10 +44,10 @@ extension StoreChoice {
 
         /// The password is asked for once: `status` asks each member on its own.
         private static func user(_ name: String, _ file: String?) -> EtcdUser {
+            if let file { return EtcdUser(name: name, passwordFile: file) }
             let typed = Typed()
             return EtcdUser(name: name) {
-                if let file { return try Input.line(of: file) }
-                return try typed.text {
+                try typed.text {
                     let typed = try Terminal.secret(
                         "Password of the cluster's user \(name.onOneLine): ",
                         otherwise: "The password of the cluster's user is needed: use --user-password-file."
