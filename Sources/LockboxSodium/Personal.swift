@@ -21,6 +21,7 @@ package struct Personal {
     package static let unlockMAC = Personal("lockbox.chose.v1")
     package static let unlocked = Personal("lockbox.whole.v1")
     package static let afterFirstUnlock = Personal("lockbox.first.v1")
+    package static let key = Personal("lockbox.key.v1")
     package static let recovery = Personal("lockbox.recov.v1")
     package static let slot = Personal("lockbox.slot.v1")
     package static let level = Personal("lockbox.level.v1")

@@ -157,6 +157,21 @@ class Forger:
         self.owner.call("list")
         self.place("keybag", owners)
 
+    def high_generation_by_a_service(self, copied):
+        """A service seals its vault again, and leaves the other one as it is. Another service takes the keybag, and then the owner's
+        is there again."""
+        owners, service = (self.owner.store / "keybag").read_bytes(), self.owner.secrets["key"]
+        unlock_key = self.bag.unlock_keys(service.pair)[2]
+        lengths = {level: len(box) for level, (_, box) in self.bag.vaults.items()}
+        start = len(self.bag.plaintext) - lengths[1] - lengths[2]
+        head = keybag.header(self.bag.generation + 1000, self.bag.store)
+        plaintext = self.bag.plaintext[:start]
+        content = b"".join(self.bag.open_vault(2, unlock_key)[0])
+        plaintext += keybag.seal_box(content, unlock_key, keybag.VAULT[2], self.bag.store, keybag.digest(head + plaintext))
+        self.place("keybag", keybag.write_outer(head, plaintext + self.bag.plaintext[-lengths[1]:], self.device))
+        self.owner.call("unlock", unlock=service.json)
+        self.place("keybag", owners)
+
     def as_former_owner(self, copied):
         """With a passcode that was changed since, and the device key, which is still the same: the old vault has the keys that
         authenticate the grants of every slot, also of those that stayed."""

@@ -52,6 +52,12 @@ def before_removal(owner):
     return copied
 
 
+def with_service(owner):
+    owner.set_passcode()
+    owner.add_code()
+    owner.add_key()
+
+
 def after_restart(forge):
     def restarted(forger, copied):
         kernel.remove(forger.owner.generations)
@@ -157,6 +163,8 @@ add("another epoch", plain(Forger.change_epoch),
 add("another generation", plain(Forger.change_generation), NOTICED)
 add("a higher generation for a moment, then the owner's keybag", plain(Forger.high_generation_for_a_moment),
     ("done; the owner's; safe", "the owner's; safe") * 2)
+add("the same by a service, whose keybag another service takes", Forger.high_generation_by_a_service,
+    ("done; the owner's; safe", "the owner's; safe") * 2, prepare=with_service, is_quick=True)
 add("another key of the class `always`", plain(Forger.change_always_key), NOTICED)
 add("keybag and device key from before the passcode was set", Forger.put_back, ROLLED_BACK, prepare=before_passcode)
 add("the same, after a restart of the machine", after_restart(Forger.put_back),

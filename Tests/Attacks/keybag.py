@@ -52,7 +52,8 @@ class Slot:
             if algorithm != 1 or not 2 <= operations <= 10 or not 1 << 26 <= memory <= 1 << 30 or memory % 1024:
                 raise ValueError("cost of the passcode")
             return argon2id(32, given, self.salt[:16], operations, memory)
-        return H(32, code_symbols(given), "lockbox.recov.v1", self.salt) if kind == "code" else digest(given)
+        key, personal = (code_symbols(given), "lockbox.recov.v1") if kind == "code" else (digest(given), "lockbox.key.v1")
+        return H(32, key, personal, self.salt)
 
 
 KINDS = {"passcode": 1, "code": 2, "key": 3}

@@ -67,7 +67,7 @@ class History:
             if not self.may_be_locked:
                 self.unexpected.append(f"{thread} at {begin}: {call}: {result}")
             entry.refused(fields, word)
-        elif word == "unknown":
+        elif word in ("unknown", "failed"):
             entry.unknown(fields)
         else:
             getattr(entry, "of_" + fields[0], entry.of_store)(fields, outcome)

@@ -146,7 +146,7 @@ class Round:
     def look(self):
         """What a new process sees when all is done: an acknowledged write is there, however its writer ended."""
         self.started += 1
-        settings = self.settings | {"worker": self.started, "threads": 1, "delays": 0}
+        settings = self.settings | {"worker": self.started, "threads": 1, "delays": 0, "failures": 0}
         arguments = [f"{name}={value}" for name, value in settings.items()]
         for mode in ("look", "findings"):
             result = subprocess.run(

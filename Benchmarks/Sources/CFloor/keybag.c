@@ -129,7 +129,7 @@ static int recovery_code(const uint8_t *typed, size_t length, uint8_t code[28]) 
 
 static int slot_secret(const struct slot *slot, const struct floor_secret *secret, uint8_t out[KEY]) {
     const uint8_t *p = slot->parameters;
-    uint8_t code[28];
+    uint8_t code[28], digest[KEY];
     switch (slot->kind) {
     case FLOOR_PASSCODE: {
         if (slot->parameters_length != 16 || get32(p) != 1) return -1;
@@ -142,7 +142,10 @@ static int slot_secret(const struct slot *slot, const struct floor_secret *secre
         if (recovery_code(secret->bytes, secret->length, code)) return -1;
         hash(out, KEY, slot->salt, 32, code, 26, "lockbox.recov.v1");
         return 0;
-    default: return crypto_generichash(out, KEY, secret->bytes, secret->length, NULL, 0);
+    default:
+        if (crypto_generichash(digest, KEY, secret->bytes, secret->length, NULL, 0)) return -1;
+        hash(out, KEY, slot->salt, 32, digest, KEY, "lockbox.key.v1");
+        return 0;
     }
 }
 

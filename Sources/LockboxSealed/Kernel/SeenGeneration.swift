@@ -6,8 +6,8 @@ import LockboxSodium
 /// keyring. An older keybag is then known to be one that somebody has put back.
 ///
 /// An entry is authenticated with the key of the file names, which never changes: so a program that finds an old device
-/// key with the old keybag can still read what was written under the new ones. The entry belongs to the store at its
-/// place: a copy elsewhere has one of its own.
+/// key with the old keybag can still read what was written under the new ones. The entry belongs to the store, by its ID,
+/// wherever it is: a path has many spellings, and a copy can be put in the place of any.
 struct SeenGeneration: Sendable {
     let kernel: KernelKeyring
     /// The name of the kernel's key.
@@ -30,18 +30,16 @@ struct SeenGeneration: Sendable {
     private static let entryLength = nameLength + 16 + macLength
 
     /// Returns nil if nothing was seen, or if the kernel has no authentic record of it.
-    func read(_ keyring: Keyring, at location: String) -> Seen? {
-        let name = Self.entryName(keyring, location)
+    func read(_ keyring: Keyring) -> Seen? {
+        let name = Self.entryName(keyring)
         return entries(of: name).own.compactMap { Self.decode($0, keyring) }
             .max { $0.generation < $1.generation }
     }
 
     /// Remembers a keybag, unless a later one of its store is remembered. Does nothing if the kernel refuses.
-    func write(_ seen: Seen, _ keyring: Keyring, at location: String) {
-        let name = Self.entryName(keyring, location)
-        func isKnown() -> Bool {
-            read(keyring, at: location).map { $0.generation >= seen.generation } ?? false
-        }
+    func write(_ seen: Seen, _ keyring: Keyring) {
+        let name = Self.entryName(keyring)
+        func isKnown() -> Bool { read(keyring).map { $0.generation >= seen.generation } ?? false }
         guard !isKnown() else { return }
         kernel.withLock {
             guard !isKnown() else { return }
@@ -67,8 +65,8 @@ struct SeenGeneration: Sendable {
 
     // MARK: An entry: name, generation, epoch, four zeros, MAC
 
-    private static func entryName(_ keyring: Keyring, _ location: String) -> [UInt8] {
-        Array(keyring.seenMAC(Array(location.utf8)).prefix(nameLength))
+    private static func entryName(_ keyring: Keyring) -> [UInt8] {
+        Array(keyring.seenMAC(withUnsafeBytes(of: keyring.storeID, Array.init)).prefix(nameLength))
     }
 
     private static func encode(_ seen: Seen, _ name: [UInt8], _ keyring: Keyring) -> [UInt8] {

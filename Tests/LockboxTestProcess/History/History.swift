@@ -27,7 +27,7 @@ func history(_ arguments: [String]) throws {
 
 extension HistorySettings {
     fileprivate func open() throws -> any HistoryEngine {
-        try historyEngine(engine, defect: defect, delays: delays)
+        try historyEngine(engine, defect: defect, delays: delays, failures: failures)
     }
 }
 

@@ -70,7 +70,7 @@ struct DefectiveHistoryEngine: HistoryEngine {
             return try engine.importBackup(from: path, existing: existing)
         }
         // A store of its own stands in for the file, which only an engine can read.
-        let copy = try historyEngine("files:\(path).copy", defect: nil, delays: 0)
+        let copy = try historyEngine("files:\(path).copy", defect: nil, delays: 0, failures: 0)
         defer { try? FileManager.default.removeItem(atPath: "\(path).copy") }
         _ = try copy.importBackup(from: path, existing: .keep)
         var kept: [ItemKey] = []

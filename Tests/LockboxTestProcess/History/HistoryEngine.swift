@@ -8,7 +8,7 @@ import Lockbox
 @testable import LockboxSodium
 
 /// A store for `history`: its items, and what is done to it as a whole. Another engine is another type of this, and a case in
-/// ``historyEngine(_:defect:delays:)``.
+/// ``historyEngine(_:defect:delays:failures:)``.
 protocol HistoryEngine: Sendable {
     var items: any LockboxBackend { get }
 
@@ -41,14 +41,15 @@ extension HistoryEngine {
 ///   - argument: `files:DIRECTORY`, `memory` for the threads of one process, or as in HistoryEtcd.swift.
 ///   - defect: The name of a ``HistoryDefect``, or nil.
 ///   - delays: How many of 10,000 system calls are delayed, so that others come in between.
-func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> any HistoryEngine {
+///   - failures: How many of 10,000 system calls that change the disk fail.
+func historyEngine(_ argument: String, defect: String?, delays: Int, failures: Int) throws -> any HistoryEngine {
     let parts = argument.split(separator: ":", maxSplits: 1).map(String.init)
     let engine: any HistoryEngine
     switch (parts.first, parts.count) {
     case ("memory", 1):
         let key = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
         engine = SealedHistoryEngine(backend: SealedBackend(storage: sharedMemory, deviceKey: key))
-    case ("files", 2): engine = filesHistoryEngine(directory: parts[1], delays: delays)
+    case ("files", 2): engine = filesHistoryEngine(directory: parts[1], .disturbed(delays, failures))
     #if Etcd
         case ("etcd", 2):
             if let defect = defect.flatMap(EtcdDefect.init) { return try etcdHistoryEngine(parts[1], defect) }
@@ -67,10 +68,10 @@ func historyEngine(_ argument: String, defect: String?, delays: Int) throws -> a
 private let sharedMemory = InMemoryStorage()
 
 /// The default backend: encrypted files in a folder.
-private func filesHistoryEngine(directory: String, delays: Int) -> any HistoryEngine {
+private func filesHistoryEngine(directory: String, _ calls: SystemCalls) -> any HistoryEngine {
     let storage = FileStorage(
         directory: directory,
-        calls: .delayed(delays),
+        calls: calls,
         // Longer than the coordinator stops anybody, and waits for anybody.
         lockTimeout: .seconds(120)
     )
@@ -136,12 +137,15 @@ extension LockboxError {
 }
 
 extension SystemCalls {
-    fileprivate static func delayed(_ perTenThousand: Int) -> SystemCalls {
-        if perTenThousand == 0 { return SystemCalls() }
+    fileprivate static func disturbed(_ delays: Int, _ failures: Int) -> SystemCalls {
+        if delays == 0, failures == 0 { return SystemCalls() }
+        @Sendable func isHit(_ perTenThousand: Int) -> Bool { Int.random(in: 0..<10_000) < perTenThousand }
         return SystemCalls(fault: { call in
             switch call {
-            case .flock, .rename, .unlink, .readdir:
-                if Int.random(in: 0..<10_000) < perTenThousand { usleep(.random(in: 100...20_000)) }
+            case .write, .fsync, .rename, .unlink:
+                if isHit(failures) { return .failure(HistoryLog.failure) }
+                fallthrough
+            case .flock, .readdir: if isHit(delays) { usleep(.random(in: 100...20_000)) }
             default: break
             }
             return nil

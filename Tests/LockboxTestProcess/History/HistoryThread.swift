@@ -74,6 +74,7 @@ struct HistorySettings: Sendable {
     var prefixes = 2
     var keys = 3
     var delays = 0
+    var failures = 0
     var defect: String?
 
     static func prefix(_ number: Int) -> String { "history\(number)" }
@@ -102,6 +103,7 @@ struct HistorySettings: Sendable {
         case "prefixes": return number(\.prefixes)
         case "keys": return number(\.keys)
         case "delays": return number(\.delays)
+        case "failures": return number(\.failures)
         case "backends": isShared = value == "shared"
         case "seed": seed = UInt64(value) ?? 0
         case "mix": mix = HistoryMix(rawValue: value) ?? .items

@@ -82,9 +82,15 @@ struct Folder {
     var store: String { "\(path)/store" }
     var backup: String { "\(path)/backup" }
 
-    /// As a process that has just started.
-    func backend() -> EncryptedFileBackend {
-        EncryptedFileBackend(directory: store, deviceKey: killableSource)
+    /// As a process that has just started. The kernel takes all copies of a folder for one store, so each has a memory of its own
+    /// there.
+    func backend(deviceKey: DeviceKeySource = killableSource) -> EncryptedFileBackend {
+        EncryptedFileBackend(
+            storage: FileStorage(directory: store),
+            deviceKey: deviceKey,
+            kernel: KernelKeyring(),
+            seen: SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(store)")
+        )
     }
 
     /// The store, opened by the only one of `passcodes` that opens it; nil stands for a store without one.

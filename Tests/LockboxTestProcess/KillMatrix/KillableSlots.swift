@@ -88,13 +88,10 @@ func runOnSlots(_ operation: String, _ passcode: String, _ backend: EncryptedFil
 
 /// One of the two device keys opens the store, and a program that has both always does.
 @Sendable private func inspectDeviceKey(_ folder: Folder) throws -> KillableOperation.State {
-    let both = EncryptedFileBackend(
-        directory: folder.store,
-        deviceKey: .anyOf([.bytes(killableDeviceKey), .stored])
-    )
+    let both = folder.backend(deviceKey: .anyOf([.bytes(killableDeviceKey), .stored]))
     try both.unlock(.value("old"))
     try both.requireExactly(rotatable())
-    let new = EncryptedFileBackend(directory: folder.store, deviceKey: .bytes(killableDeviceKey))
+    let new = folder.backend(deviceKey: .bytes(killableDeviceKey))
     do { try new.unlock(.value("old")) } catch LockboxError.deviceKeyMismatch {
         try folder.backend().unlock(.value("old"))
         return .old

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 
@@ -69,6 +70,34 @@ import Lockbox
             !$0.isStatic && !elsewhere.contains($0.type)
         }
         #expect(Set(calls.map(sources.name)).symmetricDifference(done.withLock { $0 }) == [])
+    }
+
+    /// Calls that are blocked, however many, hold up no task that has nothing to do with them.
+    @Test func whatIsBlockedHoldsUpNoOtherTask() async throws {
+        let (blocked, release) = (Protected(0), DispatchSemaphore(value: 0))
+        let hooked = HookedBackend(beforeReading: { _ in
+            blocked.withLock { $0 += 1 }
+            release.wait()
+        })
+        let lockbox = try hooked.lockbox()
+        let count = 40
+        let calls = (0..<count).map { _ in
+            Task { try await lockbox.unarchiveObject(String.self, forKey: "k") }
+        }
+        let begin = ContinuousClock.now
+        while blocked.withLock({ $0 }) < count, .now - begin < .seconds(20) {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        #expect(blocked.withLock { $0 } == count, "each has a thread at once")
+        var shortest = Duration.seconds(60)
+        // A busy machine may delay some.
+        for _ in 0..<20 where shortest > .milliseconds(200) {
+            let sleep = await ContinuousClock().measure { try? await Task.sleep(for: .milliseconds(50)) }
+            shortest = min(shortest, sleep)
+        }
+        #expect(shortest < .milliseconds(200))
+        for _ in 0..<count { release.signal() }
+        for call in calls { #expect(try await call.value == nil) }
     }
 
     private func items() async throws {

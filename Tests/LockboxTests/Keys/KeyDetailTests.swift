@@ -297,14 +297,14 @@ import Lockbox
         let seen = SeenGeneration(kernel: kernel, name: name)
         let keyring = try Keybag.create(deviceKey: .random()).keyring()
         let written = SeenGeneration.Seen(generation: 7, epoch: 3)
-        seen.write(written, keyring, at: "/store")
+        seen.write(written, keyring)
         let entry = try #require(
             kernel.serial(of: name).flatMap { kernel.read($0, maximum: 4096) { [UInt8]($0) } }
         )
         #expect(entry.count == 48)
         func read(_ entry: [UInt8]) -> SeenGeneration.Seen? {
             #expect(kernel.add(name, entry, seconds: 60))
-            return seen.read(keyring, at: "/store")
+            return seen.read(keyring)
         }
         #expect(read(entry) == written, "the control")
         for index in entry.indices {

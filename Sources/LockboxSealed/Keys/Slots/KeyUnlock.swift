@@ -31,7 +31,22 @@ public struct KeyUnlock: UnlockMethod {
                 reason: "the key of a slot cannot be kept in the store; keep it in a file or a credential"
             )
         }
-        return key.withBytes(Array.init)
+        // Not the key itself: the same bytes as a device key would be the same key.
+        return try Sodium.derive(.key, from: key, salt).withBytes(Array.init)
+    }
+}
+
+extension KeyUnlock {
+    /// Whether the key's bytes are those of a device key, of its record in the store, or of the file that it is read from. They
+    /// would protect nothing from whoever has the device key.
+    func isDeviceKey(_ deviceKey: SecretKey) throws -> Bool {
+        guard let key = try key.given() else { return false }
+        if key.isEqual(to: deviceKey) { return true }
+        return try [deviceKey.withBytes(Array.init), DeviceKeyRecord.encoded([deviceKey])].contains { bytes in
+            var bytes = bytes
+            defer { Sodium.wipe(&bytes) }
+            return try DeviceKeySource.key("", { bytes }).isEqual(to: key)
+        }
     }
 }
 

@@ -76,6 +76,11 @@ extension KeyStore {
         let opened = try isFirst ? madeForASlot() : current()
         try checkCanBeAdded(method.kind, to: opened.keybag)
         try checkIsUnlocked(opened)
+        if try (method as? KeyUnlock)?.isDeviceKey(opened.keybag.deviceKey) ?? false {
+            throw LockboxError.slotRefused(
+                reason: "its key is the device key, which every program that uses the store has; make another one"
+            )
+        }
         let new = try makeSlot(method, label: label, opensAllClasses: opensAllClasses, opened.keybag.storeID)
         return try rewrite(isFirst ? .exceptProtection : .all) { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
@@ -108,6 +113,7 @@ extension KeyStore {
 
     func rotateKeys(_ device: DeviceKeyChange) throws -> Bool {
         try rewrite { opened in
+            if case .replace(let source) = device { try checkIsNoSlotsKey(source, opened.keybag) }
             var next = try KeybagRewrite(after: opened)
             next.device = device
             try next.contents.beginEpoch()

@@ -37,18 +37,18 @@ extension KeyStore {
 
     /// What this process and another one of the user have seen, unless somebody has forged it.
     private func remembered(_ opened: OpenedKeybag, _ before: OpenedKeybag?) -> [SeenGeneration.Seen] {
-        [before.map { SeenGeneration.Seen($0.keybag) }, seen.read(opened.keyring, at: keybagLocation)]
+        [before.map { SeenGeneration.Seen($0.keybag) }, seen.read(opened.keyring)]
             .compactMap { $0 }.filter(\.isPlausible)
     }
 
-    /// The first keybag of a store is not remembered: there is no older one. Nor is one that nothing was opened of: who has
-    /// the device key can forge its generation.
+    /// The first keybag of a store is not remembered, because there is no older one. One that was not unlocked for all classes
+    /// is not remembered either: whoever has the device key, or a slot for services, can forge its generation.
     func remember(_ opened: OpenedKeybag, isOwn: Bool = false) {
         let keybag = opened.keybag
         if isOwn { count(keybag.generation) }
-        guard keybag.generation > 1, isOwn || !opened.unlockKeys.isEmpty else { return }
+        guard keybag.generation > 1, isOwn || opened.unlockKeys[.unlocked] != nil else { return }
         let new = SeenGeneration.Seen(keybag)
-        if new.isPlausible { seen.write(new, opened.keyring, at: keybagLocation) }
+        if new.isPlausible { seen.write(new, opened.keyring) }
     }
 
     /// Nil if this program uses no counter.

@@ -170,72 +170,74 @@ import Lockbox
         #expect(try store.keyFiles().keybag == old.keybag)
     }
 
-    /// A copy at another place is another store, as far as this memory goes.
+    /// A path has many spellings. A copy is the same store, wherever it is.
     @Test(.needsKernelKeyring)
-    func aCopyElsewhereIsNoRollback() throws {
+    func anOldStoreIsRefusedUnderEveryPath() throws {
+        defer { forget() }
         try store.backend().setUp(items: .everyClass)
         let copy = try TestStore(copying: store)
-        let own = store.backend()
+        let own = backend()
         try own.unlock(.value("1234"))
+        let (old, link) = (try store.keyFiles(), store.directory + "-link")
         try own.rotateKeys()
-        try copy.backend().unlock(.value("1234"))
+        try store.putBack(old)
+        symlink(Path.parent(of: store.directory), link)
+        let (parent, folder) = (Path.parent(of: store.directory), Path.name(of: store.directory))
+        let spellings = [
+            "\(store.directory)/", "\(parent)/./\(folder)", "\(parent)//\(folder)",
+            "\(store.directory)/../\(folder)", "\(link)/\(folder)", "/proc/self/root\(store.directory)",
+            copy.directory,
+        ]
+        for path in spellings {
+            let backend = EncryptedFileBackend(
+                storage: FileStorage(directory: path),
+                deviceKey: .stored,
+                kernel: KernelKeyring(),
+                seen: SeenGeneration(kernel: KernelKeyring(), name: name)
+            )
+            expectError(.rolledBack, "\(path)") { try backend.unlock(.value("1234")) }
+        }
     }
 
     @Test(.needsKernelKeyring)
     func changesOfManyStoresAtOnceAreAllRemembered() throws {
         defer { forget() }
         let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
-        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        let keyrings = try (0..<32).map { _ in try Keybag.create(deviceKey: .random()).keyring() }
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for generation in 1...20 {
                 for store in 0..<4 {
-                    seen.write(
-                        .init(generation: UInt64(generation), epoch: 1),
-                        keyring,
-                        at: "/\(thread)/\(store)"
-                    )
+                    let keyring = keyrings[4 * thread + store]
+                    seen.write(.init(generation: UInt64(generation), epoch: 1), keyring)
                     // From a process that read the keybag before, and was slow.
-                    seen.write(
-                        .init(generation: UInt64(generation / 2), epoch: 1),
-                        keyring,
-                        at: "/\(thread)/\(store)"
-                    )
+                    seen.write(.init(generation: UInt64(generation / 2), epoch: 1), keyring)
                 }
             }
         }
-        for thread in 0..<8 {
-            for store in 0..<4 {
-                #expect(
-                    seen.read(keyring, at: "/\(thread)/\(store)")?.generation == 20,
-                    "/\(thread)/\(store)"
-                )
-            }
-        }
+        #expect(keyrings.allSatisfy { seen.read($0)?.generation == 20 })
 
         // Who holds the lock holds nobody up.
         let held = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)
         defer { close(held) }
         while flock(held, LOCK_EX | LOCK_NB) != 0 { usleep(1_000) }
-        seen.write(.init(generation: 2, epoch: 1), keyring, at: "/store")
-        #expect(seen.read(keyring, at: "/store")?.generation == 2)
+        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        seen.write(.init(generation: 2, epoch: 1), keyring)
+        #expect(seen.read(keyring)?.generation == 2)
     }
 
     @Test(.needsKernelKeyring)
     func onlyTheStoresThatWereChangedLastAreRemembered() throws {
         defer { forget() }
         let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
-        let keyring = try Keybag.create(deviceKey: .random()).keyring()
+        let keyrings = try (0..<100).map { _ in try Keybag.create(deviceKey: .random()).keyring() }
         for number in 0..<100 {
-            seen.write(.init(generation: UInt64(number), epoch: 1), keyring, at: "/\(number)")
+            seen.write(.init(generation: UInt64(number), epoch: 1), keyrings[number])
         }
         for number in 0..<100 {
-            let known = seen.read(keyring, at: "/\(number)")
+            let known = seen.read(keyrings[number])
             #expect((known != nil) == (number >= 100 - SeenGeneration.maximumEntries), "\(number)")
             if let known { #expect(known.generation == UInt64(number)) }
         }
-        // Of another store, which has another key.
-        let other = try Keybag.create(deviceKey: .random()).keyring()
-        #expect(seen.read(other, at: "/99") == nil)
     }
 
     @Test func theHighestGenerationIsAnError() throws {

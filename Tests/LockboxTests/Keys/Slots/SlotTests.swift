@@ -3,6 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
+@testable import LockboxFiles
 @testable import LockboxSealed
 @testable import LockboxSodium
 
@@ -44,6 +45,27 @@ import Lockbox
         #expect(slots.map(\.opensAllClasses) == [true, true, false])
         try backend.addSlot(.key(.bytes(Self.key + [1])), label: "", opensAllClasses: true)
         #expect(try readable(.key(.bytes(Self.key + [1]))) == .everyClass)
+    }
+
+    /// The key of a slot that every program has which can open the store would be none.
+    @Test func theDeviceKeyIsNoSlotsKey() throws {
+        let file = Path.parent(of: store.directory) + "/key"
+        try overwrite(file, Self.key)
+        chmod(file, 0o600)
+        let backend = try backendWithRecovery()
+        let stored = try store.deviceKeys()[0].withBytes(Array.init)
+        for key in [DeviceKeySource.file(store.deviceKey), .bytes(stored)] {
+            expectError(.slotRefused) { try backend.addSlot(.key(key), label: "") }
+        }
+        try backend.addSlot(.key(.file(file)), label: "")
+        expectError(.invalidDeviceKey) { try backend.rotateKeys(newDeviceKey: .file(file)) }
+        let slot = try #require(try backend.slots.first { $0.kind == .key })
+        try backend.removeSlot(slot.id)
+        try backend.rotateKeys(newDeviceKey: .file(file))
+        for key in [DeviceKeySource.file(file), .bytes(Self.key)] {
+            expectError(.slotRefused) { try backend.addSlot(.key(key), label: "") }
+        }
+        #expect(try backend.slots.map(\.kind) == [.passcode, .recoveryCode])
     }
 
     @Test func wrongSecretsAndMissingSlots() throws {

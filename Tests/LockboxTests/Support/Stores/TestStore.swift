@@ -38,15 +38,22 @@ final class TestStore: Sendable {
         Self.folders.withLock { [base] in _ = $0.insert(base) }
     }
 
+    /// Where a copy remembers its generations. The kernel takes it for the same store.
+    private let seenName = Protected<String?>(nil)
+
     /// Faster than to make the same again, as nothing is synchronized.
     convenience init(copying store: TestStore) throws {
         try self.init()
+        seenName.withLock { $0 = "lockbox-tests:\(UInt64.random(in: .min ... .max))" }
         if FileManager.default.fileExists(atPath: store.directory) {
             try FileManager.default.copyItem(atPath: store.directory, toPath: directory)
         }
     }
 
-    deinit { Self.remove(Path.parent(of: directory)) }
+    deinit {
+        Self.remove(Path.parent(of: directory))
+        if let name = seenName.withLock({ $0 }) { _ = try? KernelKeyring().remove(name) }
+    }
 
     /// As a process that has just started. The folder is there as long as any of its backends. The time limit is short, for
     /// tests in which a thread waits for a lock that it holds itself. Where threads or processes take turns, give a longer one.
@@ -70,7 +77,7 @@ final class TestStore: Sendable {
             deviceKey: deviceKey,
             requires: requirements,
             kernel: kernel,
-            seen: seen,
+            seen: seen ?? seenName.withLock { $0 }.map { SeenGeneration(kernel: kernel, name: $0) },
             counter: counter
         )
     }
