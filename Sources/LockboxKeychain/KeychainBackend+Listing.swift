@@ -42,8 +42,7 @@ extension KeychainBackend {
     )
 
     private func entries(_ prefix: String) throws(LockboxError) -> [Entry] {
-        var query = query
-        query[KeychainName.attrService] = .text(prefix.canonical)
+        let query = query(prefix: prefix)
         var seen: Set<ItemKey> = []
         return try all(query, withValue: false).map { found in
             let key = found[KeychainName.attrAccount]?.text.flatMap {

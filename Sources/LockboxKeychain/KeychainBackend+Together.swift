@@ -28,18 +28,50 @@ extension KeychainBackend {
     }
 
     /// Performs one operation after the other. The Keychain has no transactions: what would be refused is looked for before
-    /// anything is changed. What another program changes meanwhile can still be refused in the middle.
+    /// anything is changed. What another program changes meanwhile, and what the user declines, can still be refused in the
+    /// middle.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
-        for case .write(let changes, let key, let policy) in operations {
-            let old = try item(for: key, now: changes.modified)
-            _ = try attributes(of: changes.item(after: old, for: key, policy: policy))
+        var classes: Set<Accessibility> = []
+        for operation in operations {
+            switch operation {
+            case .write(let changes, let key, let policy):
+                let old = try item(for: key, now: changes.modified)
+                let new = try changes.item(after: old, for: key, policy: policy)
+                _ = try attributes(of: new)
+                if old == nil { try checkForForeignItem(key) }
+                classes.insert(new.attributes.accessibility)
+            case .removeReadable(let key, let now): _ = try item(for: key, now: now)
+            case .remove: break
+            }
         }
+        if operations.count > 1 { try classes.forEach(checkIsOpen) }
         for operation in operations {
             switch operation {
             case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
             case .remove(let key): try remove(key)
+            case .removeReadable(let key, let now): try update(key, now: now) { _ in nil }
             }
         }
     }
+
+    /// A class may be locked, or need a passcode that the device does not have. Only a new item tells.
+    private func checkIsOpen(_ accessibility: Accessibility) throws {
+        let now = Date()
+        let probe = try StoredItem(
+            key: ItemKey(
+                storedPrefix: ItemKey.probePrefix,
+                key: String(UInt64.random(in: .min ... .max), radix: 16)
+            ),
+            value: ArchivedValue(data: Data(), format: .data),
+            accessibility: accessibility,
+            modified: now,
+            // If the process is killed here, the next transfer removes it.
+            expires: now + 86_400
+        )
+        try write(probe, policy: .addOnly)
+        try remove(probe.key)
+    }
 }
+
+extension KeychainBackend: CrowdedBackend {}

@@ -56,7 +56,8 @@ public struct KeychainBackend: RepairableBackend {
     ///     program's first group, and items of all its groups are found: an item that is in two of them cannot be read,
     ///     and removals remove both. So a program with several groups should name one.
     ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
-    ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart.
+    ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart. The records of
+    ///     migrations stay on this device.
     ///   - accessControl: What the user must do before the Keychain returns an item that this backend has written. Calls
     ///     then wait for the user: a read and a list ask once, a change of an item asks to read it and again to replace it.
     ///     A removal and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``.
@@ -111,9 +112,7 @@ public struct KeychainBackend: RepairableBackend {
 
     /// Removes all items with a prefix or none, also while they are locked.
     public func removeAll(prefix: String) throws(LockboxError) {
-        var query = query
-        query[KeychainName.attrService] = .text(prefix.canonical)
-        try delete(query)
+        try delete(query(prefix: prefix))
     }
 
     // MARK: Unreadable items
@@ -197,7 +196,9 @@ public struct KeychainBackend: RepairableBackend {
         if attributes.size > maximumValueSize {
             throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
         }
-        if isSynchronizable, attributes.accessibility.isThisDeviceOnly {
+        if isSynchronizable, attributes.accessibility.isThisDeviceOnly,
+            !ItemKey.isReserved(prefix: item.key.prefix)
+        {
             throw .invalidAttribute(
                 name: "accessibility",
                 reason:
@@ -245,9 +246,19 @@ public struct KeychainBackend: RepairableBackend {
     /// The letters LKBX. Tells Lockbox's items from others that have the same service.
     package static let creator: Int64 = 0x4C4B_4258
 
-    func query(_ key: ItemKey, _ metadata: KeychainValue? = nil) -> KeychainCalls.Attributes {
+    /// Lockbox's own records stay on this device, under another service than those of the backend whose items do.
+    func query(prefix: String) -> KeychainCalls.Attributes {
         var query = query
-        query[KeychainName.attrService] = .text(key.prefix.canonical)
+        query[KeychainName.attrService] = .text(prefix.canonical)
+        if isSynchronizable, ItemKey.isReserved(prefix: prefix) {
+            query[KeychainName.attrService] = .text("\(prefix.canonical)\0synchronizable")
+            query[KeychainName.attrSynchronizable] = .bool(false)
+        }
+        return query
+    }
+
+    func query(_ key: ItemKey, _ metadata: KeychainValue? = nil) -> KeychainCalls.Attributes {
+        var query = query(prefix: key.prefix)
         query[KeychainName.attrAccount] = .text(key.key.canonical)
         query[KeychainName.attrGeneric] = metadata
         return query
@@ -306,7 +317,7 @@ public struct KeychainBackend: RepairableBackend {
     }
 
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
-    func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
+    package func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
         var query = own

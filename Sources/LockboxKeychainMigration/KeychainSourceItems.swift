@@ -31,8 +31,30 @@ package struct KeychainSourceItems: SourceItems {
         case .account(let service): query[KeychainName.attrService] = .text(service)
         case .server: break
         }
-        let keys = try found(query, withValue: false).compactMap(key)
-        return Set(keys).sorted()
+        var keys: Set<String> = []
+        for found in try found(query, withValue: false) {
+            if let key = key(found) {
+                keys.insert(key)
+            } else if mayHaveKey(found) {
+                let name = "an item of the Keychain"
+                let error = LockboxError.corrupt(record: name, reason: "its account or service is no text")
+                let record = found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? ""
+                try unreadable(UnreadableItem(key: nil, record: record, location: name, error: error))
+            }
+        }
+        return keys.sorted()
+    }
+
+    /// Whether an item without a key is one of the library's, and not of another that uses the same Keychain.
+    private func mayHaveKey(_ found: KeychainCalls.Attributes) -> Bool {
+        switch naming {
+        case .service(let prefix):
+            let service = found[KeychainName.attrService]
+            return service?.text == nil && service?.data?.starts(with: "\(prefix).".utf8) ?? false
+        case .account, .server:
+            return found[KeychainName.attrAccount]?.text == nil
+                && found[KeychainName.attrAccount]?.data != nil
+        }
     }
 
     private func key(_ found: KeychainCalls.Attributes) -> String? {
@@ -60,8 +82,8 @@ package struct KeychainSourceItems: SourceItems {
     package func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         var changed: Set<String> = []
         for (key, item) in items.sorted(by: { $0.key < $1.key }) {
-            do { if try !remove(key, item) { changed.insert(key) } } catch SourceError.severalItems {
-                changed.insert(key)  // another program has added one
+            do { if try !remove(key, item) { changed.insert(key) } } catch is SourceError {
+                changed.insert(key)  // another program has added one, or an attribute
             }
         }
         return changed
@@ -101,6 +123,12 @@ package struct KeychainSourceItems: SourceItems {
                     + "isSynchronizable"
             )
         }
+        let lost = Self.withoutPlace.filter { found[$0.key]?.isSet ?? false }.map(\.value).sorted()
+        if !lost.isEmpty {
+            throw SourceError.unsupported(
+                "Lockbox has no place for its \(lost.joined(separator: ", ")); remove what you do not need from the old item"
+            )
+        }
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard let modified = found[KeychainName.attrModificationDate]?.date else {
             throw LockboxError.corrupt(record: record, reason: "it has no modification date")
@@ -121,6 +149,14 @@ package struct KeychainSourceItems: SourceItems {
             return (found, SourceItem(.bytes(data, isOwn: false), attributes: attributes))
         } catch { throw LockboxError.corrupt(record: record, reason: error.description) }
     }
+
+    /// Attributes that would be lost.
+    private static let withoutPlace = [
+        "desc": "kSecAttrDescription", "gena": "kSecAttrGeneric", "crtr": "kSecAttrCreator",
+        "type": "kSecAttrType",
+        "invi": "kSecAttrIsInvisible", "nega": "kSecAttrIsNegative", "sdmn": "kSecAttrSecurityDomain",
+        "path": "kSecAttrPath",
+    ]
 
     private var query: KeychainCalls.Attributes {
         var query: KeychainCalls.Attributes = [
@@ -211,6 +247,11 @@ package struct KeychainSourceItems: SourceItems {
         default: throw LockboxError(status, "SecItemCopyMatching", nil)
         }
     }
+}
+
+extension KeychainValue {
+    /// Whether it is another value than an item has that was made without the attribute.
+    fileprivate var isSet: Bool { int.map { $0 != 0 } ?? !(data?.isEmpty ?? true) }
 }
 
 extension KeychainCalls.Attributes {

@@ -89,6 +89,9 @@ final class JSONFileBackend: LockboxBackend {
                 case .write(let changes, let key, let policy):
                     rows[key] = try row(changes, key, policy, rows[key])
                 case .remove(let key): rows[key] = nil
+                case .removeReadable(let key, let now):
+                    _ = try rows[key]?.item(key, at: now)
+                    rows[key] = nil
                 }
             }
         }

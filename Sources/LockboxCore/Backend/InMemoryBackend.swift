@@ -84,7 +84,7 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
                     let item = try changes.item(after: old, for: key, policy: policy)
                     try Self.check(item)
                     new.append((key, item))
-                case .remove(let key): new.append((key, nil))
+                case .remove(let key), .removeReadable(let key, _): new.append((key, nil))
                 }
             }
             for (key, item) in new {

@@ -21,6 +21,7 @@ extension LockboxBackend {
             switch operation {
             case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
             case .remove(let key): try remove(key)
+            case .removeReadable(let key, let now): try update(key, now: now) { _ in nil }
             }
         }
     }

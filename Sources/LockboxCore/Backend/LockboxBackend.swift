@@ -23,7 +23,8 @@ public import LockboxPlatform
 ///    Lockbox's own records: see ``ItemKey/isReserved(prefix:)``. Items with them are stored like others.
 /// 6. **A write changes only what it sets.** Everything else keeps its value, and so does the
 ///    ``ItemAttributes/created`` date: see ``ItemChanges``. An absent, expired or damaged item has no values to keep.
-/// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed.
+/// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed, except with
+///    ``ItemOperation/removeReadable(_:now:)``.
 /// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other. A closure may use
 ///    the backend from any thread, so **no lock that a call needs is held while a closure runs**.
 /// 9. **Errors are ``LockboxError`` values** where a case fits.
@@ -122,7 +123,7 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Parameter operations: Each for a different key: see ``ItemOperation/checkKeysDiffer(_:)``.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
-    ///   ``write(_:to:policy:)`` or ``remove(_:)``. Some of the operations may have been performed.
+    ///   ``write(_:to:policy:)``, ``remove(_:)`` or ``update(_:now:_:)``. Some of the operations may have been performed.
     func apply(_ operations: [ItemOperation]) throws
 
     /// Moves an item to another key, with its attributes and dates.

@@ -117,9 +117,10 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .accessDenied(let endpoint, let reason):
             "\(endpoint) denied access: \(reason). Nothing was changed."
         case .userCanceled:
-            "The user canceled the request. Nothing was changed."
+            "The user canceled the request. Only earlier changes of the same batch, move or migration were made."
         case .keychainFailure(let operation, let status, let reason):
-            "\(operation) failed with the status \(status): \(reason). Nothing was changed."
+            "\(operation) failed with the status \(status): \(reason). "
+                + "Only earlier changes of the same batch, move or migration were made."
         case .conflict(let record):
             "Another writer changed \(record) at the same time, and that change is kept. Read it again, then retry."
         case .outcomeUnknown(let record, let reason):

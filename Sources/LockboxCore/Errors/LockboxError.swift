@@ -149,10 +149,12 @@ public enum LockboxError: Error {
     /// The backend or its server denied access to this program or user. Nothing changed.
     case accessDenied(endpoint: String, reason: String)
 
-    /// The user dismissed the prompt that the backend showed. Nothing changed.
+    /// The user dismissed the prompt that the backend showed. Of a batch, a move or a migration, earlier changes were made;
+    /// nothing else changed.
     case userCanceled
 
-    /// A call of Apple's Keychain failed with the result code `status`, for which no other case fits. Nothing changed.
+    /// A call of Apple's Keychain failed with the result code `status`, for which no other case fits. Of a batch, a move or a
+    /// migration, earlier changes were made; nothing else changed.
     case keychainFailure(operation: String, status: Int32, reason: String)
 
     /// Another writer changed the record at the same time. Its change is kept: read the item and try again.

@@ -1,6 +1,6 @@
 // Values are encoded and decoded on the caller's thread, so they need not be Sendable.
 extension Lockbox {
-    /// Stores a value, replacing the key's previous one. `nil` removes the item.
+    /// Stores a value, replacing the key's previous one. `nil` removes the item, if this program can read it.
     ///
     /// The value is encoded on the calling thread; the rest runs on another one. Canceling the task does not stop it.
     /// Parameters and errors are those of the synchronous form.
@@ -14,8 +14,9 @@ extension Lockbox {
         attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) async throws {
-        guard let value else { return try await removeObject(forKey: key) }
-        let archived = try archive(value, key)
+        guard let archived = try archive(value, key) else {
+            return try await offPool { try removeByNil(key) }
+        }
         try await offPool {
             let changes = ItemChanges(
                 value: archived,

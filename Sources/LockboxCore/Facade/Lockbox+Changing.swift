@@ -5,7 +5,8 @@ extension Lockbox {
     /// try lockbox.update("count", as: Int.self) { count in count = (count ?? 0) + 1 }
     /// ```
     ///
-    /// Attributes that you do not pass keep their values, and so does the expiry.
+    /// Attributes that you do not pass keep their values, and so does the expiry. The value is stored as `type` encodes it:
+    /// members that only a newer version of the type has are lost, as in any program that decodes and encodes with `Codable`.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
@@ -18,7 +19,8 @@ extension Lockbox {
     ///   - attributes: Texts by name that the item can be found by. Not for secrets.
     ///   - change: Changes the value, which is `nil` if there is no such item or it has expired. Set it to `nil`
     ///     to remove the item. **It may run more than once**, if another writer comes first; only the last
-    ///     result is stored. If it throws, the item does not change. It must not use items with the same prefix.
+    ///     result is stored. If it throws, the item does not change. It must not change items with the same prefix:
+    ///     that throws ``LockboxError/invalidKey(reason:)``.
     /// - Returns: The value that is stored now, or `nil` if the item was removed.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)` or of
     ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`, and what `change`
@@ -45,26 +47,26 @@ extension Lockbox {
                 modified: now()
             ),
             read: { try $0.map { try unarchive(type, $0, key) } },
-            archive: { try $0.map { try archive($0, key) } },
             change
         )
     }
 
-    /// Changes what `read` returns, and stores what `archive` returns with the other changes. Nil removes the
-    /// item.
-    func update<Value>(
+    /// Changes what `read` returns, and stores it with the other changes. Nil removes the item.
+    func update<Value: Encodable>(
         _ key: ItemKey,
         _ changes: ItemChanges,
         read: (ArchivedValue?) throws -> Value,
-        archive: (Value) throws -> ArchivedValue?,
         _ change: (inout Value) throws -> Void
     ) throws -> Value {
         var result: Value?
-        try backend.update(key, now: changes.modified) { old in
+        try changing().update(key, now: changes.modified) { old in
             var value = try read(old?.value)
-            try change(&value)
+            try UpdateClosure.run(of: self) { try change(&value) }
             result = value
-            guard let archived = try archive(value) else { return nil }
+            guard let archived = try archive(value, key.key) else {
+                if old != nil { try UnknownAnswers.check(key, of: self) }
+                return nil
+            }
             var changes = changes
             changes.value = archived
             return try changes.item(after: old, for: key, policy: old == nil ? .addOnly : .updateOnly)
@@ -110,7 +112,7 @@ extension Lockbox {
             attributes: attributes,
             modified: now()
         )
-        try backend.write(changes, to: itemKey(key), policy: .updateOnly)
+        try changing().write(changes, to: itemKey(key), policy: .updateOnly)
     }
 
     /// Writes and removes many items in one call. The changes are durable when it returns.
@@ -124,8 +126,8 @@ extension Lockbox {
     ///
     /// If a crash interrupts the call, each item is as before or as after, independently of the others. If an
     /// operation is refused, nothing changes. Earlier operations may have been performed, however, in a batch of
-    /// more than 1,000 operations or 4 MiB; in the Keychain, if another program changed an item at that moment; and in
-    /// a backend that does one after the other.
+    /// more than 1,000 operations or 4 MiB; in the Keychain, if another program changed an item at that moment, or the user
+    /// declined a prompt; and in a backend that does one after the other.
     ///
     /// - Parameter body: Adds the operations, each for a different key. Nothing is changed before it returns.
     ///   Errors that it throws are rethrown.
@@ -135,7 +137,7 @@ extension Lockbox {
     public func batch(_ body: (inout LockboxBatch) throws -> Void) throws {
         var batch = LockboxBatch(self)
         try body(&batch)
-        try backend.apply(batch.operations)
+        try changing().apply(batch.operations)
     }
 
     /// Copies an item to another key, with its attributes and dates.
@@ -155,7 +157,7 @@ extension Lockbox {
         policy: WritePolicy = .addOnly
     ) throws {
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
-        try backend.copy(itemKey(key), to: new, policy: policy, now: now())
+        try changing(new.prefix).copy(itemKey(key), to: new, policy: policy, now: now())
     }
 
     /// Moves an item to another key, with its attributes and dates.
@@ -180,10 +182,12 @@ extension Lockbox {
         policy: WritePolicy = .addOnly
     ) throws {
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
-        try backend.move(itemKey(key), to: new, policy: policy, now: now())
+        _ = try changing()
+        try changing(new.prefix).move(itemKey(key), to: new, policy: policy, now: now())
     }
 
-    /// Checks that the store can be used: writes, reads and removes an item that no list shows.
+    /// Checks that the store can be used: writes, reads and removes an item that no list shows, and looks one up with this
+    /// prefix, which does not exist.
     ///
     /// Call it before you rely on the store, for example before a migration at the first start.
     ///
@@ -194,6 +198,8 @@ extension Lockbox {
     ///   ``LockboxError/unsafePermissions(path:reason:)`` or ``LockboxError/interactionNotAllowed(_:)``.
     public func checkAccess(accessibility: Accessibility = .whenUnlocked) throws {
         try backend.checkAccess(accessibility, now: now())
+        // The folder of this prefix may be unusable, though that of the check is not.
+        _ = try backend.value(for: itemKey("\0access \(UInt64.random(in: .min ... .max))"), now: now())
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, _ values: [ItemKey: ArchivedValue]) throws

@@ -9,14 +9,23 @@ extension Lockbox: Equatable {
     ///   - left: A lockbox.
     ///   - right: Another lockbox.
     public static func == (left: Lockbox, right: Lockbox) -> Bool {
-        guard left.keyPrefix == right.keyPrefix, type(of: left.backend) == type(of: right.backend) else {
-            return false
-        }
-        guard let original = left.original else {
-            return left.backend as AnyObject === right.backend as AnyObject
-        }
-        return original === right.original || left.backend.isEqual(to: right.backend)
+        left.keyPrefix == right.keyPrefix && left.hasSameBackend(as: right)
     }
+
+    private func hasSameBackend(as other: Lockbox) -> Bool {
+        guard type(of: backend) == type(of: other.backend) else { return false }
+        guard let original else { return backend as AnyObject === other.backend as AnyObject }
+        return original === other.original || backend.isEqual(to: other.backend)
+    }
+
+    /// Whether both give access to the same items. Two backends may have been opened for one store.
+    func isSameStore(as other: Lockbox) -> Bool {
+        if hasSameBackend(as: other) { return true }
+        guard let key = try? itemKey("key"), let location = location(of: key) else { return false }
+        return location == other.location(of: key)
+    }
+
+    func location(of key: ItemKey) -> String? { try? (backend as? any LocatingBackend)?.location(of: key) }
 
     /// Identifies the copies of one lockbox.
     final class Original: Sendable {}

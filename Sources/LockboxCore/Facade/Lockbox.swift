@@ -83,7 +83,8 @@ public struct Lockbox: Sendable {
     /// If the call throws one of the errors listed below, the previous item is unchanged.
     ///
     /// - Parameters:
-    ///   - value: The value to store. `nil` removes the item, whatever the policy.
+    ///   - value: The value to store. `nil` removes the item, whatever the policy, if this program can read it: the nil may
+    ///     come from a getter or a `try?` that could not. `removeObject(forKey:)` removes any.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
     ///     ``Accessibility/whenUnlocked`` for a new one.
@@ -97,7 +98,9 @@ public struct Lockbox: Sendable {
     ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is
     ///   locked; ``LockboxError/passcodeNotSet`` if the class needs a passcode;
     ///   ``LockboxError/encodingFailed(key:underlying:)``; ``LockboxError/valueTooLarge(size:limit:)`` over
-    ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``.
+    ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``;
+    ///   ``LockboxError/invalidKey(reason:)`` for `nil`, if a method of Lockbox 2 has returned `nil` for the item although it
+    ///   could not be read.
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -108,9 +111,9 @@ public struct Lockbox: Sendable {
         attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) throws {
-        guard let value else { return try removeObject(forKey: key) }
+        guard let archived = try archive(value, key) else { return try removeByNil(key) }
         let changes = ItemChanges(
-            value: try archive(value, key),
+            value: archived,
             accessibility: accessibility,
             expires: expires,
             label: label,
@@ -118,7 +121,7 @@ public struct Lockbox: Sendable {
             attributes: attributes,
             modified: now()
         )
-        try backend.write(changes, to: itemKey(key), policy: policy)
+        try changing().write(changes, to: itemKey(key), policy: policy)
     }
 
     /// Returns the value for a key.
@@ -175,7 +178,7 @@ public struct Lockbox: Sendable {
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Throws: ``LockboxError``. The item may still exist.
     public func removeObject(forKey key: String) throws {
-        try backend.remove(itemKey(key))
+        try changing().remove(itemKey(key))
     }
 
     /// Returns whether an item exists. Does not open its value.
@@ -206,7 +209,7 @@ public struct Lockbox: Sendable {
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the old or the new class is locked;
     ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode. The item is unchanged.
     public func setAccessibility(_ accessibility: Accessibility, forKey key: String) throws {
-        try backend.setAccessibility(accessibility, for: itemKey(key), now: now())
+        try changing().setAccessibility(accessibility, for: itemKey(key), now: now())
     }
 
     // MARK: All items with this prefix
@@ -270,7 +273,7 @@ public struct Lockbox: Sendable {
     ///
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     public func removeAllObjects() throws {
-        try backend.removeAll(prefix: keyPrefix)
+        try changing().removeAll(prefix: keyPrefix)
     }
 
     /// Removes the expired items with this prefix, which already read as absent.
@@ -282,7 +285,7 @@ public struct Lockbox: Sendable {
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     @discardableResult
     public func removeExpired(unreadable: (UnreadableItem) throws -> Void = { _ in }) throws -> Int {
-        try backend.removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
+        try changing().removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
     }
 
     /// Removes an item that cannot be read. Does nothing if it is readable by now: another writer may have replaced it
@@ -308,7 +311,7 @@ public struct Lockbox: Sendable {
     }
 
     private func repairableBackend() throws -> any RepairableBackend {
-        guard let repairable = backend as? any RepairableBackend else {
+        guard let repairable = try changing() as? any RepairableBackend else {
             throw LockboxError.notSupported(operation: "removing or quarantining unreadable items")
         }
         return repairable
@@ -322,9 +325,32 @@ extension Lockbox {
         try ItemKey(prefix: keyPrefix, key: key)
     }
 
+    /// Returns the backend, to change an item with.
+    ///
+    /// - Parameter prefix: The item's prefix. If nil, this lockbox's.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` in the closure of an update of an item with this prefix.
+    package func changing(_ prefix: String? = nil) throws(LockboxError) -> any LockboxBackend {
+        try UpdateClosure.check(self, prefix ?? keyPrefix)
+        return backend
+    }
+
+    /// Removes an item, because nil was archived.
+    package func removeByNil(_ key: String) throws { try changing().apply([removal(byNil: key)]) }
+
+    /// What archiving nil does.
+    func removal(byNil key: String) throws(LockboxError) -> ItemOperation {
+        let key = try itemKey(key)
+        try UnknownAnswers.check(key, of: self)
+        return .removeReadable(key, now: now())
+    }
+
+    /// Returns nil for nil, however deep it is in optionals.
     package func archive<Value: Encodable>(_ value: Value, _ key: String) throws(LockboxError)
-        -> ArchivedValue
+        -> ArchivedValue?
     {
+        if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
+            return try optional.archived(by: self, key)
+        }
         if Value.self == Data.self, let data = value as? Data {
             return try ArchivedValue(data: data, format: .data)
         }
@@ -340,6 +366,11 @@ extension Lockbox {
         _ value: ArchivedValue,
         _ key: String
     ) throws(LockboxError) -> Value {
+        if let type = Value.self as? any OptionalType.Type,
+            let optional = try type.unarchived(by: self, value, key) as? Value
+        {
+            return optional
+        }
         let format = Value.self == Data.self ? .data : coder.format
         guard value.format == format else {
             throw LockboxError.typeMismatch(key: key, stored: value.format, type: "\(type)")

@@ -16,7 +16,8 @@ public struct LockboxBatch {
     /// the old expiry is kept.
     ///
     /// - Parameters:
-    ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy.
+    ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy, if this program can
+    ///     read it when the batch is performed.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
     ///     ``Accessibility/whenUnlocked`` for a new one.
@@ -37,9 +38,11 @@ public struct LockboxBatch {
         attributes: AttributeChange<[String: String]> = .unchanged,
         policy: WritePolicy = .replace
     ) throws(LockboxError) {
-        guard let value else { return try removeObject(forKey: key) }
+        guard let archived = try lockbox.archive(value, key) else {
+            return operations.append(try lockbox.removal(byNil: key))
+        }
         let changes = ItemChanges(
-            value: try lockbox.archive(value, key),
+            value: archived,
             accessibility: accessibility,
             expires: expires,
             label: label,

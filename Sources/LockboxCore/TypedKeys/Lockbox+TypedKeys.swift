@@ -25,7 +25,7 @@ extension Lockbox {
     /// `.updateOnly`, the old expiry is kept.
     ///
     /// - Parameters:
-    ///   - value: The value to store. `nil` removes the item, whatever the policy.
+    ///   - value: The value to store. `nil` removes the item, whatever the policy, if this program can read it.
     ///   - key: The key. Every write sets the class, expiry and texts that it declares.
     ///   - expires: When the item expires. If `nil`, the key's own expiry.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
@@ -38,9 +38,9 @@ extension Lockbox {
         policy: WritePolicy = .replace
     ) throws {
         guard let changes = try key.changes(value, expires, in: self) else {
-            return try removeObject(forKey: key)
+            return try removeByNil(key.name)
         }
-        try backend.write(changes, to: itemKey(key.name), policy: policy)
+        try changing().write(changes, to: itemKey(key.name), policy: policy)
     }
 
     /// Removes an item, which then reads as the key's default. Does nothing if it does not exist.
@@ -60,8 +60,8 @@ extension Lockbox {
     ///   - key: The key. Every write sets the class, expiry and texts that it declares.
     ///   - change: Changes the value, which is the key's default if there is no such item or it has expired. If
     ///     it is `nil` afterwards, the item is removed. **It may run more than once**, if another writer comes
-    ///     first; only the last result is stored. If it throws, the item does not change. It must not use items
-    ///     with the same prefix.
+    ///     first; only the last result is stored. If it throws, the item does not change. It must not change items
+    ///     with the same prefix: that throws ``LockboxError/invalidKey(reason:)``.
     /// - Returns: The value after the change.
     /// - Throws: Any error of `unarchiveObject(forKey:)` or `archiveObject(_:forKey:expires:policy:)`, and what `change`
     ///   throws.
@@ -74,7 +74,6 @@ extension Lockbox {
             itemKey(key.name),
             key.changes(in: self),
             read: { try key.read($0, in: self) },
-            archive: { try key.archive($0, in: self) },
             change
         )
     }
@@ -84,7 +83,8 @@ extension LockboxBatch {
     /// Adds a write to the batch.
     ///
     /// - Parameters:
-    ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy.
+    ///   - value: The value to store. It is encoded now. `nil` removes the item, whatever the policy, if this program can
+    ///     read it when the batch is performed.
     ///   - key: The key. Every write sets the class, expiry and texts that it declares.
     ///   - expires: When the item expires. If `nil`, the key's own expiry.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
@@ -97,7 +97,7 @@ extension LockboxBatch {
         policy: WritePolicy = .replace
     ) throws(LockboxError) {
         guard let changes = try key.changes(value, expires, in: lockbox) else {
-            return try removeObject(forKey: key.name)
+            return operations.append(try lockbox.removal(byNil: key.name))
         }
         operations.append(.write(changes, to: try lockbox.itemKey(key.name), policy: policy))
     }

@@ -41,9 +41,6 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     /// The searchable attributes: see ``ItemAttributes/searchable``. Not for secrets.
     public let attributes: AttributeChange<[String: String]>
 
-    private let encode: @Sendable (Value, Lockbox) throws(LockboxError) -> ArchivedValue?
-    private let decode: @Sendable (ArchivedValue, Lockbox) throws(LockboxError) -> Value
-
     /// Creates a key for a value that always exists.
     ///
     /// - Parameters:
@@ -71,8 +68,6 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
         self.label = label
         self.comment = comment
         self.attributes = attributes
-        encode = { (value, lockbox) throws(LockboxError) in try lockbox.archive(value, name) }
-        decode = { (value, lockbox) throws(LockboxError) in try lockbox.unarchive(Value.self, value, name) }
     }
 
     /// Creates a key for an optional value. Archiving `nil` removes the item.
@@ -101,19 +96,12 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
         self.label = label
         self.comment = comment
         self.attributes = attributes
-        encode = { (value, lockbox) throws(LockboxError) in
-            guard let value else { return nil }
-            return try lockbox.archive(value, name)
-        }
-        decode = { (value, lockbox) throws(LockboxError) in
-            try lockbox.unarchive(Wrapped.self, value, name)
-        }
     }
 
     /// Returns a write that states what the declaration states, with a value, or nil if the value is to be removed.
     func changes(_ value: Value, _ expires: Expiry?, in lockbox: Lockbox) throws(LockboxError) -> ItemChanges?
     {
-        try encode(value, lockbox).map { archived in
+        try lockbox.archive(value, name).map { archived in
             var changes = changes(expires, in: lockbox)
             changes.value = archived
             return changes
@@ -134,11 +122,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
 
     func read(_ value: ArchivedValue?, in lockbox: Lockbox) throws(LockboxError) -> Value {
         guard let value else { return defaultValue }
-        return try decode(value, lockbox)
-    }
-
-    func archive(_ value: Value, in lockbox: Lockbox) throws(LockboxError) -> ArchivedValue? {
-        try encode(value, lockbox)
+        return try lockbox.unarchive(Value.self, value, name)
     }
 }
 

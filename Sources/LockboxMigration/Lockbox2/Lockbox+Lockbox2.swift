@@ -4,12 +4,14 @@ public import LockboxPlatform
 // Lockbox 2's methods, as Swift imports them from Objective-C, so that existing code continues to compile. They
 // store and read Lockbox 2's encodings, with the format ``ValueFormat/lockbox2``.
 //
-// As in Lockbox 2, a result of false or nil does not say why. The setters refuse values that Lockbox 2 would
+// As in Lockbox 2, a result of false or nil does not say why. A nil that a getter has returned for an item that could not
+// be read removes nothing: `archiveObject` and these setters refuse it. The setters refuse values that Lockbox 2 would
 // not have read back unchanged: elements that contain `-|-`, or that form one with their neighbors, and dates
 // that are not finite. The old value is then kept. As in Lockbox 1.4.7 and later, an empty collection removes
 // the item. The getters also read items that `migrate(_:)` has converted.
 extension Lockbox {
-    /// Stores a string in Lockbox 2's format. `nil` removes the item. Returns whether it succeeded.
+    /// Stores a string in Lockbox 2's format. `nil` removes the item, if it can be read. Returns whether it
+    /// succeeded.
     ///
     /// - Parameters:
     ///   - value: The string.
@@ -31,8 +33,8 @@ extension Lockbox {
     @available(*, deprecated, message: "Use unarchiveObject(String.self, forKey:), and migrate(_:) once.")
     public func string(forKey key: String) -> String? { lockbox2Value(key) { $0 } }
 
-    /// Stores an array in Lockbox 2's format. `nil` or an empty array removes the item. Returns whether it
-    /// succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
+    /// Stores an array in Lockbox 2's format. `nil` or an empty array removes the item, if it can be
+    /// read. Returns whether it succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
     ///
     /// - Parameters:
     ///   - value: The array.
@@ -54,8 +56,8 @@ extension Lockbox {
     @available(*, deprecated, message: "Use unarchiveObject([String].self, forKey:), and migrate(_:) once.")
     public func array(forKey key: String) -> [String]? { lockbox2Value(key, Lockbox2Text.array) }
 
-    /// Stores a set in Lockbox 2's format. `nil` or an empty set removes the item. Returns whether it
-    /// succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
+    /// Stores a set in Lockbox 2's format. `nil` or an empty set removes the item, if it can be
+    /// read. Returns whether it succeeded. An element that contains the delimiter `-|-` is refused, and the old value is kept.
     ///
     /// - Parameters:
     ///   - value: The set.
@@ -81,8 +83,8 @@ extension Lockbox {
     )
     public func set(forKey key: String) -> Set<String>? { lockbox2Value(key, Lockbox2Text.set) }
 
-    /// Stores a dictionary in Lockbox 2's format. `nil` or an empty dictionary removes the item. Returns
-    /// whether it succeeded. A key or value that contains the delimiter `-|-` is refused; the old value is kept.
+    /// Stores a dictionary in Lockbox 2's format. `nil` or an empty dictionary removes the item, if it
+    /// can be read. Returns whether it succeeded. A key or value that contains the delimiter `-|-` is refused; the old value is kept.
     ///
     /// - Parameters:
     ///   - value: The dictionary.
@@ -110,7 +112,8 @@ extension Lockbox {
         lockbox2Value(key, Lockbox2Text.dictionary)
     }
 
-    /// Stores a date in Lockbox 2's format. `nil` removes the item. Returns whether it succeeded.
+    /// Stores a date in Lockbox 2's format. `nil` removes the item, if it can be read. Returns whether it
+    /// succeeded.
     ///
     /// - Parameters:
     ///   - value: The date.
@@ -138,7 +141,7 @@ extension Lockbox {
     ) -> Bool {
         do {
             guard let value else {
-                try removeObject(forKey: key)
+                try removeByNil(key)
                 return true
             }
             let changes = ItemChanges(
@@ -146,7 +149,7 @@ extension Lockbox {
                 accessibility: accessibility,
                 modified: now()
             )
-            try backend.write(changes, to: itemKey(key), policy: .replace)
+            try changing().write(changes, to: itemKey(key), policy: .replace)
             return true
         } catch { return false }
     }
@@ -157,7 +160,10 @@ extension Lockbox {
             guard let value = try backend.value(for: itemKey(key), now: now()) else { return nil }
             if value.format == .lockbox2 { return try decode(Lockbox2Text.string(value.data)) }
             return try unarchive(Value.self, value, key)
-        } catch { return nil }
+        } catch {
+            if let key = try? itemKey(key) { UnknownAnswers.add(key, of: self) }
+            return nil
+        }
     }
 }
 

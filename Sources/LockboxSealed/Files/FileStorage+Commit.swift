@@ -9,7 +9,7 @@ extension FileStorage {
         expecting: [RecordName: RecordRevision],
         lock: inout (any StorageLock)?
     ) throws -> CommitOutcome {
-        if expecting.isEmpty, let outcome = try confirmRemoval(changes) { return outcome }
+        if let outcome = try confirmRemoval(changes, expecting) { return outcome }
         let given = try (lock as? FolderLocks).flatMap { try isValid($0, for: changes) ? $0 : nil }
         // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
         let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
@@ -31,10 +31,16 @@ extension FileStorage {
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
-    private func confirmRemoval(_ changes: [RecordChange]) throws -> CommitOutcome? {
+    private func confirmRemoval(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) throws
+        -> CommitOutcome?
+    {
+        guard expecting.values.allSatisfy({ $0 == .absent }) else { return nil }
+        var expecting = expecting
         for change in changes {
             guard case .remove(let record) = change, try !exists(record) else { return nil }
+            expecting[record] = nil
         }
+        guard expecting.isEmpty else { return nil }
         do {
             for namespace in Set(changes.map(\.record.namespace)) {
                 try synchronize(.init(namespace: namespace))

@@ -195,7 +195,7 @@ extension BackendConformance {
     private static func isRefusal(_ error: LockboxError, of accessibility: Accessibility) -> Bool {
         switch error.code {
         case .passcodeNotSet: accessibility == .whenPasscodeSetThisDeviceOnly
-        case .notSupported: accessibility.isThisDeviceOnly
+        case .notSupported, .invalidAttribute: accessibility.isThisDeviceOnly
         default: false
         }
     }

@@ -26,6 +26,8 @@ extension BackendConformance {
         try? subject.write(subject.item(damaged, "other"), .addOnly)
         try expectUnreadable(damaged, subject, after: "a write with .addOnly")
         try expectNotExpired(damaged, subject)
+        try? backend.apply([.removeReadable(damaged, now: Subject.now)])
+        try expectUnreadable(damaged, subject, after: "a batch with .removeReadable")
         try backend.remove(damaged)
         try subject.expect(damaged, is: nil, after: "remove(_:) of an item that cannot be read")
         try subject.expect(intact, is: "value", after: "remove(_:) of an item that cannot be read")

@@ -51,7 +51,7 @@ extension BackendConformance {
     }
 
     static let batch = BackendConformance("a batch writes and removes many items") { subject in
-        for name in ["replaced", "removed", "updated"] {
+        for name in ["replaced", "removed", "removed, if readable", "updated"] {
             try subject.write(subject.item(subject.key(name), "old"))
         }
         func write(_ name: String, _ policy: WritePolicy = .replace) throws -> ItemOperation {
@@ -67,6 +67,8 @@ extension BackendConformance {
             names.map { try write($0, .addOnly) } + [
                 write("replaced"), write("updated", .updateOnly), .remove(subject.key("removed")),
                 .remove(subject.key("missing")),
+                .removeReadable(subject.key("removed, if readable"), now: Subject.now),
+                .removeReadable(subject.key("missing, if readable"), now: Subject.now),
             ]
         )
         try subject.expectKeys(Set(names + ["replaced", "updated"]), after: "a batch")

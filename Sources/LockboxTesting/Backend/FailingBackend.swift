@@ -96,9 +96,14 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.write(changes, to: key, policy: policy)
     }
 
-    /// Passes the call on, unless ``Operation/write`` fails.
+    /// Passes the call on, unless ``Operation/write`` fails. A removal of what can be read fails with ``Operation/read`` and
+    /// ``Operation/remove``, too.
     public func apply(_ operations: [ItemOperation]) throws {
         if !operations.isEmpty { try check(.write) }
+        for case .removeReadable in operations {
+            try check(.read)
+            try check(.remove)
+        }
         try wrapped.apply(operations)
     }
 

@@ -77,7 +77,7 @@ import Lockbox
             try backend.update(key, now: Date()) { old in
                 try StoredItem(
                     key: key,
-                    value: backend.lockbox().archive(old == nil ? "made" : "changed", "k"),
+                    value: #require(try backend.lockbox().archive(old == nil ? "made" : "changed", "k")),
                     modified: Date()
                 )
             }

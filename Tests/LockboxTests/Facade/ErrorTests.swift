@@ -201,11 +201,14 @@ import Lockbox
             .accessDenied(endpoint: "the Keychain", reason: "no passcode is set up"), .accessDenied, -25293,
             "The Keychain denied access: no passcode is set up. Nothing was changed."
         ),
-        (.userCanceled, .userCanceled, -128, "The user canceled the request. Nothing was changed."),
+        (
+            .userCanceled, .userCanceled, -128,
+            "The user canceled the request. Only earlier changes of the same batch, move or migration were made."
+        ),
         (
             .keychainFailure(operation: "SecItemAdd", status: -34018, reason: "the entitlement is missing"),
             .keychainFailure, -34018,
-            "SecItemAdd failed with the status -34018: the entitlement is missing. Nothing was changed."
+            "SecItemAdd failed with the status -34018: the entitlement is missing. Only earlier changes of the same batch, move or migration were made."
         ),
         (
             .conflict(record: "keybag"), .conflict, -25304,

@@ -197,6 +197,20 @@ import Lockbox
     }
 }
 
+@Suite struct CheckAccessTests {
+    @Test func aFolderOfThePrefixThatCannotBeUsedIsNoticed() throws {
+        let store = try TestStore()
+        let lockbox = try store.lockbox()
+        try lockbox.archiveObject("v", forKey: "k")
+        try lockbox.checkAccess()
+        let folder = Path.parent(of: try store.path("k"))
+        chmod(folder, 0o777)
+        #expect(throws: LockboxError.self) { try store.lockbox().checkAccess() }
+        chmod(folder, 0o700)
+        try store.lockbox().checkAccess()
+    }
+}
+
 /// A clock that goes when the test says so. Used by one thread at a time.
 final class TestClock: @unchecked Sendable {
     var now = Date(timeIntervalSinceReferenceDate: 800_000_000)

@@ -174,7 +174,7 @@ import Lockbox
             }
             return try StoredItem(
                 key: key,
-                value: lockbox.archive("own \(errors.count)", "k"),
+                value: #require(try lockbox.archive("own \(errors.count)", "k")),
                 modified: Date()
             )
         }

@@ -138,6 +138,14 @@ private enum EveryForm {
         try expect(getters.date(forKey: "date") == date)
         try expect(v2.string(nil) && v2.array(nil) && v2.set([]) && v2.dictionary(nil) && v2.date(nil))
         try expect(lockbox.allKeys().isEmpty)
+        // A nil that is no answer removes nothing.
+        try Lockbox.archiveObject(7, forKey: "number")
+        do {
+            try Lockbox.archiveObject(getters.string(forKey: "number"), forKey: "number")
+            throw Unmet()
+        } catch let error as LockboxError { try expect(error.code == .invalidKey) }
+        try expect(Lockbox.unarchiveObject(forKey: "number") == 7)
+        try Lockbox.removeObject(forKey: "number")
     }
 }
 

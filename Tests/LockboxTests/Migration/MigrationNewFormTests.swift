@@ -104,6 +104,18 @@ import Lockbox
         #expect(try bytes("k")?.attributes == item("k", "old", in: lockbox.backend)?.attributes)
     }
 
+    /// Also under the same prefix and key in another store, which a dry run cannot tell from this one.
+    @Test func withoutANameADryRunSaysWhatTheRunDoes() throws {
+        let other = InMemoryBackend()
+        try other.lockbox(lockbox.keyPrefix).archiveObject("v", forKey: "k")
+        let source = MigrationSource.backend(other, keyPrefix: lockbox.keyPrefix)
+        let migration = Migration(nil, from: source, .string("k"), keepsOldItems: true)
+        for outcome in [MigrationReport.Outcome.migrated, .alreadyMigrated, .alreadyMigrated] {
+            #expect(try lockbox.migrate(migration, dryRun: true)["k"] == outcome)
+            #expect(try lockbox.migrate(migration)["k"] == outcome)
+        }
+    }
+
     @Test func whatIsThereIsNotOverwritten() throws {
         try write("k", "old", .json, in: lockbox.backend)
         try lockbox.archiveObject("mine", forKey: "k")

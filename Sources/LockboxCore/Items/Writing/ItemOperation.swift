@@ -1,3 +1,5 @@
+public import LockboxPlatform
+
 /// One operation of a batch: see ``LockboxBackend/apply(_:)``.
 ///
 /// There will be no other cases before the next major version: a backend has to handle all of them.
@@ -5,13 +7,19 @@ public enum ItemOperation: Sendable, Hashable {
     /// Creates an item, or changes the parts of an existing one that the changes set.
     case write(ItemChanges, to: ItemKey, policy: WritePolicy = .replace)
 
-    /// Removes an item. Does nothing if it is absent.
+    /// Removes an item, readable or not. Does nothing if it is absent.
     case remove(ItemKey)
+
+    /// Removes an item that can be read. If it is locked, or cannot be read for another reason, that error is thrown. Does
+    /// nothing if it is absent. An item that has expired by `now` counts as absent, and may be removed.
+    ///
+    /// Archiving `nil` does this, because the `nil` may be that of a read that failed.
+    case removeReadable(ItemKey, now: Date)
 
     /// The item's key.
     public var key: ItemKey {
         switch self {
-        case .write(_, let key, _), .remove(let key): key
+        case .write(_, let key, _), .remove(let key), .removeReadable(let key, _): key
         }
     }
 

@@ -128,7 +128,7 @@ extension MigrationRun {
                 if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationExists)) }
                 return .replace(old: stored, new: new, source: isInPlace ? nil : old)
             }
-            return .move(old: old, new: new, isWritten: false)
+            return try create(new, from: old)
         } catch SourceError.nothing {
             return isNew ? .inPlace : .none(.absent)
         } catch let error as SourceError {
@@ -173,9 +173,16 @@ extension MigrationRun {
             searchable: attributes.searchable
         )
         guard existing == nil || existing == new else { return .none(.refused(.destinationExists)) }
-        // An earlier run has written it.
-        if existing != nil { return .move(old: old, new: new, isWritten: true) }
+        // An earlier run has written it. A dry run, which cannot tell whether it is the old item itself, says the same.
+        if existing != nil {
+            return migration.keepsOldItems ? .inPlace : .move(old: old, new: new, isWritten: true)
+        }
         try state?.check(new.attributes.accessibility)
+        return try create(new, from: old)
+    }
+
+    private func create(_ new: StoredItem, from old: SourceItem) throws -> MigrationStep {
+        try (lockbox.backend as? any CrowdedBackend)?.checkForForeignItem(new.key)
         return .move(old: old, new: new, isWritten: false)
     }
 

@@ -4,9 +4,8 @@ struct Migrated<Value: Codable & Sendable>: MigratedValue {
     let value: Value
 
     func archived(by lockbox: Lockbox, key: String) throws -> ArchivedValue {
-        let archived = try lockbox.archive(value, key)
         // The old value is worth more than a new one that cannot be read back.
-        guard equals(archived, of: lockbox) else {
+        guard let archived = try lockbox.archive(value, key), equals(archived, of: lockbox) else {
             throw MigrationRefusal.notStorable(reason: "reading it back would return another value")
         }
         return archived

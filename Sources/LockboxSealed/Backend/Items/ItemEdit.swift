@@ -1,4 +1,5 @@
 import LockboxCore
+import LockboxPlatform
 
 /// An item's record that is to be changed, and how.
 struct ItemEdit {
@@ -10,6 +11,8 @@ struct ItemEdit {
         case write(ItemChanges, to: ItemKey, policy: WritePolicy)
         /// Whatever is there.
         case remove
+        /// An item that can be read.
+        case removeReadable(now: Date)
         /// What the closure returns; if that is nil, nothing is changed.
         case custom((ItemRecord, Keyring) throws -> Change?)
     }

@@ -100,6 +100,7 @@ extension SealedBackend {
         switch edit.decision {
         case .write(let changes, let key, let policy): try write(changes, key, policy, edit.record, keyring)
         case .remove: (nil, nil)
+        case .removeReadable(let now): try removeReadable(edit.record, keyring, at: now)
         case .custom(let decide): try decide(edit.record, keyring)
         }
     }
@@ -122,6 +123,15 @@ extension SealedBackend {
         try checkIsOpen(old, keyring)
         let attributes = try changes.attributes(after: old.attributes, value: value, policy: policy)
         return (StoredItem(key: key, value: value, checked: attributes), old.revision)
+    }
+
+    private func removeReadable(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
+        -> ItemEdit.Change
+    {
+        let revision = try item(record, keyring, at: now).revision
+        // An absent record means an absent item, unless the whole store is gone.
+        if revision == .absent { try keys.checkIsThere() }
+        return (nil, revision)
     }
 
     private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {

@@ -27,6 +27,8 @@ extension SealedBackend {
             case .write(let changes, let key, let policy):
                 return ItemEdit(record: record, decision: .write(changes, to: key, policy: policy))
             case .remove: return ItemEdit(record: record, decision: .remove)
+            case .removeReadable(_, let now):
+                return ItemEdit(record: record, decision: .removeReadable(now: now))
             }
         }
         try change(edits, keyring)

@@ -18,7 +18,7 @@ extension DefectiveBackend {
         case updatesBlindly, updatesUnderItsLock, resetsOtherPrefixes, updatesWithoutLock,
             updateReadsBeforeTheLock
         case takesDamagedForAbsent, takesDamagedForExpired, removesDamaged, skipsDamaged, keepsDamaged,
-            verifiesDamaged,
+            verifiesDamaged, removesUnreadable,
             misnamesDamaged
         case removesAnyRecord, removesByOldRecord, quarantinesNothing
         case misstatesItsLock, verifiesNothing, hasOneLocation, synchronizesOnlyItems
@@ -63,7 +63,7 @@ extension DefectiveBackend {
             case .updatesWithoutLock: [.updateIsOneStep, .manyThreads]
             case .updateReadsBeforeTheLock: [.updateIsOneStep]
             case .takesDamagedForAbsent, .takesDamagedForExpired, .removesDamaged, .skipsDamaged,
-                .keepsDamaged, .verifiesDamaged,
+                .keepsDamaged, .verifiesDamaged, .removesUnreadable,
                 .misnamesDamaged:
                 [.damagedItems]
             case .removesAnyRecord, .removesByOldRecord, .quarantinesNothing: [.repair]

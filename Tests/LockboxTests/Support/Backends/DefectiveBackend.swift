@@ -183,6 +183,8 @@ struct DefectiveBackend: LockboxBackend {
             switch operation {
             case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
             case .remove(let key): try remove(key)
+            case .removeReadable(let key, _) where defect == .removesUnreadable: try remove(key)
+            case .removeReadable(let key, let now): try update(key, now: now) { _ in nil }
             }
         }
     }
