@@ -46,7 +46,7 @@ extension Lockbox {
         var count = 0
         for key in try keys(matching: pairs, unreadable) {
             var isRemoved = false
-            try backend.update(key, now: now()) { item in
+            try changing().update(key, now: now()) { item in
                 isRemoved = item?.attributes.matches(pairs) ?? false
                 return isRemoved ? nil : item
             }
