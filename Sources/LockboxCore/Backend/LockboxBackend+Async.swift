@@ -26,7 +26,10 @@ extension RepairableBackend {
     /// Removes an item that cannot be read.
     ///
     /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    public func remove(record: String) async throws { try await offPool { try remove(record: record) } }
+    @discardableResult
+    public func remove(record: String) async throws -> Bool {
+        try await offPool { try remove(record: record) }
+    }
 
     /// Sets an item aside that cannot be read. Returns where its bytes are now.
     ///

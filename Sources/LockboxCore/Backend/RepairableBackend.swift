@@ -4,11 +4,13 @@ public protocol RepairableBackend: LockboxBackend {
     /// replaced it since it was listed.
     ///
     /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
+    /// - Returns: `false` if the item is readable, and stays.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if `record` is not the record of an item of this store, for
     ///   example if it is empty;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if its value is locked, so that the store cannot check whether it is
     ///   readable; any other ``LockboxError`` if it cannot be removed.
-    func remove(record: String) throws
+    @discardableResult
+    func remove(record: String) throws -> Bool
 
     /// Sets an unreadable item aside: it no longer counts as an item, and its bytes are kept.
     ///

@@ -120,9 +120,10 @@ public struct ItemAttributes: Sendable, Hashable {
 
     /// Returns whether every given pair is among the searchable attributes.
     ///
-    /// - Parameter pairs: Texts by name. If there are none, every item matches.
+    /// - Parameter pairs: Texts by name. If there are none, every item matches. Texts are compared by their bytes: two spellings
+    ///   that Unicode takes for the same are different.
     public func matches(_ pairs: [String: String]) -> Bool {
-        pairs.allSatisfy { searchable[$0] == $1 }
+        pairs.allSatisfy { name, text in searchable[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false }
     }
 
     /// Returns whether the item has expired: whether ``expires`` is at or before `now`.

@@ -63,10 +63,15 @@ struct KernelKeyring: Sendable {
         }
     }
 
-    /// Removes a key. Returns false if there is none.
+    /// Removes a key. Returns false if there is none, or no keyring at all.
     @discardableResult
     func remove(_ name: String) throws -> Bool {
-        guard let key = serial(of: name) else { return false }
+        let found = call { kernel_key_search(name) }
+        guard found > 0 else {
+            if kernel_key_is_gone(found) != 0 || found == -Int(ENOSYS) { return false }
+            throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-found))
+        }
+        let key = Serial(found)
         // Revoked first: from then on it cannot be read, even if it is linked elsewhere.
         let result = call { kernel_key_revoke(key) }
         _ = call { kernel_key_unlink(key) }

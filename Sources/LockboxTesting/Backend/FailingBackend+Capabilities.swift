@@ -30,9 +30,10 @@ extension FailingBackend: NotifyingBackend {
 
 extension FailingBackend: RepairableBackend {
     /// Passes the call on, unless ``Operation/remove`` fails.
-    public func remove(record: String) throws {
+    @discardableResult
+    public func remove(record: String) throws -> Bool {
         try check(.remove)
-        try capable((any RepairableBackend).self, of: "repair").remove(record: record)
+        return try capable((any RepairableBackend).self, of: "repair").remove(record: record)
     }
 
     /// Passes the call on, unless ``Operation/remove`` fails.

@@ -42,7 +42,9 @@ extension HistoryEngine {
 ///   - defect: The name of a ``HistoryDefect``, or nil.
 ///   - delays: How many of 10,000 system calls are delayed, so that others come in between.
 ///   - failures: How many of 10,000 system calls that change the disk fail.
-func historyEngine(_ argument: String, defect: String?, delays: Int, failures: Int) throws -> any HistoryEngine {
+func historyEngine(_ argument: String, defect: String?, delays: Int, failures: Int) throws
+    -> any HistoryEngine
+{
     let parts = argument.split(separator: ":", maxSplits: 1).map(String.init)
     let engine: any HistoryEngine
     switch (parts.first, parts.count) {

@@ -50,7 +50,7 @@ final class HistoryLog: Sendable {
     private static func result(_ body: () throws -> String) -> String {
         do { return try body() } catch let error as LockboxError where answers.contains(error.code) {
             return error.code.rawValue
-        } catch where String(describing: error).contains(String(cString: strerror(failure))) {
+        } catch  where String(describing: error).contains(String(cString: strerror(failure))) {
             return "failed"
         } catch {
             return "error \(kind(error)) \(String(describing: error).replacing("\n", with: " "))"

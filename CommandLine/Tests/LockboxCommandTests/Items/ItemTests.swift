@@ -318,14 +318,21 @@ import Testing
 
     @Test func clearIsForOnePrefix() throws {
         for prefix in ["p", "q"] { try sandbox.lockbox("set", "k", "--prefix", prefix, text: "v") }
-        #expect(try sandbox.lockbox("clear", "--prefix", "p").status == 0)
+        let refused = try sandbox.lockbox("clear", "--prefix", "p")
+        #expect(refused.status == 2 && refused.error.contains("use --yes to remove 1 item with the prefix p"))
+        #expect(try sandbox.lockbox("list", "--prefix", "p").output == "k\n")
+        #expect(try sandbox.lockbox("clear", "--prefix", "p", "--yes").output == "items removed: 1\n")
         #expect(try sandbox.lockbox("list", "--prefix", "p").output == "")
         #expect(try sandbox.lockbox("list", "--prefix", "q").output == "k\n")
     }
 
     @Test func clearAsksAtATerminal() throws {
         try sandbox.lockbox("set", "k", text: "v")
-        #expect(try sandbox.lockbox("clear", typing: [.init("[y/N]", "\n")]).status == 4)
+        let asked = try sandbox.lockbox(
+            "clear",
+            typing: [.init("Remove 1 item with the prefix lockbox? [y/N]", "\n")]
+        )
+        #expect(asked.status == 4)
         #expect(try sandbox.lockbox("list").output == "k\n")
         #expect(try sandbox.lockbox("clear", typing: [.init("[y/N]", "y\n")]).status == 0)
         #expect(try sandbox.lockbox("list").output == "")

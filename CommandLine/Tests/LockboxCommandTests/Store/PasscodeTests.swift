@@ -166,6 +166,41 @@ import Testing
         #expect(try sandbox.lockbox("lock").status == 2)
     }
 
+    /// Nobody is left with a store that only a code opens which may be lost, unless that was asked for.
+    @Test(arguments: [true, false]) func theOtherSlotsAreNamed(_ keeps: Bool) throws {
+        try lockStore()
+        let backend = EncryptedFileBackend(directory: sandbox.store)
+        try backend.unlock(.file(passcode))
+        let code = RecoveryCode()
+        try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
+        let remove = ["passcode", "remove", "--passcode-file", passcode]
+        let refused = try sandbox.execution(remove).run()
+        #expect(
+            refused.status == 2
+                && refused.error.contains("only these open the store: recovery-code (in the safe)")
+        )
+        let declined = [Execution.Answer("Remove the passcode? [y/N] ", "\n")]
+        #expect(try sandbox.lockbox(remove, typing: declined).status == 4)
+        #expect(try sandbox.lockbox("get", "k", "--passcode-file", passcode).output == "hunter2")
+        let removed = try sandbox.execution(remove + [keeps ? "--keep-slots" : "--all-slots"]).run()
+        #expect(removed.status == 0 && removed.output == "items resealed: 1\nThe passcode is removed.\n")
+        #expect(try backend.slots.map(\.kind) == (keeps ? [.recoveryCode] : []))
+        #expect(try sandbox.lockbox("get", "k").status == (keeps ? 2 : 0))
+    }
+
+    /// An unlock in the kernel, which may be forged, does not stand in for a passcode that was given.
+    @Test(.enabled(if: hasKernelKeyring)) func aGivenPasscodeIsCheckedInAnUnlockedStore() throws {
+        try lockStore()
+        defer { _ = try? sandbox.lockbox("lock", "--all") }
+        try #require(try sandbox.lockbox("unlock", "--passcode-file", passcode).status == 0)
+        #expect(try sandbox.lockbox("get", "k").output == "hunter2")
+        let wrong = try sandbox.file("wrong", "another")
+        #expect(try sandbox.lockbox("set", "k", "--passcode-file", wrong, text: "new").status == 2)
+        #expect(try sandbox.lockbox("get", "k", "--passcode-file", wrong).status == 2)
+        #expect(try sandbox.lockbox("get", "k", "--passcode-file", passcode).output == "hunter2")
+        #expect(try sandbox.lockbox("set", "k", "--passcode-file", passcode, text: "new").status == 0)
+    }
+
     @Test func removingThePasscodeAsksIfItDestroysItems() throws {
         try lockStore()
         let bound = ["set", "bound", "--class", "whenPasscodeSetThisDeviceOnly", "--passcode-file", passcode]

@@ -214,7 +214,9 @@ import Testing
                 && gone.error.contains("A key was given, but the store \(sandbox.store) has none")
         )
         // Without its passcode, the store is unlocked by the code alone.
-        #expect(try sandbox.lockbox("passcode", "remove", "--passcode-file", passcode).status == 0)
+        #expect(
+            try sandbox.lockbox("passcode", "remove", "--keep-slots", "--passcode-file", passcode).status == 0
+        )
         let locked = try sandbox.lockbox("get", "k")
         #expect(locked.status == 2 && locked.output == "")
         let open = try sandbox.lockbox("slots", "remove", all[1].id, "--recovery-code-file", code)

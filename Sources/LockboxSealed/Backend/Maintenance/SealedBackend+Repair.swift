@@ -1,8 +1,9 @@
 public import LockboxCore
 
 extension SealedBackend: RepairableBackend {
-    /// Removes an unreadable item by its record.
-    public func remove(record: String) throws {
+    /// Removes an unreadable item by its record. Returns false if it is readable, and stays.
+    @discardableResult
+    public func remove(record: String) throws -> Bool {
         let record = try itemRecord(record)
         var lock: (any StorageLock)?
         defer { lock?.release() }
@@ -10,7 +11,7 @@ extension SealedBackend: RepairableBackend {
         while true {
             var expected: [RecordName: RecordRevision] = [:]
             switch try look(at: record) {
-            case .readable: return
+            case .readable: return false
             case .absent: break
             case .damaged(let revision): expected[record] = revision
             case .unread where lock == nil:
@@ -20,7 +21,7 @@ extension SealedBackend: RepairableBackend {
             case .unread: break
             }
             switch try storage.commit([.remove(record)], expecting: expected, keeping: &lock) {
-            case .committed: return
+            case .committed: return true
             case .unknown(let error): throw error
             case .conflict: try conflicts.check(record, storage)
             }

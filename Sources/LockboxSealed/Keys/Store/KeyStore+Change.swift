@@ -78,7 +78,8 @@ extension KeyStore {
         try checkIsUnlocked(opened)
         if try (method as? KeyUnlock)?.isDeviceKey(opened.keybag.deviceKey) ?? false {
             throw LockboxError.slotRefused(
-                reason: "its key is the device key, which every program that uses the store has; make another one"
+                reason:
+                    "its key is the device key, which every program that uses the store has; make another one"
             )
         }
         let new = try makeSlot(method, label: label, opensAllClasses: opensAllClasses, opened.keybag.storeID)

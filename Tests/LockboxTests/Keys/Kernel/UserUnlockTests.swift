@@ -277,4 +277,24 @@ import Lockbox
         }
         #expect(number > 20)
     }
+
+    /// The store would stay open for other programs, and nobody would know.
+    @Test func aLockThatTheKernelRefusesIsAnError() throws {
+        let own = try TestStore().backend(kernel: KernelKeyring { EPERM }).setUp(items: ["k": .whenUnlocked])
+        let others = EncryptedFileBackend(
+            storage: own.storage,
+            deviceKey: .stored,
+            kernel: KernelKeyring { EPERM }
+        )
+        expectError(.storageFailure) { try others.lock() }
+        // It is locked, and has nothing in the kernel.
+        try own.lock()
+        #expect(try own.lockState == .locked)
+        let none = EncryptedFileBackend(
+            storage: own.storage,
+            deviceKey: .stored,
+            kernel: KernelKeyring { ENOSYS }
+        )
+        try none.lock()
+    }
 }

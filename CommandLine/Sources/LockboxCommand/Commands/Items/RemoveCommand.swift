@@ -30,7 +30,12 @@ struct RemoveCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        for record in record { try store.backend.remove(record: store.record(record)) }
+        for record in record where try !store.backend.remove(record: store.record(record)) {
+            throw Failure(
+                .conflict,
+                "The item \(record.onOneLine) can be read. To remove it, give its key. Nothing was removed."
+            )
+        }
         var missing: [String] = []
         for key in keys {
             if try !isThere(key, store) { missing.append(key) }

@@ -155,8 +155,8 @@ struct DockerCredentialCommand: ParsableCommand {
     {
         let wanted = Self.password(server, "")
         return try store.internetPasswords(at: now, &unreadable) {
-            $0.server == wanted.server && $0.port == wanted.port && $0.path == wanted.path
-                && $0.protocol == wanted.protocol && $0.authenticationType == nil
+            wanted.server.isSame(as: $0.server) && $0.port == wanted.port && wanted.path.isSame(as: $0.path)
+                && wanted.protocol.isSame(as: $0.protocol) && $0.authenticationType == nil
         }
     }
 

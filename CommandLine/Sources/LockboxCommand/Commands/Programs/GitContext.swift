@@ -40,8 +40,9 @@ struct GitContext {
     /// matches all of them.
     func matches(_ stored: InternetPassword) -> Bool {
         !stored.account.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }
-            && scheme == stored.protocol && server == stored.server && port == stored.port
-            && (path == nil || path == stored.path) && (username == nil || username == stored.account)
+            && scheme.isSame(as: stored.protocol) && server.isSame(as: stored.server) && port == stored.port
+            && (path == nil || path.isSame(as: stored.path))
+            && (username == nil || username.isSame(as: stored.account))
             && [nil, InternetPassword.refreshToken].contains(stored.authenticationType)
     }
 }

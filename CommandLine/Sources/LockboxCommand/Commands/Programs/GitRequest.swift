@@ -16,6 +16,10 @@ struct GitRequest {
             else {
                 throw Failure(.usage, "Standard input is not a git credential request. Nothing was done.")
             }
+            // git may repeat those that are lists. Of two hosts, nobody knows which one is meant.
+            guard attributes[name] == nil || name.hasSuffix("[]") else {
+                throw Failure(.usage, "git's request has `\(name.onOneLine)` twice. Nothing was done.")
+            }
             attributes[name] = Data(line[line.index(after: equals)...])
         }
     }

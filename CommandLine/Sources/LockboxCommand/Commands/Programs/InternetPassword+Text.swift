@@ -29,6 +29,16 @@ extension InternetPassword {
     }
 }
 
+extension Optional where Wrapped == String {
+    /// Compares bytes. Swift takes texts for equal that look alike, such as K and the Kelvin sign: that is another server.
+    func isSame(as other: String?) -> Bool { self.map { Array($0.utf8) } == other.map { Array($0.utf8) } }
+}
+
+extension String {
+    /// Compares bytes.
+    func isSame(as other: String?) -> Bool { Optional(self).isSame(as: other) }
+}
+
 extension Store {
     /// An internet password that was found, with the item's real key.
     struct Found {

@@ -104,16 +104,29 @@ struct PasscodeCommand: ParsableCommand {
             abstract: "Remove the passcode.",
             discussion: """
                 The current passcode is needed, even if the store is unlocked. A recovery code can be used \
-                instead. If nothing else unlocks the store, it is always open from then on. Items of the class \
-                whenPasscodeSetThisDeviceOnly are destroyed. If there are any, it asks for confirmation first at \
-                a terminal.
+                instead. If nothing else unlocks the store, it is always open from then on. If it has other slots, \
+                such as a recovery code, they are needed from then on, unless --all-slots removes them too. Items of \
+                the class whenPasscodeSetThisDeviceOnly are destroyed. In both cases it asks for confirmation first. \
+                Without a terminal, --keep-slots or --all-slots, and --yes, are needed.
 
                 Example: lockbox passcode remove
                 """
         )
 
-        @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
+        @Flag(name: .shortAndLong, help: "Do not ask whether items may be destroyed.")
         var yes = false
+
+        /// What becomes of the other slots.
+        enum Others: String, EnumerableFlag {
+            case keepSlots, allSlots
+
+            static func help(for value: Self) -> ArgumentHelp? {
+                value == .keepSlots
+                    ? "Keep the other slots, which then open the store." : "Remove all other slots too."
+            }
+        }
+
+        @Flag var others: Others?
 
         @OptionGroup var resealing: ResealingOptions
         @OptionGroup var recovery: RecoveryOptions
@@ -123,16 +136,38 @@ struct PasscodeCommand: ParsableCommand {
             let store = try PasscodeCommand.store(options, recovery)
             let count = try Self.bound(store.backend)
             if count > 0, !yes {
-                let question = "Items that exist only with a passcode: \(count). Destroy them?"
-                guard try Terminal.confirms(question) else {
+                let items = "Items that exist only with a passcode: \(count)."
+                let otherwise =
+                    "\(items) There is no terminal to ask at: use --yes to destroy them. Nothing was changed."
+                guard try Terminal.confirms("\(items) Destroy them?", otherwise: otherwise) else {
                     throw Failure(.conflict, "Nothing was changed.")
                 }
             }
-            try store.makingKeys("passcode", later: resealing.later) {
-                try store.backend.removePasscode(resealing: !resealing.later, progress: $0)
+            let slots = try store.backend.slots.filter { $0.kind != .passcode }
+            if others == nil, !slots.isEmpty { try Self.confirmKeeping(slots) }
+            try store.makingKeys("passcode", later: resealing.later) { progress in
+                // The recovery code last of these, because the others need it.
+                let isRecovery = { (slot: UnlockSlot) in slot.kind == .recoveryCode }
+                if others == .allSlots {
+                    for slot in slots.filter({ !isRecovery($0) }) + slots.filter(isRecovery) {
+                        try store.backend.removeSlot(slot.id, resealing: false)
+                    }
+                }
+                return try store.backend.removePasscode(resealing: !resealing.later, progress: progress)
             }
             try store.report("The passcode is removed.")
             try store.sayIfOpen()
+        }
+
+        private static func confirmKeeping(_ slots: [UnlockSlot]) throws {
+            let names = slots.map { "\($0.kind)\($0.label.isEmpty ? "" : " (\($0.label.onOneLine))")" }
+            let rest = "Without the passcode, only these open the store: \(names.joined(separator: ", "))."
+            let otherwise =
+                "\(rest) There is no terminal to ask at: use --keep-slots, or --all-slots to remove them too. "
+                + "Nothing was changed."
+            guard try Terminal.confirms("\(rest) Remove the passcode?", otherwise: otherwise) else {
+                throw Failure(.conflict, "Nothing was changed. --all-slots removes them too.")
+            }
         }
 
         /// The number of items that would be destroyed with the passcode.

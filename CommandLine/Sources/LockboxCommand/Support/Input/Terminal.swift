@@ -32,10 +32,11 @@ enum Terminal {
         try ask(question, isShown: false, otherwise: otherwise)
     }
 
-    /// Asks for confirmation. Returns true if there is no terminal.
-    static func confirms(_ question: String) throws -> Bool {
-        guard canAsk else { return true }
-        return try ["y", "yes"].contains(answer("\(question) [y/N] ", otherwise: ""))
+    /// Asks for confirmation.
+    ///
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
+    static func confirms(_ question: String, otherwise: String) throws -> Bool {
+        try ["y", "yes"].contains(answer("\(question) [y/N] ", otherwise: otherwise))
     }
 
     /// Asks for a confirmation that nobody gives by mistake.

@@ -9,6 +9,8 @@ struct Store {
     /// Whether the user may be asked for the passcode at a terminal.
     let asks: Bool
 
+    let given = GivenSecret()
+
     var prefix: String { lockbox.keyPrefix }
 
     /// The folder, or the address.
@@ -67,6 +69,11 @@ struct Store {
                 + "Check --prefix and the store."
         )
     }
+}
+
+/// What was given to unlock the store.
+final class GivenSecret {
+    var isChecked = false
 }
 
 extension ItemKey {
