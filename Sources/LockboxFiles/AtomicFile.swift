@@ -7,7 +7,7 @@ package struct AtomicFile: ~Copyable {
     private let temporary: String
     private let file: CInt
     private let calls: SystemCalls
-    private var isFinished = false
+    private var isFinished: Bool
 
     /// - Parameter like: The status of a file whose owner and permissions the new one gets. If nil, the mode is
     ///   0600.
@@ -19,6 +19,7 @@ package struct AtomicFile: ~Copyable {
         self.destination = destination
         self.temporary = temporary
         self.calls = calls
+        isFinished = false
     }
 
     private static func create(_ path: String, like status: stat?, _ calls: SystemCalls) throws(LockboxError)

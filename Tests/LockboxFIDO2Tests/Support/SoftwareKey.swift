@@ -147,7 +147,8 @@
             let id = Sodium.randomBytes(64)
             secrets[id] = (Sodium.randomBytes(32), Sodium.randomBytes(32))
             let party = Array((request[2]?["id"]?.string ?? "").utf8)
-            var data = Cryptography.sha256(party) + [0xc1 | (verified ? 4 : 0), 0, 0, 0, 1]
+            let flags: UInt8 = verified ? 0xc5 : 0xc1
+            var data = Cryptography.sha256(party) + [flags, 0, 0, 0, 1]
             data += [UInt8](repeating: 0, count: 16) + [0, UInt8(id.count)] + id
             data += Cryptography.KeyPair().cose(algorithm: -7).encoded
             data += CBOR.map([(.text("hmac-secret"), .bool(true))]).encoded
@@ -167,8 +168,9 @@
             let clear = Cryptography.aes(shared, salt, encrypts: false)
             let output = Cryptography.hmac(verified ? secret.verified : secret.unverified, clear)
             let party = Array((request[1]?.string ?? "").utf8)
+            let flags: UInt8 = verified ? 0x85 : 0x81
             let data =
-                Cryptography.sha256(party) + [0x81 | (verified ? 4 : 0), 0, 0, 0, 2]
+                Cryptography.sha256(party) + [flags, 0, 0, 0, 2]
                 + CBOR.map([(.text("hmac-secret"), .bytes(Cryptography.aes(shared, output, encrypts: true)))])
                 .encoded
             return .map([

@@ -22,16 +22,8 @@ import Lockbox
         await #expect(processExitsWith: .success) { try await GlobalState.asyncStaticMethods() }
     }
 
-    @Test func environmentNamesPrefixAndFolder() async throws {
-        let store = try TestStore()
-        await #expect(processExitsWith: .success) { [directory = store.directory as String] in
-            try GlobalState.environment(directory)
-        }
-        #expect(try readBack(store) == "secret")
-    }
-
-    private func readBack(_ store: TestStore) throws -> String? {
-        try store.lockbox("com.example.environment").unarchiveObject(forKey: "key")
+    @Test func environmentNamesPrefixAndFolder() async {
+        await #expect(processExitsWith: .success) { try GlobalState.environment() }
     }
 
     @Test(arguments: [
@@ -210,11 +202,13 @@ private enum GlobalState {
         try refuses { _ = try backend.importBackup(from: "backup", passphrase: .value("p")) }
     }
 
-    static func environment(_ directory: String) throws {
+    static func environment() throws {
+        let store = try TestStore()
         setenv("LOCKBOX_KEY_PREFIX", "com.example.environment", 1)
-        setenv("LOCKBOX_DIRECTORY", directory, 1)
+        setenv("LOCKBOX_DIRECTORY", store.directory, 1)
         try Lockbox.archiveObject("secret", forKey: "key")
         try expect(Lockbox.default.keyPrefix == "com.example.environment")
-        try expect(access("\(directory)/keybag", F_OK) == 0)
+        try expect(access(store.keybag, F_OK) == 0)
+        try expect(store.lockbox("com.example.environment").unarchiveObject(forKey: "key") == "secret")
     }
 }

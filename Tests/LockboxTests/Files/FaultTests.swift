@@ -330,15 +330,27 @@ import Lockbox
     }
 
     /// A new file's mode is changed only if the umask has left another one. It belongs to the whole process, hence one of its own.
-    @Test(arguments: [SystemCalls.Call.chmod, .write, .fsync, .close, .rename])
-    func aFailedWriteLeavesNoFile(_ call: SystemCalls.Call) async throws {
-        let store = try prepare(.replace)
+    @Test func aFailedWriteLeavesNoFile() async {
         await #expect(processExitsWith: .success) {
-            [directory = store.directory as String, call = call.rawValue as String] in
-            try failToWrite(in: directory, call)
+            for call in [SystemCalls.Call.chmod, .write, .fsync, .close, .rename] {
+                try FaultTests().failToWrite(call)
+            }
         }
-        #expect(try store.leftovers() == [])
-        #expect(try await store.lockbox().unarchiveObject(forKey: "key") == "old")
+    }
+
+    private func failToWrite(_ failing: SystemCalls.Call) throws {
+        let store = try prepare(.replace)
+        let armed = Protected(false)
+        let calls = SystemCalls(fault: { $0 == failing && armed.withLock { $0 } ? .failure(ENOSPC) : nil })
+        let lockbox = try store.backend(calls).lockbox()
+        try lockbox.archiveObject("old", forKey: "key")
+        let mask = umask(0o777)
+        armed.withLock { $0 = true }
+        let error = lockboxError { try lockbox.archiveObject("new", forKey: "key") }
+        umask(mask)
+        #expect(error?.osStatus == -34, "\(failing): \(String(describing: error))")
+        #expect(try store.leftovers() == [], "\(failing)")
+        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "old", "\(failing)")
     }
 
     @Test func fullDiskAndFullQuotaLeaveTheOldValue() throws {
@@ -354,23 +366,5 @@ import Lockbox
             armed.withLock { $0 = false }
             #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
         }
-    }
-}
-
-/// Succeeds if the write fails, because the call does.
-private func failToWrite(in directory: String, _ failing: String) throws {
-    let armed = Protected(false)
-    let calls = SystemCalls(fault: {
-        $0.rawValue == failing && armed.withLock { $0 } ? .failure(ENOSPC) : nil
-    })
-    let lockbox = try Lockbox(
-        keyPrefix: TestStore.prefix,
-        backend: EncryptedFileBackend(storage: FileStorage(directory: directory, calls: calls))
-    )
-    try lockbox.archiveObject("old", forKey: "key")
-    umask(0o777)
-    armed.withLock { $0 = true }
-    guard lockboxError({ try lockbox.archiveObject("new", forKey: "key") })?.osStatus == -34 else {
-        exit(EXIT_FAILURE)
     }
 }

@@ -213,19 +213,22 @@ import Lockbox
     }
 
     /// umask belongs to the whole process, hence one of its own.
-    @Test(arguments: [0o000, 0o022, 0o077, 0o777] as [mode_t])
-    func modesWhateverTheUmask(_ mask: mode_t) async throws {
-        let store = try TestStore()
+    @Test func modesWhateverTheUmask() async {
         await #expect(processExitsWith: .success) {
-            [directory = store.directory as String, mask = mask as mode_t] in
-            umask(mask)
-            try archiveForUmask(directory)
+            for mask: mode_t in [0o000, 0o022, 0o077, 0o777] { try PermissionTests.expectModes(with: mask) }
         }
+    }
+
+    private static func expectModes(with mask: mode_t) throws {
+        let store = try TestStore()
+        let old = umask(mask)
+        try store.lockbox().archiveObject("secret", forKey: "key")
+        umask(old)
         var status = stat()
         #expect(stat(store.directory, &status) == 0 && status.st_mode & 0o7777 == 0o700)
         for (path, entry) in try store.snapshot() {
             let expected: mode_t = entry.bytes == nil ? S_IFDIR | 0o700 : S_IFREG | 0o600
-            #expect(entry.mode == expected, "\(path)")
+            #expect(entry.mode == expected, "\(path), with the umask \(String(mask, radix: 8))")
         }
     }
 
@@ -325,11 +328,4 @@ import Lockbox
         try lockbox.removeAllObjects()
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }
-}
-
-private func archiveForUmask(_ directory: String) throws {
-    try EncryptedFileBackend(directory: directory).lockbox("p").archiveObject(
-        "secret",
-        forKey: "key"
-    )
 }

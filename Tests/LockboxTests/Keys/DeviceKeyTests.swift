@@ -89,24 +89,18 @@ import Lockbox
         #expect(try store.backend().lockState == .unprotected)
     }
 
-    @Test func aCredentialOfSystemd() async throws {
+    @Test func aCredentialOfSystemd() async {
+        await #expect(processExitsWith: .success) { try DeviceKeyTests().useCredential() }
+    }
+
+    private func useCredential() throws {
         try overwrite("\(folder)/lockbox-device-key", key)
-        await #expect(processExitsWith: .success) { [folder = folder as String] in
-            unsetenv("CREDENTIALS_DIRECTORY")
-            if (try? DeviceKeyTests.use(folder)) != nil { exit(1) }
-            setenv("CREDENTIALS_DIRECTORY", folder, 1)
-            try DeviceKeyTests.use(folder)
-        }
-        try expectSecret()
-    }
-
-    private func expectSecret() throws {
+        func write() throws { try lockbox(.credential()).archiveObject("secret", forKey: "key") }
+        unsetenv("CREDENTIALS_DIRECTORY")
+        #expect(lockboxError(write) != nil)
+        setenv("CREDENTIALS_DIRECTORY", folder, 1)
+        try write()
         #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
-    }
-
-    private static func use(_ folder: String) throws {
-        let backend = EncryptedFileBackend(directory: "\(folder)/store", deviceKey: .credential())
-        try backend.lockbox().archiveObject("secret", forKey: "key")
     }
 
     @Test func withAPasscode() throws {

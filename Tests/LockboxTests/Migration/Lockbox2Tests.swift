@@ -196,7 +196,8 @@ private enum EveryForm {
         #expect(v2.setArray(["before"], forKey: "k", accessibility: .whenUnlocked))
         #expect(!v2.setArray(value, forKey: "k", accessibility: .whenUnlocked))
         #expect(v2.array(forKey: "k") == ["before"])
-        #expect(!v2.setSet(Set(value + ["z"]), forKey: "set", accessibility: .whenUnlocked))
+        let set = Set(value + ["z"])  // the compiler of Swift 6.2 crashes if this is in the macro
+        #expect(!v2.setSet(set, forKey: "set", accessibility: .whenUnlocked))
         if value.count == 2 {
             #expect(!v2.setDictionary([value[0]: value[1]], forKey: "k", accessibility: .whenUnlocked))
         }
@@ -217,8 +218,9 @@ private enum EveryForm {
 
     @Test(arguments: [1, 2, 1000]) func setsAndDictionaries(_ count: Int) throws {
         let elements = (0..<count).map { "\($0)" }
-        #expect(v2.setSet(Set(elements), forKey: "set", accessibility: .whenUnlocked))
-        #expect(v2.set(forKey: "set") == Set(elements))
+        let set = Set(elements)
+        #expect(v2.setSet(set, forKey: "set", accessibility: .whenUnlocked))
+        #expect(v2.set(forKey: "set") == set)
         #expect(try lockbox.text("set") == elements.sorted().joined(separator: "-|-"))
 
         let dictionary = Dictionary(uniqueKeysWithValues: elements.map { ($0, "value of \($0)") })

@@ -111,9 +111,12 @@ private typealias Writer = PropertyListWriter
 
     /// Objects that each hold `width` times the next, after which comes a text.
     private func chain(_ length: Int, width: Int) -> [[UInt8]] {
-        (0..<length).map { index in
-            Writer.marker(0xA, width) + (0..<width).flatMap { _ in Writer.bigEndian(UInt64(index + 1), 2) }
-        } + [Writer.marker(5, 1) + "x".utf8]
+        var objects = (0..<length).map { index -> [UInt8] in
+            let next: [UInt8] = Writer.bigEndian(UInt64(index + 1), 2)
+            return Writer.marker(0xA, width) + (0..<width).flatMap { _ in next }
+        }
+        objects.append(Writer.marker(5, 1) + Array("x".utf8))
+        return objects
     }
 
     private func archive(_ length: Int, width: Int) -> [UInt8] {

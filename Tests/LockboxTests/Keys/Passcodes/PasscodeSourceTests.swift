@@ -167,42 +167,34 @@ import Lockbox
         )
     }
 
-    @Test func environmentInItsOrder() async throws {
+    @Test func environmentInItsOrder() async {
+        await #expect(processExitsWith: .success) { try PasscodeSourceTests().readEnvironment() }
+    }
+
+    private func readEnvironment() throws {
         let path = try file("from the file\n")
-        mkdir("\(folder)/credentials", 0o700)
-        try overwrite("\(folder)/credentials/lockbox-passcode", Array("from the credential".utf8))
         let credentials = "\(folder)/credentials"
-        await #expect(processExitsWith: .success) {
-            [path = path as String, credentials = credentials as String] in
-            func read(_ passcode: PasscodeSource) throws -> String {
-                try passcode.withBytes { String(decoding: $0, as: UTF8.self) }
-            }
-            func expect(_ found: String, _ expected: String) throws { if found != expected { exit(1) } }
-            for name in ["LOCKBOX_PASSCODE_FILE", "CREDENTIALS_DIRECTORY", "LOCKBOX_PASSCODE"] {
-                unsetenv(name)
-            }
-            for passcode in [PasscodeSource.standard, .credential(), .environment()] {
-                do {
-                    _ = try read(passcode)
-                    exit(2)
-                } catch LockboxError.invalidPasscode {}
-            }
-            setenv("LOCKBOX_PASSCODE", "from the variable", 1)
-            try expect(read(.standard), "from the variable")
-            try expect(read(.environment()), "from the variable")
-            setenv("CREDENTIALS_DIRECTORY", "/nonexistent", 1)
-            try expect(read(.standard), "from the variable")
-            setenv("CREDENTIALS_DIRECTORY", credentials, 1)
-            try expect(read(.standard), "from the credential")
-            try expect(read(.credential()), "from the credential")
-            // Some credentials can be read by all, as far as the mode says, but none written.
-            chmod("\(credentials)/lockbox-passcode", 0o644)
-            try expect(read(.credential()), "from the credential")
-            chmod("\(credentials)/lockbox-passcode", 0o622)
-            do { _ = try read(.credential()); exit(3) } catch LockboxError.unsafePermissions {}
-            setenv("LOCKBOX_PASSCODE_FILE", path, 1)
-            try expect(read(.standard), "from the file")
+        mkdir(credentials, 0o700)
+        try overwrite("\(credentials)/lockbox-passcode", Array("from the credential".utf8))
+        for name in ["LOCKBOX_PASSCODE_FILE", "CREDENTIALS_DIRECTORY", "LOCKBOX_PASSCODE"] { unsetenv(name) }
+        for passcode in [PasscodeSource.standard, .credential(), .environment()] {
+            expectError(.invalidPasscode) { _ = try text(passcode) }
         }
+        setenv("LOCKBOX_PASSCODE", "from the variable", 1)
+        #expect(try text(.standard) == "from the variable")
+        #expect(try text(.environment()) == "from the variable")
+        setenv("CREDENTIALS_DIRECTORY", "/nonexistent", 1)
+        #expect(try text(.standard) == "from the variable")
+        setenv("CREDENTIALS_DIRECTORY", credentials, 1)
+        #expect(try text(.standard) == "from the credential")
+        #expect(try text(.credential()) == "from the credential")
+        // Some credentials can be read by all, as far as the mode says, but none written.
+        chmod("\(credentials)/lockbox-passcode", 0o644)
+        #expect(try text(.credential()) == "from the credential")
+        chmod("\(credentials)/lockbox-passcode", 0o622)
+        expectError(.unsafePermissions) { _ = try text(.credential()) }
+        setenv("LOCKBOX_PASSCODE_FILE", path, 1)
+        #expect(try text(.standard) == "from the file")
     }
 
     @Test("Promise 7: a passcode source does not print its passcode") func descriptionsAreEmpty() {

@@ -180,26 +180,20 @@ import Lockbox
     }
 
     @Test(.enabled(if: isUnsanitized, "a sanitizer takes more memory")) func withoutTheMemoryItIsATypedError()
-        async throws
+        async
     {
-        try store.backend().setUp(items: .everyClass)
-        await #expect(processExitsWith: .success) { [directory = store.directory as String] in
-            var limit = rlimit(rlim_cur: 600 << 20, rlim_max: 600 << 20)
-            _ = withUnsafePointer(to: &limit) { setrlimit(__rlimit_resource_t(9), $0) }  // RLIMIT_AS
-            try PasscodeTests.expectNotEnoughMemory(EncryptedFileBackend(directory: directory))
-        }
-        try await store.backend().unlock(.value("1234"))
+        await #expect(processExitsWith: .success) { try PasscodeTests().expectNotEnoughMemory() }
     }
 
-    private static func expectNotEnoughMemory(_ backend: EncryptedFileBackend) throws {
+    private func expectNotEnoughMemory() throws {
+        try store.backend().setUp(items: .everyClass)
+        var limit = rlimit(rlim_cur: 600 << 20, rlim_max: 600 << 20)
+        _ = withUnsafePointer(to: &limit) { setrlimit(__rlimit_resource_t(9), $0) }  // RLIMIT_AS
+        let backend = store.backend()
         try backend.unlock(.value("1234"))
-        do { try backend.changePasscode(to: .value("x"), strength: .sensitive) } catch LockboxError
-            .notEnoughMemory
-        {
-            try backend.changePasscode(to: .value("1234"), strength: .interactive)
-            return
-        }
-        exit(1)
+        expectError(.notEnoughMemory) { try backend.changePasscode(to: .value("x"), strength: .sensitive) }
+        try backend.changePasscode(to: .value("1234"), strength: .interactive)
+        try store.backend().unlock(.value("1234"))
     }
 }
 

@@ -11,7 +11,7 @@ import Lockbox
 /// Somebody who has the device key can write any generation into a keybag.
 @Suite struct GenerationTests {
     /// A change of the slots writes two keybags.
-    @Test(arguments: [UInt64.max - 2, .max - 1, .max])
+    @Test(arguments: [UInt64.max - 2, UInt64.max - 1, UInt64.max])
     func aChangeNeedsTwoMore(generation: UInt64) throws {
         let store = try TestStore()
         try store.lockbox().archiveObject("value", forKey: "key")
