@@ -10,7 +10,7 @@
         var client: String { "\(folder)/client.pem" }
         var clientKey: String { "\(folder)/client.key" }
 
-        static var canBeMade: Bool { FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl") }
+        static var canBeMade: Bool { EtcdServer.path(of: "openssl") != nil }
 
         /// - Parameters:
         ///   - name: Whom the server's certificate is for.

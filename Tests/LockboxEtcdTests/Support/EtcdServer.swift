@@ -7,9 +7,14 @@
     final class EtcdServer: @unchecked Sendable {
         // Unchecked: what changes is protected by the lock.
 
-        static let program = ["/usr/bin/etcd", "/usr/local/bin/etcd"].first {
-            FileManager.default.isExecutableFile(atPath: $0)
+        static let program = path(of: "etcd")
+
+        /// Where `Scripts/traits` looks for it too.
+        static func path(of program: String) -> String? {
+            (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
+                .map { "\($0)/\(program)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
         }
+
         static var isInstalled: Bool { program != nil }
 
         struct Options {

@@ -6,9 +6,11 @@
 
     /// A cluster of one member on this machine, with TLS.
     final class EtcdProcess {
-        static let program = ["/usr/bin/etcd", "/usr/local/bin/etcd"].first {
-            FileManager.default.isExecutableFile(atPath: $0)
-        }
+        /// Where `Scripts/traits` looks for it too.
+        static let program = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")
+            .split(separator: ":").map { "\($0)/etcd" }.first {
+                FileManager.default.isExecutableFile(atPath: $0)
+            }
 
         private let folder: String
         private let endpoint: String
