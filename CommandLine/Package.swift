@@ -21,7 +21,8 @@ let package = Package(
                 .trait(name: "Etcd", condition: .when(traits: ["Etcd"])),
             ]
         ),
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        // With its contents in the file dependencies, which Scripts/install-command compares.
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
     ],
     targets: [
         .executableTarget(
