@@ -20,7 +20,7 @@ import Lockbox
         try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
         let before = try store.snapshot()
 
-        let isPossible = generation == .max - 2
+        let isPossible = generation == UInt64.max - 2
         let error = lockboxError { try store.backend().setPasscode(.value("1234"), strength: .interactive) }
         #expect(error?.code == (isPossible ? nil : .corrupt))
         #expect(try (store.snapshot() == before) == !isPossible)
