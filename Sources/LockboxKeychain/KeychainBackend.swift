@@ -117,8 +117,9 @@ public struct KeychainBackend: RepairableBackend {
 
     // MARK: Unreadable items
 
-    /// Removes an item by its persistent reference, in hexadecimal.
-    public func remove(record: String) throws(LockboxError) {
+    /// Removes an item by its persistent reference, in hexadecimal, readable or not.
+    @discardableResult
+    public func remove(record: String) throws(LockboxError) -> Bool {
         guard let reference = Data(hexadecimal: record),
             reference.starts(with: KeychainName.classGenericPassword.utf8)
         else { throw LockboxError.invalidKey(reason: "no item of the Keychain has this record") }
@@ -131,6 +132,7 @@ public struct KeychainBackend: RepairableBackend {
         {
             try delete(query)
         }
+        return true
     }
 
     /// Not supported.

@@ -73,7 +73,12 @@ import Lockbox
     }
 
     /// Calls that are blocked, however many, hold up no task that has nothing to do with them.
-    @Test func whatIsBlockedHoldsUpNoOtherTask() async throws {
+    @Test func whatIsBlockedHoldsUpNoOtherTask() async {
+        // In a process of its own, in which no other test holds the pool's threads.
+        await #expect(processExitsWith: .success) { try await AsyncThreadTests.blockManyCalls() }
+    }
+
+    private static func blockManyCalls() async throws {
         let (blocked, release) = (Protected(0), DispatchSemaphore(value: 0))
         let hooked = HookedBackend(beforeReading: { _ in
             blocked.withLock { $0 += 1 }

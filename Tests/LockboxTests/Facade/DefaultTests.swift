@@ -79,9 +79,9 @@ import Lockbox
     }
 
     @Test func whatIsNotUTF8IsRefused() async throws {
-        let store = try TestStore()
-        await #expect(processExitsWith: .success) { [base = Path.parent(of: store.directory) as String] in
-            try GlobalState.notUTF8(base)
+        await #expect(processExitsWith: .success) {
+            let store = try TestStore()
+            try GlobalState.notUTF8(Path.parent(of: store.directory))
         }
     }
 

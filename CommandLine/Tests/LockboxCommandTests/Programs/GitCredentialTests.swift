@@ -77,32 +77,19 @@ import Testing
         #expect(try git("get", "protocol=https", "host=path.tld").output.contains("password=p\n"))
     }
 
-    /// Of two hosts, nobody knows which one git means.
     @Test func aRequestThatNamesAHostTwiceIsRefused() throws {
         try store("alice", "a")
-        let request = try git("get", "protocol=https", "host=example.com", "host=evil.example")
-        #expect(request.status == 64 && request.output == "" && request.error.contains("`host` twice"))
-        let lists = try git(
-            "get",
-            "capability[]=authtype",
-            "capability[]=state",
-            "protocol=https",
-            "host=example.com"
-        )
-        #expect(lists.output.contains("password=a\n"))
+        let two = try git("get", "protocol=https", "host=example.com", "host=evil.example")
+        #expect(two.status == 64 && two.output == "" && two.error.contains("`host` twice"))
+        #expect(try git("get", "c[]=a", "c[]=b", "protocol=https", "host=example.com").output != "")
     }
 
-    /// The Kelvin sign and a decomposed letter are equal to others as Swift compares texts.
-    @Test func hostsAreComparedByTheirBytes() throws {
-        for (stored, asked) in [
-            ("kiwi.example".uppercased(), "\u{212A}IWI.EXAMPLE"), ("caf\u{E9}", "cafe\u{301}"),
-        ] {
-            _ = try git("store", "protocol=https", "host=\(stored)", "username=u", "password=p")
-            #expect(try git("get", "protocol=https", "host=\(stored)").output.contains("password=p\n"))
-            #expect(try git("get", "protocol=https", "host=\(asked)").output == "")
-            #expect(try git("erase", "protocol=https", "host=\(asked)").status == 0)
-            #expect(try git("get", "protocol=https", "host=\(stored)").output.contains("password=p\n"))
-        }
+    /// Swift takes the Kelvin sign for a K, and a decomposed letter for a composed one.
+    @Test(arguments: [("KIWI", "\u{212A}IWI"), ("caf\u{E9}", "cafe\u{301}")])
+    func hostsAreComparedByTheirBytes(_ stored: String, _ asked: String) throws {
+        _ = try git("store", "protocol=https", "host=\(stored)", "username=u", "password=p")
+        #expect(try git("get", "protocol=https", "host=\(asked)").output == "")
+        #expect(try git("get", "protocol=https", "host=\(stored)").output.contains("password=p\n"))
     }
 
     @Test func theNewestIsGiven() throws {

@@ -42,7 +42,11 @@ extension DefectiveBackend: RepairableBackend {
         return all.first { self.record(of: $0) == record && (isDamaged($0) || defect == .removesByOldRecord) }
     }
 
-    func remove(record: String) throws { try damagedItem(record).map(forget) }
+    func remove(record: String) throws -> Bool {
+        guard let key = try damagedItem(record) else { return false }
+        forget(key)
+        return true
+    }
 
     func quarantine(record: String) throws -> String {
         guard let key = try damagedItem(record) else { throw LockboxError.missing(record: record) }

@@ -71,11 +71,6 @@ struct Store {
     }
 }
 
-/// What was given to unlock the store.
-final class GivenSecret {
-    var isChecked = false
-}
-
 extension ItemKey {
     /// The key with its prefix, for messages.
     var text: String { "\(prefix.onOneLine) \(key.onOneLine)" }
