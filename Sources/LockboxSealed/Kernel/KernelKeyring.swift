@@ -63,12 +63,14 @@ struct KernelKeyring: Sendable {
         }
     }
 
-    /// Removes a key. Returns false if there is none, or no keyring at all.
+    /// Removes a key. Returns false if there is none.
+    ///
+    /// - Parameter orThrow: Whether it is an error if the kernel does not say whether there is one. Not where it has no keyring.
     @discardableResult
-    func remove(_ name: String) throws -> Bool {
+    func remove(_ name: String, orThrow: Bool = false) throws -> Bool {
         let found = call { kernel_key_search(name) }
         guard found > 0 else {
-            if kernel_key_is_gone(found) != 0 || found == -Int(ENOSYS) { return false }
+            if !orThrow || kernel_key_is_gone(found) != 0 || found == -Int(ENOSYS) { return false }
             throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-found))
         }
         let key = Serial(found)

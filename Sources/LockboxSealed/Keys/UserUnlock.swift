@@ -147,16 +147,21 @@ struct UserUnlock: Sendable {
 
     /// Removes records. If one cannot be removed, removes the others nevertheless.
     ///
+    /// - Parameter orThrow: See ``KernelKeyring/remove(_:orThrow:)``.
     /// - Returns: Whether there were any.
     @discardableResult
-    func remove(_ store: StoreID, _ levels: [UnlockLevel] = UnlockLevel.allCases) throws -> Bool {
-        try kernel.withLock { try removeNow(store, levels) }
+    func remove(_ store: StoreID, _ levels: [UnlockLevel] = UnlockLevel.allCases, orThrow: Bool = false)
+        throws
+        -> Bool
+    {
+        try kernel.withLock { try removeNow(store, levels, orThrow) }
     }
 
     @discardableResult
-    private func removeNow(_ store: StoreID, _ levels: [UnlockLevel]) throws -> Bool {
+    private func removeNow(_ store: StoreID, _ levels: [UnlockLevel], _ orThrow: Bool = false) throws -> Bool
+    {
         let kinds = SharedUnlock.KeyKind.allCases.filter { levels.contains($0.level) }
-        let results = kinds.map { kind in Result { try kernel.remove(kind.name(store)) } }
+        let results = kinds.map { kind in Result { try kernel.remove(kind.name(store), orThrow: orThrow) } }
         return try results.map { try $0.get() }.contains(true)
     }
 

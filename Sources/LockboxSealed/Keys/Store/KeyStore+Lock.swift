@@ -146,11 +146,7 @@ extension KeyStore {
             // A process that has unlocked the store for itself has nothing in the kernel, which may refuse every call.
             let isOwn = opened?.unlockKeys.isEmpty == false
             guard let store = try storeToLock(levels) else { return }
-            do { guard try userUnlock.remove(store, levels) else { return } } catch let error as LockboxError
-            {
-                if isOwn, error.code == .storageFailure { return }
-                throw error
-            }
+            guard try userUnlock.remove(store, levels, orThrow: !isOwn) else { return }
             // A process that is rewriting the keybag puts back the records that it found. Remove them again
             // when it is done.
             let lock = try lockIfAllowed()

@@ -68,6 +68,21 @@ import Lockbox
         #expect(try backend.slots.map(\.kind) == [.passcode, .recoveryCode])
     }
 
+    /// It could be forged: a service's slot opens one of the two vaults, and can seal it again.
+    @Test(.needsKernelKeyring) func aServicesGenerationIsNotRemembered() throws {
+        let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
+        defer { _ = try? KernelKeyring().remove(name) }
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+        let backend = try backendWithRecovery()
+        try backend.addSlot(.key(.bytes(Self.key)), label: "")
+        let service = store.backend(seen: seen)
+        try service.unlock(with: .key(.bytes(Self.key)))
+        let keyring = try service.keys.currentKeyring()
+        #expect(seen.read(keyring) == nil)
+        try store.backend(seen: seen).unlock(.value("1234"))
+        #expect(seen.read(keyring)?.generation == keyring.generation)
+    }
+
     @Test func wrongSecretsAndMissingSlots() throws {
         let backend = try backendWithRecovery()
         let locked = store.backend()
