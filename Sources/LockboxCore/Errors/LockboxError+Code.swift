@@ -92,6 +92,9 @@ extension LockboxError {
         /// ``LockboxError/notABackup(path:)``.
         public static let notABackup = Code(rawValue: "notABackup")
 
+        /// ``LockboxError/sourceRefused(path:reason:)``.
+        public static let sourceRefused = Code(rawValue: "sourceRefused")
+
         /// ``LockboxError/unsafePermissions(path:reason:)``.
         public static let unsafePermissions = Code(rawValue: "unsafePermissions")
 
@@ -164,6 +167,7 @@ extension LockboxError {
         case .rolledBack: .rolledBack
         case .requirementNotMet: .requirementNotMet
         case .notABackup: .notABackup
+        case .sourceRefused: .sourceRefused
         case .unsafePermissions: .unsafePermissions
         case .invalidLocation: .invalidLocation
         case .storageFailure: .storageFailure

@@ -8,7 +8,7 @@ extension LockboxError {
             .unsupportedVersion(let location, _), .unsafePermissions(let location, _),
             .storageFailure(_, let location, _), .rolledBack(let location, _),
             .requirementNotMet(let location, _), .unreadable(let location, _), .readOnly(let location, _),
-            .lockTimeout(let location), .storeReplaced(let location),
+            .lockTimeout(let location), .storeReplaced(let location), .sourceRefused(let location, _),
             .invalidLocation(let location, _):
             location
         default: nil
@@ -38,11 +38,12 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
         case .valueTooLarge(let size, let limit):
             "The encoded value has \(size) bytes; the limit is \(limit). Store it in a file, "
                 + "encrypted with a key that you archive here."
-        case .encodingFailed(let key, _):
-            "The value for the key \(quoted(key)) could not be encoded. The old value, if any, is unchanged."
-        case .decodingFailed(let key, let type, _):
-            "The value for the key \(quoted(key)) could not be decoded as \(type). "
-                + "Ask for the type that was archived."
+        case .encodingFailed(let key, let underlying):
+            "The value for the key \(quoted(key)) could not be encoded: \(CodingReason(underlying)). "
+                + "The old value, if any, is unchanged."
+        case .decodingFailed(let key, let type, let underlying):
+            "The value for the key \(quoted(key)) could not be decoded as \(type): \(CodingReason(underlying)). "
+                + "Ask for the type that was archived, or have \(type) read the older form too."
         case .typeMismatch(let key, .lockbox2, let type):
             "The value for the key \(quoted(key)) was stored by Lockbox 2 and cannot be read as \(type). "
                 + "Migrate it with migrate(_:), or read it with the methods of Lockbox 2."
@@ -87,6 +88,8 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
                 + "requires. Nothing was changed."
         case .notABackup(let path):
             "\(path) is not a Lockbox backup. Choose another file. Nothing was changed."
+        case .sourceRefused(let path, let reason):
+            "\(path) was refused and is unchanged: \(reason). Correct it, or name another file."
         case .unsafePermissions(let path, let reason):
             "\(path) is not safe to use: \(reason)."
         case .invalidLocation(let location, let reason):

@@ -35,6 +35,7 @@ extension LockboxError: Hashable {
             .accessDenied(let first, let second), .outcomeUnknown(let first, let second),
             .unreadable(let first, let second), .readOnly(let first, let second),
             .invalidLocation(let first, let second),
+            .sourceRefused(let first, let second),
             .decodingFailed(let first, let second, _):
             [first, second]
         case .interactionNotAllowed(let accessibility): [accessibility]

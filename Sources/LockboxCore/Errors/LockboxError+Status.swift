@@ -29,7 +29,7 @@ extension LockboxError: LocalizedError {
         case .corrupt: -67701  // errSecInvalidRecord
         case .unsupportedVersion: -67704  // errSecIncompatibleVersion
         case .rolledBack, .requirementNotMet: -67808  // errSecVerifyFailed
-        case .notABackup: -25257  // errSecUnknownFormat
+        case .notABackup, .sourceRefused: -25257  // errSecUnknownFormat
         case .unsafePermissions: -61  // errSecWrPerm
         case .storageFailure(_, _, ENOSPC): -34  // errSecDiskFull
         case .storageFailure, .unreadable, .lockTimeout, .storeReplaced: -36  // errSecIO

@@ -115,6 +115,9 @@ public enum LockboxError: Error {
     /// The file is not a Lockbox backup.
     case notABackup(path: String)
 
+    /// A file that is the source of a migration cannot be read without loss, or is not in the format that was named.
+    case sourceRefused(path: String, reason: String)
+
     // MARK: Storage
 
     /// Others could read or change a file or folder, or it is not a regular file or folder.

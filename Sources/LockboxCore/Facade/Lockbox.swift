@@ -358,7 +358,25 @@ extension Lockbox {
         do { data = try coder.encode(value) } catch {
             throw LockboxError.encodingFailed(key: key, underlying: error)
         }
-        return try ArchivedValue(data: data, format: coder.format)
+        let archived = try ArchivedValue(data: data, format: coder.format)
+        do { try checkDecodes(Value.self, data) } catch {
+            throw LockboxError.encodingFailed(key: key, underlying: Undecodable(underlying: error))
+        }
+        return archived
+    }
+
+    /// The old value must not be replaced by one that nobody can read, such as JSON with a Decimal that is NaN.
+    private func checkDecodes<Value>(_: Value.Type, _ data: Data) throws {
+        if let type = Value.self as? any Decodable.Type {
+            _ = try coder.decode(type, from: data)
+        } else if coder.format == .json {
+            _ = try coder.decode(AnyJSON.self, from: data)
+        }
+    }
+
+    /// Any JSON that is well-formed.
+    private struct AnyJSON: Decodable {
+        init(from decoder: any Decoder) {}
     }
 
     package func unarchive<Value: Decodable>(

@@ -69,17 +69,19 @@ public struct InternetPassword: Sendable, Hashable {
     }
 
     /// Creates the identity of a password from an item's searchable attributes, or `nil` if the item is not an
-    /// internet password.
+    /// internet password. One whose port is not written as a number is none: without the port, it would be another's.
     ///
     /// - Parameter attributes: The item's attributes.
     public init?(_ attributes: ItemAttributes) {
         let texts = attributes.searchable
         guard let server = texts["server"], let account = texts["account"] else { return nil }
+        let port = texts["port"].flatMap { Int($0) }
+        guard port.map({ "\($0)" }) == texts["port"] else { return nil }
         self.init(
             server: server,
             account: account,
             protocol: texts["protocol"],
-            port: texts["port"].flatMap { Int($0) },
+            port: port,
             path: texts["path"],
             securityDomain: texts["securityDomain"],
             authenticationType: texts["authenticationType"]

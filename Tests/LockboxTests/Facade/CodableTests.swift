@@ -230,4 +230,73 @@ import Lockbox
         #expect(try store.snapshot() == before)
         #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
     }
+
+    // MARK: What cannot be read again, and why
+
+    /// Encoders accept more than decoders.
+    @Test func whatCannotBeDecodedAgainIsRefused() throws {
+        struct Price: Codable { var amount: Decimal }
+        struct Written: Encodable { var amount: Decimal }
+        struct Strict: Codable {
+            var number: Int
+            init(number: Int) { self.number = number }
+            init(from decoder: any Decoder) throws {
+                number = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .number)
+                if number > 9 {
+                    throw DecodingError.dataCorrupted(
+                        .init(codingPath: [CodingKeys.number], debugDescription: "\(number)")
+                    )
+                }
+            }
+        }
+        try lockbox.archiveObject("old", forKey: "key")
+        let before = try store.snapshot()
+        let writes: [() throws -> Void] = [
+            { try lockbox.archiveObject(Decimal.nan, forKey: "key") },
+            { try lockbox.archiveObject([1, Decimal.nan], forKey: "key") },
+            { try lockbox.archiveObject(Price(amount: .nan), forKey: "key") },
+            { try lockbox.archiveObject(Price(amount: .nan) as Price?, forKey: "key") },
+            { try lockbox.archiveObject(Written(amount: .nan), forKey: "key") },
+            { try lockbox.archiveObject(Strict(number: 10), forKey: "key") },
+            { try lockbox.update("decimal", as: Decimal.self) { $0 = .nan } },
+        ]
+        for (number, write) in writes.enumerated() {
+            let error = lockboxError(write)
+            #expect(error?.code == .encodingFailed, "\(number)")
+            #expect(error?.description.contains("it could not be decoded again") == true, "\(number)")
+        }
+        #expect(try store.snapshot() == before)
+        try expectRoundTrip(Decimal.greatestFiniteMagnitude, .leastNonzeroMagnitude, -1)
+        try lockbox.archiveObject(Written(amount: 1), forKey: "key")
+    }
+
+    /// The member, and never its value, nor a key of a dictionary.
+    @Test func aFailedDecodingNamesTheMember() throws {
+        struct Old: Codable { var name: String, tags: [[String: String]] }
+        struct New: Codable { var name: String, tags: [[String: String]], number: Int }
+        struct Other: Codable { var name: Int, tags: [[String: String]] }
+        struct Tags: Codable { var name: String, tags: [[String: Int]] }
+        try lockbox.archiveObject(Old(name: "s3cret", tags: [["hunter2": "s3cret"]]), forKey: "key")
+        func text<Value: Decodable>(_ type: Value.Type) -> String {
+            lockboxError { _ = try lockbox.unarchiveObject(type, forKey: "key") }?.description ?? ""
+        }
+        #expect(
+            text(New.self)
+                == #"The value for the key "key" could not be decoded as New: there is no number. Ask for the type that was archived, or have New read the older form too."#
+        )
+        #expect(text(Other.self).contains(": name is not of the type Int."))
+        #expect(text(Tags.self).contains(": tags[0].… is not of the type Int."))
+        #expect(text(Int.self).contains("as Int: it is not of the type Int."))
+        for text in [text(New.self), text(Other.self), text(Tags.self)] {
+            #expect(!text.contains("s3cret") && !text.contains("hunter2"))
+        }
+        struct Deep: Encodable {
+            func encode(to encoder: any Encoder) throws {
+                throw EncodingError.invalidValue("s3cret", .init(codingPath: [], debugDescription: "s3cret"))
+            }
+        }
+        let encoding = lockboxError { try lockbox.archiveObject(Deep(), forKey: "key") }?.description
+        #expect(encoding?.contains("encoded: it has a value that cannot be encoded") == true)
+        #expect(encoding?.contains("s3cret") == false)
+    }
 }

@@ -43,11 +43,11 @@ import Lockbox
         ),
         (
             .encodingFailed(key: "k", underlying: Quoting()), .encodingFailed, -67694,
-            #"The value for the key "k" could not be encoded. The old value, if any, is unchanged."#
+            #"The value for the key "k" could not be encoded: its type threw an error of the type Quoting. The old value, if any, is unchanged."#
         ),
         (
             .decodingFailed(key: "k", type: "Int", underlying: Quoting()), .decodingFailed, -26275,
-            #"The value for the key "k" could not be decoded as Int. Ask for the type that was archived."#
+            #"The value for the key "k" could not be decoded as Int: its type threw an error of the type Quoting. Ask for the type that was archived, or have Int read the older form too."#
         ),
         (
             .typeMismatch(key: "k", stored: .data, type: "Int"), .typeMismatch, -26275,
@@ -130,6 +130,10 @@ import Lockbox
         (
             .notABackup(path: "/tmp/x"), .notABackup, -25257,
             "/tmp/x is not a Lockbox backup. Choose another file. Nothing was changed."
+        ),
+        (
+            .sourceRefused(path: "/x/.env", reason: "it is not UTF-8"), .sourceRefused, -25257,
+            "/x/.env was refused and is unchanged: it is not UTF-8. Correct it, or name another file."
         ),
     ]
 

@@ -274,4 +274,17 @@ import Lockbox
         let strange = try #require(try lockbox.attributes(forKey: "k"))
         #expect(CertificateItem.Attributes(strange) == CertificateItem.Attributes())
     }
+
+    /// Without its port, it would be the identity of another password.
+    @Test(arguments: ["", "http", "080", "+80", "8 0", "99999999999999999999"])
+    func aPortThatIsNoNumberIsNoInternetPassword(_ port: String) throws {
+        let lockbox = try InMemoryBackend().lockbox("p")
+        try lockbox.archiveObject(
+            "v",
+            forKey: "k",
+            attributes: .set(["server": "s", "account": "a", "port": port])
+        )
+        let attributes = try #require(try lockbox.attributes(forKey: "k"))
+        #expect(InternetPassword(attributes) == nil)
+    }
 }

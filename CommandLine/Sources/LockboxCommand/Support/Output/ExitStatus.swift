@@ -22,7 +22,7 @@ extension LockboxError {
         case .corrupt, .authenticationFailed, .deviceKeyMismatch, .unsupportedVersion: .damaged
         case .missing, .rolledBack, .requirementNotMet, .invalidDeviceKey: .damaged
         case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
-        case .conflict, .notABackup, .userCanceled, .slotRefused: .conflict
+        case .conflict, .notABackup, .sourceRefused, .userCanceled, .slotRefused: .conflict
         case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
         case .invalidLocation: .usage
         case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
