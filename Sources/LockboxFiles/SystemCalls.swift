@@ -6,7 +6,7 @@ package import LockboxPlatform
 /// A negative result is `-errno`. Interrupted calls are repeated.
 package struct SystemCalls: Sendable {
     package enum Call: String, Sendable {
-        case open, mkdir, fstat, stat, read, write, fsync, close, rename, unlink, chmod, flock, readdir
+        case open, mkdir, fstat, stat, read, write, fsync, close, rename, link, unlink, chmod, flock, readdir
     }
 
     package enum Fault: Sendable {
@@ -87,6 +87,10 @@ package struct SystemCalls: Sendable {
 
     package func rename(_ old: String, at oldDirectory: CInt, to new: String, at newDirectory: CInt) -> Int {
         perform(.rename) { Int(renameat(oldDirectory, old, newDirectory, new)) }
+    }
+
+    package func link(_ path: String, to new: String) -> Int {
+        perform(.link) { Int(linkat(Self.currentDirectory, path, Self.currentDirectory, new, 0)) }
     }
 
     package func unlink(_ path: String, at directory: CInt) -> Int {

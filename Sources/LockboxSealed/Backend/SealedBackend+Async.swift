@@ -192,6 +192,7 @@ extension SealedBackend {
         passphrase: PasscodeSource,
         prefix: String? = nil,
         strength: PasscodeStrength = .moderate,
+        replacing: Bool = false,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> ExportReport {
         try await offPool {
@@ -200,6 +201,7 @@ extension SealedBackend {
                 passphrase: passphrase,
                 prefix: prefix,
                 strength: strength,
+                replacing: replacing,
                 progress: progress
             )
         }

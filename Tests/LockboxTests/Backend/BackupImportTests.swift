@@ -419,4 +419,36 @@ import Lockbox
             return
         }
     }
+
+    /// The first of two items must not be written before the second one is refused.
+    @Test func twoItemsWithOneKey() throws {
+        let (block, key) = try PasscodeSource.value("passphrase").withBytes {
+            try BackupPasscode.make($0, strength: .interactive)
+        }
+        let header = BackupRecord.header(block)
+        let items = try [item("1"), item("1", text: "another"), item("2")]
+        var bytes = header
+        for (index, item) in items.enumerated() {
+            bytes += BackupRecord.seal(.item(item), index: UInt64(index), header: header, key: key)
+        }
+        bytes += BackupRecord.seal(.end(count: 3), index: 3, header: header, key: key)
+        try overwrite(path, bytes)
+        let backend = target.backend()
+        try backend.write(item("mine"), policy: .addOnly)
+        let before = try target.snapshot()
+        let error = lockboxError { _ = try restore(backend, .fail) }
+        #expect(error == .duplicateItem(key: "1"))
+        #expect(try target.snapshot() == before)
+        #expect(try restore(backend, .keep).keptKeys.map(\.key) == ["1"])
+        #expect(try backend.item(for: items[0].key, now: now) == items[0])
+    }
+
+    @Test func aPipeIsNoBackup() throws {
+        let pipe = "\(Path.parent(of: source.directory))/pipe"
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let error = lockboxError {
+            _ = try target.backend().importBackup(from: pipe, passphrase: .value("passphrase"))
+        }
+        #expect(error?.code == .unsafePermissions)
+    }
 }

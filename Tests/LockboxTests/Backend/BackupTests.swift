@@ -157,10 +157,116 @@ import Lockbox
             number += 1
             try overwrite(path, old)
             status = try TestProcess("die-in", source.directory, "0", "export", path, "\(number)").wait()
+            let kept = "\(path).earlier-1"
+            let isKept = FileManager.default.fileExists(atPath: kept)
+            if isKept {
+                #expect(try readBytes(kept) == old)
+                try FileManager.default.removeItem(atPath: kept)
+            }
             if try readBytes(path) == old { continue }
+            #expect(isKept, "it cannot be read")
             #expect(try restore(TestStore().backend()).importedCount == 7, "call \(number)")
         }
         #expect(status == 0)
         #expect(number > 12)
+    }
+
+    // MARK: An earlier backup
+
+    /// Until the new one has everything that it has.
+    @Test func aBackupWithMoreThanTheNewOneStays() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let before = try readBytes(path)
+        let record = try source.damage("2", prefix: "a")
+        let bytes = try readBytes(record)
+        let report = try export(backend)
+        let kept = try #require(report.keptBackup)
+        #expect(try readBytes(kept) == before && TestStore.Entry(kept).mode == S_IFREG | 0o600)
+        #expect(try export(backend).keptBackup == nil, "the new one has what the last one has")
+        #expect(try export(backend, prefix: "b").keptBackup != nil)
+        try overwrite(record, bytes)
+        try backend.importBackup(from: kept, passphrase: .value("passphrase"))
+        #expect(try backend.allItems().isSuperset(of: migratable()))
+    }
+
+    @Test func aBackupOfAnotherStoreStays() throws {
+        _ = try export(prepare())
+        let before = try readBytes(path)
+        let other = target.backend()
+        for item in try migratable() {
+            try other.write(
+                StoredItem(
+                    key: item.key,
+                    value: item.value,
+                    accessibility: item.attributes.accessibility,
+                    created: now - 99,
+                    modified: now
+                ),
+                policy: .addOnly
+            )
+        }
+        let report = try export(other)
+        let kept = try #require(report.keptBackup)
+        #expect(try readBytes(kept) == before)
+    }
+
+    /// Whatever prevents that it is read.
+    @Test func aBackupThatCannotBeReadStays() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let before = try readBytes(path)
+        func kept(_ passphrase: String, replacing: Bool = false) throws -> String? {
+            try backend.exportBackup(
+                to: path,
+                passphrase: .value(passphrase),
+                strength: .interactive,
+                replacing: replacing
+            ).keptBackup
+        }
+        let first = try #require(try kept("another"))
+        #expect(try readBytes(first) == before)
+        try overwrite(path, before.dropLast())
+        let second = try #require(try kept("passphrase"))
+        #expect(second != first)
+        #expect(try readBytes(first) == before && readBytes(second) == before.dropLast())
+        try overwrite(path, before.dropLast())
+        #expect(try kept("passphrase", replacing: true) == nil)
+    }
+
+    @Test func aBackupWithNothingMoreIsReplaced() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let lockbox = try Lockbox(keyPrefix: "a", backend: backend)
+        try lockbox.archiveObject("newer", forKey: "1")
+        try lockbox.setAccessibility(.always, forKey: "2")
+        try lockbox.removeObject(forKey: "expired")
+        try lockbox.archiveObject("another", forKey: "more")
+        #expect(try export(backend).keptBackup == nil)
+        try lockbox.removeObject(forKey: "more")
+        #expect(try export(backend).keptBackup != nil)
+    }
+
+    /// As on FAT.
+    @Test func anEarlierBackupStaysWithoutHardLinks() throws {
+        let backend = try prepare()
+        _ = try export(backend)
+        let before = try readBytes(path)
+        try overwrite("\(path).earlier-1", [1])
+        let calls = SystemCalls { $0 == .link ? .failure(EPERM) : nil }
+        let report = try backend.exportBackup(to: path, .value("another"), nil, .interactive, calls) { _ in }
+        #expect(report.keptBackup == "\(path).earlier-2")
+        #expect(try readBytes("\(path).earlier-2") == before && readBytes("\(path).earlier-1") == [1])
+    }
+
+    @Test func theBytesOfABackupAreWipedAfterTheyAreRead() throws {
+        let (block, key) = try PasscodeSource.value("p").withBytes {
+            try BackupPasscode.make($0, strength: .interactive)
+        }
+        let header = BackupRecord.header(block)
+        let sealed = try BackupRecord.seal(.item(item("1")), index: 0, header: header, key: key)
+        var box = Array(sealed.dropFirst(4))
+        _ = try BackupRecord.open(&box, index: 0, header: header, key: key)
+        #expect(box.allSatisfy { $0 == 0 })
     }
 }

@@ -259,7 +259,9 @@ import Lockbox
         }
         #expect(verified.intactCount == 1)
         let path = Path.parent(of: store.directory) + "/backup"
-        let exported = try await run("SealedBackend.exportBackup(to:passphrase:prefix:strength:progress:)") {
+        let exported = try await run(
+            "SealedBackend.exportBackup(to:passphrase:prefix:strength:replacing:progress:)"
+        ) {
             try await backend.exportBackup(
                 to: path,
                 passphrase: .value("p"),

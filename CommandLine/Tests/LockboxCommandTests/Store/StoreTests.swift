@@ -234,4 +234,16 @@ import Testing
         let outcome = try sandbox.lockbox("verify")
         #expect(outcome.status == 0 && outcome.output.contains("leftover: "), "\(outcome.output)")
     }
+
+    /// As a nightly job does it.
+    @Test func aBackupWithMoreStays() throws {
+        #expect(try export().status == 0)
+        #expect(try export().output == "items in the backup: 3\n")
+        let smaller = try export("--prefix", "p")
+        #expect(smaller.output.contains("is now \(backup).earlier-1\n"), "\(smaller.output)")
+        try FileManager.default.removeItem(atPath: backup)
+        try FileManager.default.moveItem(atPath: "\(backup).earlier-1", toPath: backup)
+        #expect(try importBackup().output == "items imported: 0, unchanged: 3\n")
+        #expect(try export("--prefix", "p", "--replace").output == "items in the backup: 2\n")
+    }
 }

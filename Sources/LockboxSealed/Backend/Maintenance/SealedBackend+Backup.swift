@@ -9,15 +9,19 @@ extension SealedBackend {
     ///
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
     /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears
-    /// only when it is complete, and replaces an earlier backup of that name.
+    /// only when it is complete, and replaces an earlier backup of that name. An earlier one that has an item which the new one
+    /// lacks, or has it newer, stays beside it under another name, and so does one that this passphrase does not open.
+    /// Items that have expired do not count.
     ///
     /// - Parameters:
     ///   - path: The file to write. An existing file is replaced only if it is a backup or empty.
     ///   - passphrase: Opens the backup: 1 to 1,024 bytes. Whoever has the file can keep guessing it.
     ///   - prefix: The key prefix whose items are exported. If `nil`, all items are.
     ///   - strength: The cost of each guess at the passphrase.
+    ///   - replacing: Whether an earlier backup is replaced whatever it has. It is then not read.
     ///   - progress: Called after each item.
-    /// - Returns: The number of exported items, the items that were left out, and those that cannot be read.
+    /// - Returns: The number of exported items, the items that were left out, and those that cannot be read; and where the
+    ///   earlier backup is, if it stays.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked;
     ///   ``LockboxError/invalidPasscode(reason:)``; ``LockboxError/notEnoughMemory(bytes:)``;
     ///   ``LockboxError/notABackup(path:)`` if there is another file at the path;
@@ -29,9 +33,18 @@ extension SealedBackend {
         passphrase: PasscodeSource,
         prefix: String? = nil,
         strength: PasscodeStrength = .moderate,
+        replacing: Bool = false,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ExportReport {
-        try exportBackup(to: path, passphrase, prefix, strength, SystemCalls(), progress)
+        try exportBackup(
+            to: path,
+            passphrase,
+            prefix,
+            strength,
+            SystemCalls(),
+            replacing: replacing,
+            progress
+        )
     }
 
     func exportBackup(
@@ -40,10 +53,15 @@ extension SealedBackend {
         _ prefix: String?,
         _ strength: PasscodeStrength,
         _ calls: SystemCalls,
+        replacing: Bool = false,
         _ progress: (StoreProgress) -> Void
     ) throws -> ExportReport {
         let isReplacing = try BackupRecord.isReplaceable(path, calls)
-        let (block, key) = try passphrase.withBytes { try BackupPasscode.make($0, strength: strength) }
+        var earlier: EarlierBackup?
+        let (block, key) = try passphrase.withBytes { bytes in
+            if isReplacing, !replacing { earlier = EarlierBackup(path, bytes, calls) }
+            return try BackupPasscode.make(bytes, strength: strength)
+        }
         let header = BackupRecord.header(block)
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
@@ -53,6 +71,7 @@ extension SealedBackend {
         for (number, record) in namespaces.joined().enumerated() {
             try export(record, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
+                earlier?.isFollowed(by: item)
             }
             progress(StoreProgress(completed: number + 1, total: total))
         }
@@ -65,6 +84,7 @@ extension SealedBackend {
                     "it is a backup, and the new one would be empty; remove it first, or choose another file"
             )
         }
+        report.keptBackup = try earlier?.keepIfNeeded()
         try writer.finish()
         return report
     }
@@ -124,7 +144,8 @@ extension SealedBackend {
     ///   - path: The backup file.
     ///   - passphrase: The passphrase that the backup was written with.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
-    ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read.
+    ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read, or that
+    ///     the backup has twice.
     ///   - maximumStrength: The highest Argon2id cost to accept. The cost is read from the file, which cannot be
     ///     authenticated before Argon2id has run. A higher cost throws ``LockboxError/invalidPasscode(reason:)``.
     ///   - progress: Called after each batch of items.
@@ -149,8 +170,13 @@ extension SealedBackend {
         var state = Import(policy: existing)
         var total = 0
         let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
+        var found: Set<ItemKey> = []
         try reader.read(key, header) { item in
             total += 1
+            // The second one would find the first one in the store, after it has been written.
+            if existing == .fail, !found.insert(item.key).inserted {
+                throw LockboxError.duplicateItem(key: item.key.key)
+            }
             let accessibility = item.attributes.accessibility
             if let keyring, !keyring.isOpen(accessibility) {
                 throw LockboxError.interactionNotAllowed(accessibility)

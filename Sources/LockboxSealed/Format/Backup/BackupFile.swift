@@ -73,6 +73,12 @@ struct BackupReader: ~Copyable {
 
     private func seek(_ offset: Int) throws {
         let result = lseek(file, off_t(offset), SEEK_SET)
+        if result < 0, errno == ESPIPE {
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it cannot be read twice, as a backup must be; copy it to a regular file"
+            )
+        }
         try check(result < 0 ? -Int(errno) : 0, "lseek", path)
     }
 

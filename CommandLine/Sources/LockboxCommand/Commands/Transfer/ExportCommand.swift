@@ -7,7 +7,8 @@ struct ExportCommand: ParsableCommand {
         abstract: "Write a backup file, encrypted with a passphrase.",
         discussion: """
             The backup can be imported into any store. Items of the ThisDeviceOnly classes are left out, and \
-            listed. Without --prefix, items of all prefixes are included.
+            listed. Without --prefix, items of all prefixes are included. An earlier backup that has an item which \
+            the new one lacks, or that the passphrase does not open, stays beside it as FILE.earlier-1.
 
             Example: lockbox export /media/usb/lockbox-backup
             """
@@ -25,7 +26,12 @@ struct ExportCommand: ParsableCommand {
     @Option(help: "The cost of each guess at the passphrase.")
     var strength = Strength.moderate
 
+    @Flag(help: "Replace an earlier backup whatever it has.")
+    var replace = false
+
     @OptionGroup var options: StoreOptions
+
+    func validate() throws { try Input.checkIsFile(file) }
 
     func run() throws {
         let store = try options.store()
@@ -42,12 +48,16 @@ struct ExportCommand: ParsableCommand {
                 to: file,
                 passphrase: passphrase,
                 prefix: options.prefix,
-                strength: strength.strength
+                strength: strength.strength,
+                replacing: replace
             ) { progress.show($0) }
         }
         progress.end()
         for key in report.excludedKeys {
             try store.report("left out because it stays on this device: \(key.text)")
+        }
+        if let kept = report.keptBackup {
+            try store.report("the earlier backup has more, or cannot be read, and is now \(kept.onOneLine)")
         }
         try store.report("items in the backup: \(report.exportedCount)")
         var unreadable = Unreadable()

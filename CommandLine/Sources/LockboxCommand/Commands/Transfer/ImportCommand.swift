@@ -46,6 +46,7 @@ struct ImportCommand: ParsableCommand {
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
+        try Input.checkIsFile(file)
         if options.prefix != nil {
             throw ValidationError("Items are imported with their original prefixes; leave out --prefix.")
         }

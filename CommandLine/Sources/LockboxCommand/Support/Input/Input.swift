@@ -1,3 +1,4 @@
+import ArgumentParser
 import Lockbox
 
 /// Standard input, and short files.
@@ -33,5 +34,14 @@ enum Input {
 
     private static func unreadable(_ name: String) -> Failure {
         Failure(.inputOutput, "\(name) cannot be read: \(String(cString: strerror(errno))).")
+    }
+
+    /// Only a file can be replaced, and only a file can be read twice.
+    static func checkIsFile(_ path: String) throws {
+        if path == "-" {
+            throw ValidationError(
+                "- is not taken for standard input or output. Name a file, or ./- if that is its name."
+            )
+        }
     }
 }
