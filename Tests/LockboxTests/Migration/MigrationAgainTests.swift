@@ -164,7 +164,7 @@ import LockboxTesting
         #expect(Array(report.refused.keys) == ["A"] && !report.isComplete)
         // Unless there is something left to do.
         let more = Migration("m", from: .environmentFile(at: path), .string("A"), .string("B"))
-        expectError(.corrupt) { try lockbox.migrate(more) }
+        expectError(.sourceRefused) { try lockbox.migrate(more) }
     }
 
     @Test func aLockedSourceIsNoErrorOfAFinishedMigration() throws {

@@ -120,13 +120,37 @@ import Lockbox
         let error = lockboxError {
             try lockbox.migrate(Migration("n", from: .json(at: malformed), .string("k")))
         }
-        #expect(error?.code == .corrupt)
+        #expect(error?.code == .sourceRefused)
         #expect(error?.description.contains("s3cret") == false)
         #expect(error?.description.contains("damaged: it is damaged") == false)
         #expect(try text(malformed) == "{\"k\": \"s3cret\"")
 
         let folder = Migration("o", from: .json(at: Path.parent(of: store.directory)), .string("k"))
         expectError(.unsafePermissions) { try lockbox.migrate(folder) }
+    }
+
+    /// Only where nothing has its path. Otherwise the migration would count as complete.
+    @Test func aFileThatCannotBeLookedUpIsNotAbsent() throws {
+        let folder = Path.parent(of: store.directory)
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(folder)/link",
+            withDestinationPath: "/none/at all"
+        )
+        var descriptors: [CInt] = [0, 0]
+        try #require(pipe(&descriptors) == 0)
+        defer { for descriptor in descriptors { close(descriptor) } }
+        let fifo = "\(folder)/fifo"
+        try #require(mkfifo(fifo, 0o600) == 0)
+        for path in ["\(folder)/link", "\(folder)/link/x", "/dev/fd/\(descriptors[0])", fifo] {
+            let source = MigrationSource.environmentFile(at: path)
+            expectError(.unsafePermissions) { try source.keys(for: lockbox) }
+            expectError(.unsafePermissions) {
+                try lockbox.migrate(Migration("m", from: source, .string("K")))
+            }
+        }
+        for path in ["\(folder)/none", "\(folder)/none/none", "/none", "\(folder)/store/../none"] {
+            #expect(try MigrationSource.environmentFile(at: path).keys(for: lockbox) == [], "\(path)")
+        }
     }
 
     @Test func aSymbolicLinkStaysOne() throws {

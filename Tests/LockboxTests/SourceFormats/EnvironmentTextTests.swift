@@ -72,4 +72,16 @@ import Lockbox
         )
         #expect(try removing("A", "B", "C", "D", from: text, .environment) == "\u{FEFF}# top\r\n\r\n")
     }
+
+    /// So that one look at the file is enough.
+    @Test func everyLineThatIsRefusedIsNamed() throws {
+        let text = "A=$B\nB=s3cret\n1=b\nC=\"$x\n$y\"\nD=a#b\nA=d\nE\nF='open\nG=$z\n"
+        #expect(
+            fault(text, .environment)?.description
+                == "it cannot be read without loss: a value contains $, which may be expanded as a variable, in lines 1, 4, 5, 10; "
+                + "a name does not begin with a letter, in line 3; an unquoted value contains #, in line 6; "
+                + "a name occurs for the second time, in line 7; a name is not followed by =, in line 8; "
+                + "a quoted value is not closed, in line 9; in single quotes, a value is read as it is"
+        )
+    }
 }

@@ -42,7 +42,7 @@ import Lockbox
         "{\"A\":tru}", "{\"A\":nullx}", "{\"A\":\"}", "{\"A\":\"\n\"}", "{\"A\":\"\\x\"}",
         "{\"A\":\"\\u12\"}",
         "{\"A\":\"\\u+123\"}", "{\"A\":\"\\ud800\"}", "{\"A\":\"\\udc00\"}", "{\"A\":\"\\ud800\\u0041\"}",
-        "{\"A\":[1,]}", "{\"A\":[1}", "{} x", "{}{}", "\u{FEFF}{}", "// c\n{}", "{\"A\":1,\"A\":2}",
+        "{\"A\":[1,]}", "{\"A\":[1}", "{} x", "{}{}", "// c\n{}", "{\"A\":1,\"A\":2}",
         "{\"A\":{\"b\":1,\"b\":2}}", "[1]", "5", "\"A\"",
     ])
     func noJSON(_ text: String) { #expect(fault(text, .json) != nil) }
@@ -74,5 +74,12 @@ import Lockbox
         #expect(try removing("A", "C", from: text, .json) == "{\n  \"B\": {\"c\": [1, 2]}\n}\n")
         #expect(try removing("A", "B", "C", from: text, .json) == "{\n  \n}\n")
         #expect(try removing("\u{FC}", from: #"{"\u00fc":1,"b":2}"#, .json) == #"{"b":2}"#)
+    }
+
+    /// Windows programs begin a file with one.
+    @Test func aByteOrderMark() throws {
+        let text = "\u{FEFF}{\"A\": 1, \"B\": 2}"
+        #expect(try value(text, .json) == .integer(1))
+        #expect(try removing("A", from: text, .json) == "\u{FEFF}{\"B\": 2}")
     }
 }

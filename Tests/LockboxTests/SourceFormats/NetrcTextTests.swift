@@ -82,4 +82,28 @@ import Lockbox
         "machine a login b password c\nmachine a login b password d",
     ])
     func noNetrc(_ text: String) { #expect(fault(text, .netrc) != nil) }
+
+    /// As Emacs and other programs write it.
+    @Test func netrcWithPortsAndUsers() throws {
+        let text = """
+            \u{FEFF}machine a port 993 user b password c
+            machine a protocol smtp login b password d
+            machine a login b password e
+
+            """
+        #expect(try file(text, .netrc).names == ["b@a:993", "b@a:smtp", "b@a"])
+        #expect(
+            try file(text, .netrc).value(forName: "b@a:993")
+                == pairs([
+                    ("machine", .string("a")), ("login", .string("b")), ("password", .string("c")),
+                    ("port", .string("993")),
+                ])
+        )
+        #expect(
+            try removing("b@a:993", "b@a", from: text, .netrc)
+                == "\u{FEFF}machine a protocol smtp login b password d\n"
+        )
+        #expect(fault("machine a login b user c", .netrc) != nil)
+        #expect(fault("machine a s3cret", .netrc)?.description.contains("s3cret") == false)
+    }
 }

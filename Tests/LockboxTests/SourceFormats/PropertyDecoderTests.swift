@@ -315,4 +315,13 @@ import Lockbox
     private func dictionary(_ pairs: [(PropertyValue, PropertyValue)]) -> PropertyValue {
         .dictionary(pairs.map { PropertyValue.Pair(key: $0, value: $1) })
     }
+
+    /// Foundation ends a process that prints one.
+    @Test func aDateThatIsNotANumber() {
+        let date = PropertyValue.date(Date(timeIntervalSinceReferenceDate: .nan))
+        refuses(date, Date.self, with: SourceError.self)
+        refuses(.array([date]), [Date].self, with: SourceError.self)
+        let infinite = Date(timeIntervalSinceReferenceDate: .infinity)
+        decodes(.date(infinite), infinite)
+    }
 }

@@ -150,4 +150,52 @@ import Testing
         #expect(try sandbox.text(file) == "")
         #expect(try sandbox.lockbox("get", "TOKEN", "--passcode-file", passcode).output == "s3cret")
     }
+
+    /// A file that its writer can replace, and no pipe.
+    @Test(arguments: ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]) func aPipeIsNoFile(_ path: String) throws
+    {
+        for command in ["import-env", "import-netrc"] {
+            let outcome = try sandbox.lockbox(command, path, text: "TOKEN=s3cret\n")
+            #expect(outcome.status != 0 && outcome.output == "")
+            #expect(outcome.error.contains("it is a pipe"), "\(outcome.error)")
+        }
+    }
+
+    @Test func aDashIsNoFile() throws {
+        let commands = [
+            ["export", "-"], ["import", "-"], ["import-env", "-"], ["import-netrc", "-"], ["migrate", "-"],
+        ]
+        for arguments in commands {
+            let outcome = try sandbox.execution(arguments).run()
+            #expect(outcome.status == 64 && outcome.output == "")
+            #expect(outcome.error.contains("Name a file"), "\(outcome.error)")
+        }
+    }
+
+    @Test func aRefusalIsAboutTheFile() throws {
+        let file = try sandbox.file("env", "A=$B\nC=s3cret\nD=$E\n")
+        let outcome = try sandbox.lockbox("import-env", file)
+        #expect(outcome.status == 4)
+        #expect(
+            outcome.error.contains("was refused and is unchanged") && outcome.error.contains("lines 1, 3")
+        )
+        #expect(!outcome.error.contains("damaged") && !outcome.error.contains("backup"))
+        #expect(!outcome.error.contains("s3cret"))
+    }
+
+    @Test func aManifestAndAFileOfWindows() throws {
+        let settings = try sandbox.file("settings.json", "\u{FEFF}{\"a\": 1, \"b\": \"x\"}")
+        let manifest = try sandbox.file(
+            "manifest.json",
+            "\u{FEFF}"
+                + #"{"name": "n", "source": {"json": "\#(settings)"}, "items": [{"key": "a", "type": "value"}, "#
+                + #"{"key": "b", "type": "json"}]}"#
+        )
+        let outcome = try sandbox.lockbox("migrate", manifest)
+        #expect(
+            outcome.output == "a: migrated\nb: refused: it cannot be stored as JSON\n",
+            "\(outcome.error)"
+        )
+        #expect(outcome.status == 4)
+    }
 }

@@ -58,7 +58,8 @@ struct ByteCursor {
         .unsupported("\(reason), in line \(line())")
     }
 
-    private mutating func line() -> Int {
+    /// The number of the line that the next byte is in.
+    mutating func line() -> Int {
         known.line += bytes[known.position..<position].count { $0 == UInt8(ascii: "\n") }
         known.position = position
         return known.line

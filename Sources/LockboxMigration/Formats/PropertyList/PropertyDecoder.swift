@@ -101,7 +101,12 @@ struct PropertyDecoder: Decoder {
     private func special<Value: Decodable>(_ type: Value.Type) throws -> Value? {
         let result: Any?
         switch (type, value) {
-        case (is Date.Type, .date(let date)): result = date
+        case (is Date.Type, .date(let date)):
+            // Foundation ends the process that prints it.
+            if date.timeIntervalSinceReferenceDate.isNaN {
+                throw SourceError.unsupported("a date is not a number")
+            }
+            result = date
         case (is Data.Type, .data(let data)): result = data
         case (is URL.Type, .url(let url)): result = url
         case (is URL.Type, .string(let text)):

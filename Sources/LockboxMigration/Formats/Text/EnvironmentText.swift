@@ -1,7 +1,7 @@
 import LockboxCore
 
 /// Reads `.env` files as far as dotenv for Node.js and Docker Compose agree. A file that they would read
-/// differently is refused, with the line number.
+/// differently is refused, with the numbers of all such lines.
 ///
 /// * The file is UTF-8, with lines that end in LF or CRLF. Empty lines and lines that begin with `#` are
 ///   skipped.
@@ -16,6 +16,8 @@ import LockboxCore
 /// * A closing quote may be followed only by spaces and a comment.
 struct EnvironmentText {
     private var cursor: ByteCursor
+    private var names: Set<String> = []
+    private var refused: [(reason: String, lines: [Int])] = []
 
     static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = EnvironmentText(cursor: ByteCursor(bytes))
@@ -26,20 +28,51 @@ struct EnvironmentText {
         }
         var entries: [SourceFile.Entry] = []
         while !text.cursor.isAtEnd {
-            let start = text.cursor.position
-            text.cursor.skip(\.isSpaceOrTab)
-            if !text.isAtLineEnd {
-                let name = try text.name()
-                let value = try text.value()
-                try text.endLine()
-                entries.append(
-                    SourceFile.Entry(name: name, value: .success(value), range: start..<text.cursor.position)
-                )
-            } else {
-                try text.endLine()
+            let start = text.cursor
+            do {
+                guard let (name, value) = try text.line() else { continue }
+                let range = start.position..<text.cursor.position
+                entries.append(SourceFile.Entry(name: name, value: .success(value), range: range))
+            } catch {
+                // After a quote that is not closed, the lines below it are looked at, too.
+                if text.cursor.isAtEnd { text.cursor = start }
+                text.refuse(error.description)
+                text.cursor.skip { !$0.isNewline }
+                _ = text.cursor.take("\r\n") || text.cursor.take("\n") || text.cursor.take("\r")
             }
         }
+        guard text.refused.isEmpty else {
+            let reasons = text.refused.map {
+                "\($0.reason), in line\($0.lines.count == 1 ? "" : "s") \($0.lines.list)"
+            }
+            throw .unsupported(
+                "\(reasons.joined(separator: "; ")); in single quotes, a value is read as it is"
+            )
+        }
         return entries
+    }
+
+    /// Records the current line, so that all lines to correct are named at once.
+    private mutating func refuse(_ reason: String) {
+        let line = cursor.line()
+        guard let index = refused.firstIndex(where: { $0.reason == reason }) else {
+            return refused.append((reason, [line]))
+        }
+        if refused[index].lines.last != line { refused[index].lines.append(line) }
+    }
+
+    /// Returns nil for an empty line or a comment.
+    private mutating func line() throws(SourceError) -> (name: String, value: PropertyValue)? {
+        cursor.skip(\.isSpaceOrTab)
+        if isAtLineEnd {
+            try endLine()
+            return nil
+        }
+        let name = try name()
+        if !names.insert(name).inserted { refuse("a name occurs for the second time") }
+        let value = try value()
+        try endLine()
+        return (name, value)
     }
 
     private var isAtLineEnd: Bool {
@@ -50,7 +83,7 @@ struct EnvironmentText {
     private mutating func endLine() throws(SourceError) {
         if cursor.next == UInt8(ascii: "#") { cursor.skip { !$0.isNewline } }
         guard cursor.isAtEnd || cursor.take("\n") || cursor.take("\r\n") else {
-            throw cursor.unsupported("there is text after a value, or a lone carriage return")
+            throw .malformed("there is text after a value, or a lone carriage return")
         }
     }
 
@@ -63,10 +96,10 @@ struct EnvironmentText {
             byte.isLetter || byte.isDigit || "_.-".utf8.contains(byte)
         }
         guard let first = name.first, first.isLetter || first == UInt8(ascii: "_") else {
-            throw cursor.unsupported("a name does not begin with a letter")
+            throw .malformed("a name does not begin with a letter")
         }
         cursor.skip(\.isSpaceOrTab)
-        guard cursor.take("=") else { throw cursor.unsupported("a name is not followed by =") }
+        guard cursor.take("=") else { throw .malformed("a name is not followed by =") }
         cursor.skip(\.isSpaceOrTab)
         return String(utf8: name)
     }
@@ -85,23 +118,23 @@ struct EnvironmentText {
     }
 
     private mutating func unquoted() throws(SourceError) -> String {
-        if cursor.next == UInt8(ascii: "#") { throw cursor.unsupported("a value begins with #") }
-        if cursor.next == UInt8(ascii: "`") { throw cursor.unsupported("a value begins with a backtick") }
+        if cursor.next == UInt8(ascii: "#") { throw .malformed("a value begins with #") }
+        if cursor.next == UInt8(ascii: "`") { throw .malformed("a value begins with a backtick") }
         let line = cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "#") }
         if cursor.next == UInt8(ascii: "#"), line.last != UInt8(ascii: " ") {
-            throw cursor.unsupported("an unquoted value contains #")
+            throw .malformed("an unquoted value contains #")
         }
         let text = String(utf8: line.prefix(line.count - line.reversed().prefix { $0.isSpaceOrTab }.count))
         let isControl = text.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }
         let ends = [text.unicodeScalars.first, text.unicodeScalars.last].compactMap { $0 }
         // The parsers differ in which non-ASCII spaces they trim.
         let hasSpace = ends.contains { $0.properties.isWhitespace || $0 == "\u{FEFF}" }
-        if isControl || hasSpace { throw cursor.unsupported("an unquoted value contains unusual spaces") }
-        if text.contains("$") {
-            throw cursor.unsupported("a value contains $, which may be expanded as a variable")
-        }
+        if isControl || hasSpace { refuse("an unquoted value contains unusual spaces") }
+        if text.utf8.contains(UInt8(ascii: "$")) { refuse(Self.expansion) }
         return text
     }
+
+    private static let expansion = "a value contains $, which may be expanded as a variable"
 
     private mutating func quoted(_ quote: UInt8) throws(SourceError) -> String {
         let isDouble = quote == UInt8(ascii: "\"")
@@ -109,22 +142,27 @@ struct EnvironmentText {
         while let byte = cursor.next, byte != quote {
             cursor.advance()
             switch byte {
-            case UInt8(ascii: "\r"): throw cursor.unsupported("a quoted value contains a carriage return")
-            case UInt8(ascii: "$") where isDouble:
-                throw cursor.unsupported("a value contains $, which may be expanded as a variable")
+            case UInt8(ascii: "\r"): refuse("a quoted value contains a carriage return")
+            case UInt8(ascii: "$") where isDouble: refuse(Self.expansion)
             case UInt8(ascii: "\\") where isDouble:
                 guard cursor.next == UInt8(ascii: "n") || cursor.next == UInt8(ascii: "r") else {
-                    throw cursor.unsupported("a quoted value contains a backslash")
+                    refuse("a quoted value contains a backslash")
+                    cursor.advance()
+                    continue
                 }
                 text.append(cursor.take("n") ? 0x0A : 0x0D)
                 _ = cursor.take("r")
             case UInt8(ascii: "\\") where cursor.next == quote:
-                throw cursor.unsupported("a quoted value contains a backslash before a quote")
+                refuse("a quoted value contains a backslash before a quote")
             default: text.append(byte)
             }
         }
-        guard cursor.next == quote else { throw cursor.malformed("a quoted value is not closed") }
+        guard cursor.next == quote else { throw .malformed("a quoted value is not closed") }
         cursor.advance()
         return String(utf8: text)
     }
+}
+
+extension [Int] {
+    fileprivate var list: String { map(String.init).joined(separator: ", ") }
 }

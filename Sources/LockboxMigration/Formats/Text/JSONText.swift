@@ -11,6 +11,7 @@ struct JSONText {
     /// Returns the members of the top-level object.
     static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = JSONText(cursor: ByteCursor(bytes))
+        _ = text.cursor.take("\u{FEFF}")
         text.skipSpace()
         guard text.cursor.next == UInt8(ascii: "{") else {
             throw .unsupported("its top-level value is not an object")

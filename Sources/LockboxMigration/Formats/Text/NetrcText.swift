@@ -1,10 +1,10 @@
 import LockboxCore
 
-/// Reads netrc files: `machine` or `default`, each followed by `login`, `password` and `account`, in lower
-/// case.
+/// Reads netrc files: `machine` or `default`, each followed by `login` or `user`, `password`, `account`, `port` and
+/// `protocol`, in lower case.
 ///
-/// An entry is named `login@machine`, or `machine` if it has no login; for `default`, likewise. Its value is a
-/// dictionary of its fields. `macdef` and the lines up to the next empty one are skipped, and are kept when the
+/// An entry is named `login@machine`, or `machine` if it has no login; for `default`, likewise. Its port, or else its protocol,
+/// follows after a colon, because one machine may have several. Its value is a dictionary of its fields, with `user` as `login`. `macdef` and the lines up to the next empty one are skipped, and are kept when the
 /// machine before them is removed. Lines that begin with `#` are skipped too. A value may be in double quotes,
 /// with `\"` and `\\`. Elsewhere a backslash is refused, because programs interpret it differently.
 struct NetrcText {
@@ -12,6 +12,7 @@ struct NetrcText {
 
     static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
         var text = NetrcText(cursor: ByteCursor(bytes))
+        _ = text.cursor.take("\u{FEFF}")
         var entries: [SourceFile.Entry] = []
         while true {
             try text.skipSpace()
@@ -21,7 +22,10 @@ struct NetrcText {
             case "machine": try entries.append(text.entry(["machine": text.value()], start))
             case "default": try entries.append(text.entry([:], start))
             case "macdef": try text.skipMacro()
-            default: throw text.cursor.malformed("an entry begins with neither machine nor default")
+            default:
+                throw text.cursor.malformed(
+                    "a word is none of machine, default, login, user, password, account, port, protocol and macdef"
+                )
             }
         }
     }
@@ -33,8 +37,9 @@ struct NetrcText {
         var end = cursor
         while true {
             try skipSpace()
-            let field = try keyword()
-            guard ["login", "password", "account"].contains(field) else { break }
+            var field = try keyword()
+            if field == "user" { field = "login" }
+            guard Self.fields.contains(field) else { break }
             guard fields.updateValue(try value(), forKey: field) == nil else {
                 throw cursor.malformed("an entry has the same field twice")
             }
@@ -44,16 +49,18 @@ struct NetrcText {
         cursor.skip(\.isSpaceOrTab)
         _ = cursor.take("\r\n") || cursor.take("\n")
         let host = fields["machine"] ?? "default"
-        let order = ["machine", "login", "password", "account"]
-        let pairs = order.compactMap { name in
+        let pairs = (["machine"] + Self.fields).compactMap { name in
             fields[name].map { PropertyValue.Pair(key: .string(name), value: .string($0)) }
         }
+        let service = (fields["port"] ?? fields["protocol"]).map { ":\($0)" } ?? ""
         return SourceFile.Entry(
-            name: fields["login"].map { "\($0)@\(host)" } ?? host,
+            name: "\(fields["login"].map { "\($0)@" } ?? "")\(host)\(service)",
             value: .success(.dictionary(pairs)),
             range: start..<cursor.position
         )
     }
+
+    private static let fields = ["login", "password", "account", "port", "protocol"]
 
     /// Consumes spaces and comments.
     private mutating func skipSpace() throws(SourceError) {

@@ -49,7 +49,7 @@ struct FileItems: SourceItems {
 
     private static func without(_ names: Set<String>, _ file: SourceFile, _ path: String) throws -> [UInt8] {
         do { return try file.removing(names) } catch {
-            throw LockboxError.corrupt(record: path, reason: error.description)
+            throw LockboxError.sourceRefused(path: path, reason: error.description)
         }
     }
 
@@ -60,8 +60,15 @@ struct FileItems: SourceItems {
     ) throws -> (file: SourceFile, status: stat, destination: String)? {
         // Resolves symbolic links, because the file must be replaced, not the link.
         guard let resolved = realpath(path, nil) else {
-            if errno == ENOENT { return nil }
-            throw LockboxError.storageFailure(operation: "realpath", path: path, errno: errno)
+            let code = errno
+            if code != ENOENT {
+                throw LockboxError.storageFailure(operation: "realpath", path: path, errno: code)
+            }
+            if try isAbsent(path, calls) { return nil }
+            throw LockboxError.unsafePermissions(
+                path: path,
+                reason: "it is a pipe, a deleted file or a link that leads nowhere; name a regular file"
+            )
         }
         defer { free(resolved) }
         guard let destination = String(validatingCString: resolved) else {
@@ -81,8 +88,25 @@ struct FileItems: SourceItems {
             throw LockboxError.storageFailure(operation: "read", path: destination, errno: EBUSY)
         }
         do { return (try SourceFile(bytes: bytes, format: format), status, destination) } catch {
-            throw LockboxError.corrupt(record: destination, reason: error.description)
+            throw LockboxError.sourceRefused(path: destination, reason: error.description)
         }
+    }
+
+    /// Whether nothing has this path, rather than something that cannot be looked up: a pipe of `/dev/fd`, or a link whose
+    /// target is not there, such as one to a file system that is not mounted.
+    private static func isAbsent(_ path: String, _ calls: SystemCalls) throws -> Bool {
+        var status = stat()
+        let result = calls.stat(path, at: SystemCalls.currentDirectory, &status)
+        if result == 0 { return false }
+        guard -result == Int(ENOENT) || -result == Int(ENOTDIR) else {
+            throw LockboxError.storageFailure(operation: "stat", path: path, errno: CInt(-result))
+        }
+        let parent = Path.parent(of: path)
+        guard let resolved = realpath(parent.isEmpty ? "/" : parent, nil) else {
+            return try isAbsent(parent, calls)
+        }
+        free(resolved)
+        return true
     }
 
     private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws {
@@ -113,7 +137,7 @@ struct FileItems: SourceItems {
         -> [UInt8]
     {
         guard size <= ArchivedValue.maximumSize else {
-            throw LockboxError.corrupt(record: path, reason: "it is larger than 16 MiB")
+            throw LockboxError.sourceRefused(path: path, reason: "it is larger than 16 MiB")
         }
         return try [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
             let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<size]))

@@ -96,31 +96,36 @@ public struct MigrationSource: Sendable {
     ///
     /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
     ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``.
+    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
+    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
     public static func propertyList(at path: String) -> MigrationSource { file(path, .propertyList) }
 
     /// The members of a JSON file's top-level object. The rest of the file is kept byte for byte.
     ///
     /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
     ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``.
+    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
+    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
     public static func json(at path: String) -> MigrationSource { file(path, .json) }
 
     /// The variables of an `.env` file. The rest of the file is kept byte for byte.
     ///
     /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
     ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``.
+    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
+    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
     public static func environmentFile(at path: String) -> MigrationSource { file(path, .environment) }
 
-    /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, and its
-    /// value is a dictionary of `machine`, `login`, `password` and `account`.
+    /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, followed by
+    /// `:` and its port or protocol if it has one. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port`
+    /// and `protocol`. `user` is read as `login`.
     ///
     /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
     ///
     /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
     ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``.
+    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
+    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
     public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }
 
     private static func file(_ path: String, _ format: SourceFile.Format) -> MigrationSource {

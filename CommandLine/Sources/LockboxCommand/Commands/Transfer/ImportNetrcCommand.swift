@@ -6,7 +6,7 @@ struct ImportNetrcCommand: ParsableCommand {
         commandName: "import-netrc",
         abstract: "Store the logins of a netrc file.",
         discussion: """
-            Each login is stored as JSON with machine, login, password and account, under a key such as \
+            Each login is stored as JSON with machine, login, password, account, port and protocol, under a key such as \
             alice@example.com. An existing item with another value is kept, and listed.
 
             Example: lockbox import-netrc ~/.netrc --prefix netrc

@@ -15,6 +15,8 @@ struct ImportedFile: ParsableArguments {
     @Flag(help: "Print what would be done, without doing it.")
     var dryRun = false
 
+    func validate() throws { try Input.checkIsFile(file) }
+
     func run(
         _ options: StoreOptions,
         _ source: MigrationSource,
@@ -28,7 +30,7 @@ struct ImportedFile: ParsableArguments {
                 "\(file.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
             )
         }
-        let keys = try keys(source, store)
+        let keys = try source.keys(for: store.lockbox)
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
         let refused = keys.compactMap { key in refusal(key).map { (key: key, reason: $0) } }
         let items = keys.filter { refusal($0) == nil }.map { item($0, itemClass.accessibility) }
@@ -37,11 +39,5 @@ struct ImportedFile: ParsableArguments {
             dryRun: dryRun,
             refused: refused
         )
-    }
-
-    private func keys(_ source: MigrationSource, _ store: Store) throws -> [String] {
-        do { return try source.keys(for: store.lockbox) } catch LockboxError.corrupt(_, let reason) {
-            throw Failure(.conflict, "\(file.onOneLine) was refused and is unchanged: \(reason).")
-        }
     }
 }

@@ -38,7 +38,8 @@ struct Manifest: Decodable {
     }
 
     init(path: String) throws {
-        let data = try Input.file(path, name: "The manifest \(path.onOneLine)")
+        var data = try Input.file(path, name: "The manifest \(path.onOneLine)")
+        if data.starts(with: "\u{FEFF}".utf8) { data = Data(data.dropFirst("\u{FEFF}".utf8.count)) }
         do {
             guard JSONValue.isStrict(data) else { throw Failure(.usage, "it is not JSON.") }
             let decoder = JSONDecoder()

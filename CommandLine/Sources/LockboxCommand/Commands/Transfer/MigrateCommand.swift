@@ -22,6 +22,8 @@ struct MigrateCommand: ParsableCommand {
 
     @OptionGroup var options: StoreOptions
 
+    func validate() throws { try Input.checkIsFile(manifest) }
+
     func run() throws {
         let migration = try Manifest(path: manifest).migration()
         try options.store().migrate(migration, dryRun: dryRun)
@@ -42,7 +44,12 @@ extension Store {
             defer { progress.end() }
             return try lockbox.migrate(migration, dryRun: dryRun) { progress.show($0) }
         }
-        for item in result.outcomes { try report("\(item.key.onOneLine): \("\(item.outcome)".onOneLine)") }
+        for item in result.outcomes {
+            // The command's own type for what it stores as JSON means nothing to the user.
+            let isJSON = item.outcome == .refused(.wrongType(expected: "\(JSONValue.self)"))
+            let outcome = isJSON ? "refused: it cannot be stored as JSON" : "\(item.outcome)"
+            try report("\(item.key.onOneLine): \(outcome.onOneLine)")
+        }
         for (key, reason) in refused { try report("\(key.onOneLine): refused: \(reason)") }
         let count = result.refused.count + refused.count
         if count > 0 {
