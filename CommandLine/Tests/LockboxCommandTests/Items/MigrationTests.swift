@@ -184,18 +184,29 @@ import Testing
     }
 
     @Test func aManifestAndAFileOfWindows() throws {
-        let settings = try sandbox.file("settings.json", "\u{FEFF}{\"a\": 1, \"b\": \"x\"}")
+        let settings = try sandbox.file("settings.json", "\u{FEFF}{\"a\": 1}")
+        let items = #""items": [{"key": "a", "type": "value"}]"#
         let manifest = try sandbox.file(
             "manifest.json",
-            "\u{FEFF}"
-                + #"{"name": "n", "source": {"json": "\#(settings)"}, "items": [{"key": "a", "type": "value"}, "#
-                + #"{"key": "b", "type": "json"}]}"#
+            "\u{FEFF}" + #"{"name": "n", "source": {"json": "\#(settings)"}, \#(items)}"#
         )
         let outcome = try sandbox.lockbox("migrate", manifest)
-        #expect(
-            outcome.output == "a: migrated\nb: refused: it cannot be stored as JSON\n",
-            "\(outcome.error)"
+        #expect(outcome.status == 0 && outcome.output == "a: migrated\n", "\(outcome.error)")
+        #expect(try sandbox.text(settings) == "\u{FEFF}{}")
+    }
+
+    /// The command's own types mean nothing to its users.
+    @Test func aValueThatJSONDoesNotHave() throws {
+        let settings = try sandbox.file(
+            "settings.plist",
+            #"<plist version="1.0"><dict><key>a</key><date>2026-12-24T00:00:00Z</date></dict></plist>"#
         )
+        let manifest = try sandbox.file(
+            "manifest.json",
+            #"{"name": "n", "source": {"propertyList": "\#(settings)"}, "items": [{"key": "a", "type": "value"}]}"#
+        )
+        let outcome = try sandbox.lockbox("migrate", manifest)
         #expect(outcome.status == 4)
+        #expect(outcome.output == "a: refused: it cannot be stored as JSON\n")
     }
 }

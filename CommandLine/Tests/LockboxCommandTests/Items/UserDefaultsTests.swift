@@ -145,7 +145,7 @@ import Testing
                 "<plist><dict><key>token</key>s3cret"
             )
             let outcome = try migrate("com.example.app", Self.token)
-            #expect(outcome.status == 3 && outcome.output == "" && !outcome.error.contains("s3cret"))
+            #expect(outcome.status == 4 && outcome.output == "" && !outcome.error.contains("s3cret"))
             #expect(outcome.error.contains(file))
             #expect(FileManager.default.contents(atPath: file)?.isEmpty == false)
         }
