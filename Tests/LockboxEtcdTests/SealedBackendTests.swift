@@ -71,7 +71,8 @@
         /// Keys and values.
         private func everything() throws -> [Data] {
             let gateway = try cluster.storage(root).gateway
-            let request = RangeRequest(Data([0]), to: Data([0xFF]))
+            var request = RangeRequest(Data([0]), to: Data([0xFF]))
+            request.limit = 1_000_000
             let answer: RangeAnswer = try gateway.call("/v3/kv/range", request, until: gateway.deadline)
                 .answer
             return answer.found.map { $0.key + $0.value }

@@ -334,7 +334,6 @@ extension Lockbox {
         return backend
     }
 
-    /// Removes an item, because nil was archived.
     package func removeByNil(_ key: String) throws { try changing().apply([removal(byNil: key)]) }
 
     /// What archiving nil does.

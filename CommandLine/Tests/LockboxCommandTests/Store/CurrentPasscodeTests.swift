@@ -106,7 +106,7 @@ import Testing
         )
         #expect(set.status == 3 && set.output == "items resealed: 1\n")
         #expect(
-            set.error.contains("\(sandbox.store)/items/") && set.error.contains("old keys, which are kept")
+            set.error.contains("\(sandbox.store)/items/") && set.error.contains("old keys")
         )
         #expect(try sandbox.lockbox("get", "k").status == 2, "the passcode is set")
         #expect(try sandbox.lockbox("get", "k", "--passcode-file", passcode).output == "hunter2")

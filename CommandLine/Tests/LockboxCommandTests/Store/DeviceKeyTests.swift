@@ -40,7 +40,7 @@ import Testing
             ["import", "\(sandbox.home)/backup", "--passphrase-file", passcode],
             ["rotate"], ["exec", "--", "true"], ["git-credential", "get"], ["accept-restored"],
             ["passcode", "set", "--new-passcode-file", passcode, "--strength", "interactive"],
-            ["lock"], ["passcode", "remove", "--passcode-file", passcode], ["clear"],
+            ["lock"], ["passcode", "remove", "--passcode-file", passcode], ["clear", "--yes"],
         ] {
             var execution = sandbox.execution(arguments)
             execution.arguments.insert(

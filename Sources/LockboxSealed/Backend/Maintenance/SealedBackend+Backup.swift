@@ -59,7 +59,7 @@ extension SealedBackend {
         let isReplacing = try BackupRecord.isReplaceable(path, calls)
         var earlier: EarlierBackup?
         let (block, key) = try passphrase.withBytes { bytes in
-            if isReplacing, !replacing { earlier = EarlierBackup(path, bytes, calls) }
+            if isReplacing, !replacing { earlier = try EarlierBackup(path, bytes, calls) }
             return try BackupPasscode.make(bytes, strength: strength)
         }
         let header = BackupRecord.header(block)

@@ -15,8 +15,8 @@ struct EarlierBackup {
     private var lacking: [ItemKey: Dates]?
 
     /// Reads it, if the new one's passphrase opens it.
-    init(_ path: String, _ passphrase: UnsafeRawBufferPointer, _ calls: SystemCalls) {
-        self.path = Path.absolute(path)
+    init(_ path: String, _ passphrase: UnsafeRawBufferPointer, _ calls: SystemCalls) throws {
+        self.path = try Path.absolute(path)
         self.calls = calls
         lacking = try? Self.items(path, passphrase, calls)
     }

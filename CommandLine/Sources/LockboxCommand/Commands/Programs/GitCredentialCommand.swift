@@ -132,7 +132,12 @@ struct GitCredentialCommand: ParsableCommand {
                     expires: expires,
                     attributes: .set(attributes)
                 )
-                try $0.archiveObject(request[InternetPassword.refreshToken], forKey: token.key)
+                // A damaged token goes too.
+                if let new = request[InternetPassword.refreshToken] {
+                    try $0.archiveObject(new, forKey: token.key)
+                } else {
+                    try $0.removeObject(forKey: token.key)
+                }
             }
         }
     }
