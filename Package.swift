@@ -32,7 +32,10 @@ let package = Package(
             name: "Identities",
             description: "LockboxIdentities, which needs swift-crypto and swift-certificates"
         ),
-        .trait(name: "Configuration", description: "LockboxConfiguration, which needs swift-configuration"),
+        .trait(
+            name: "Configuration",
+            description: "LockboxConfiguration, which needs swift-configuration and swift-service-lifecycle"
+        ),
     ],
     // Only for the two traits above: without them, none is resolved.
     dependencies: [
@@ -40,6 +43,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(
@@ -160,6 +164,11 @@ let package = Package(
                 .product(
                     name: "Configuration",
                     package: "swift-configuration",
+                    condition: .when(traits: ["Configuration"])
+                ),
+                .product(
+                    name: "ServiceLifecycle",
+                    package: "swift-service-lifecycle",
                     condition: .when(traits: ["Configuration"])
                 ),
             ],

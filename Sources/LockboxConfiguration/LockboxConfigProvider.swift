@@ -2,6 +2,7 @@
     public import Configuration
     public import LockboxCore
     import LockboxPlatform
+    public import ServiceLifecycle
 
     /// Provides the values of a lockbox to swift-configuration, always marked as secrets.
     ///
@@ -15,8 +16,9 @@
     /// used.
     ///
     /// `value` and `snapshot` answer from memory: they do not wait for a disk or a network. What is in memory was read by
-    /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked later. An
-    /// expired item is absent from its expiry on.
+    /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked or cannot be reached
+    /// later. While `run()` or a watch runs, what was locked is read within a second after an unlock. An expired item is absent
+    /// from its expiry on.
     ///
     /// If the key of a damaged item is unknown, looking up an absent key reads the store, and may block.
     ///
@@ -33,7 +35,7 @@
     /// | bool | `Bool`, or the text `true` or `false` |
     /// | bytes | `Data`, or the bytes of a `String` |
     /// | arrays | an array: of `String`, `Int`, `Double`, `Bool`, or `Data` |
-    public final class LockboxConfigProvider: ConfigProvider {
+    public final class LockboxConfigProvider: ConfigProvider, Service {
         /// The name that access reporters show.
         public let providerName: String
 
@@ -95,17 +97,30 @@
         /// - Throws: ``LockboxError`` if the items cannot be listed at all. What is in memory then stays.
         public func reload() async throws {
             let read = try await Self.readAll(lockbox)
-            contents.withLock { $0 = read }
+            contents.withLock { $0 = read.keeping($0) }
         }
 
-        /// Keeps what is in memory up to date, until the task is canceled. Suits `run()` of ServiceLifecycle's `Service`.
+        /// Keeps what is in memory up to date, until the task is canceled or its service group shuts down.
         ///
         /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend does not report changes, or ``LockboxError``
         ///   if they can no longer be observed.
         public func run() async throws {
             let changes: LockboxChanges = try await lockbox.changes()
             try await reload()
-            for try await change in changes { await apply(change) }
+            let unlocks = Task { await afterUnlocks {} }
+            defer { unlocks.cancel() }
+            for try await change in changes.cancelOnGracefulShutdown() { await apply(change) }
+        }
+
+        /// Reads what is locked again, once in a second, and calls a closure when something is not any more. An unlock is no
+        /// change of an item, so nothing else reports it.
+        private func afterUnlocks(_ body: @Sendable () async -> Void) async {
+            while (try? await Task.sleep(for: .seconds(1))) != nil {
+                let locked = contents.withLock { $0.items.filter(\.value.isLocked).keys }
+                var isOpen = false
+                for name in locked { if await read(name)?.isLocked != true { isOpen = true } }
+                if isOpen { await body() }
+            }
         }
 
         // MARK: Watching
@@ -141,22 +156,29 @@
                 return Result { try reading.result(name, type, lockbox, at: lockbox.now()) }
             }
             let first = await read()
+            let last = Protected(try? first.get())
             update.yield(first)
+            @Sendable func yieldNext() async {
+                let next = await read()
+                let isSame = last.withLock { last in
+                    defer { last = try? next.get() }
+                    return last != nil && last == (try? next.get())
+                }
+                if !isSame { update.yield(next) }
+            }
             let task = changes.map { changes in
                 Task {
-                    var last = try? first.get()
                     do {
-                        for try await change in changes where change.concerns(name) {
-                            let next = await read()
-                            if let result = try? next.get(), result == last { continue }
-                            last = try? next.get()
-                            update.yield(next)
-                        }
+                        for try await change in changes where change.concerns(name) { await yieldNext() }
                     } catch { update.yield(.failure(error)) }
                     update.finish()
                 }
             }
-            defer { task?.cancel() }
+            let unlocks = changes.map { _ in Task { await afterUnlocks(yieldNext) } }
+            defer {
+                task?.cancel()
+                unlocks?.cancel()
+            }
             return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
         }
 
@@ -191,7 +213,11 @@
                     update.finish()
                 }
             }
-            defer { task?.cancel() }
+            let unlocks = changes.map { _ in Task { await afterUnlocks { update.yield(self.snapshot()) } } }
+            defer {
+                task?.cancel()
+                unlocks?.cancel()
+            }
             return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
         }
 
@@ -212,7 +238,7 @@
         private func read(_ name: String) async -> Reading? {
             let lockbox = lockbox
             let reading = await offPool { Reading(name, lockbox) }
-            contents.withLock { $0.items[name] = reading }
+            contents.withLock { $0.items[name] = reading.keeping($0.items[name]) }
             return reading
         }
 

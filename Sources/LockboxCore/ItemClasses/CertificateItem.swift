@@ -4,8 +4,8 @@ public import LockboxPlatform
 ///
 /// ```swift
 /// let lockbox = try Lockbox(keyPrefix: "com.example.app")
-/// let attributes = Certificate.Attributes(issuer: "CN=Example CA", serialNumber: Data([1, 0x2f]))
-/// try lockbox.archiveObject(Certificate(der: bytes), forKey: attributes.key("ca"))
+/// let attributes = CertificateItem.Attributes(issuer: "CN=Example CA", serialNumber: Data([1, 0x2f]))
+/// try lockbox.archiveObject(CertificateItem(der: bytes), forKey: attributes.key("ca"))
 ///
 /// let list = try lockbox.list(matching: attributes.searchable)
 /// ```

@@ -4,8 +4,8 @@ public import LockboxPlatform
 ///
 /// ```swift
 /// let lockbox = try Lockbox(keyPrefix: "com.example.server")
-/// let identity = try Identity(chain: [leaf, intermediate], privateKey: PrivateKey(pkcs8: bytes))
-/// let attributes = Identity.Attributes(certificate: .init(label: "web", subject: "CN=example.com"))
+/// let identity = try IdentityItem(chain: [leaf, intermediate], privateKey: PrivateKeyItem(pkcs8: bytes))
+/// let attributes = IdentityItem.Attributes(certificate: .init(label: "web", subject: "CN=example.com"))
 /// try lockbox.archiveObject(identity, forKey: attributes.key("tls"), policy: .replace)
 /// ```
 ///

@@ -4,8 +4,8 @@ public import LockboxPlatform
 ///
 /// ```swift
 /// let lockbox = try Lockbox(keyPrefix: "com.example.app")
-/// let attributes = PrivateKey.Attributes(tag: "com.example.signing", algorithm: .ellipticCurve, bitCount: 256)
-/// try lockbox.archiveObject(PrivateKey(pkcs8: bytes), forKey: attributes.key("signing"))
+/// let attributes = PrivateKeyItem.Attributes(tag: "com.example.signing", algorithm: .ellipticCurve, bitCount: 256)
+/// try lockbox.archiveObject(PrivateKeyItem(pkcs8: bytes), forKey: attributes.key("signing"))
 ///
 /// let list = try lockbox.list(matching: attributes.searchable)
 /// ```

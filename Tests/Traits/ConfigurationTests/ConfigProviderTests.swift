@@ -4,6 +4,8 @@ import Foundation
 import LockboxConfiguration
 import LockboxKeychain
 import LockboxTesting
+import Logging
+import ServiceLifecycle
 import Testing
 
 import Lockbox
@@ -143,6 +145,45 @@ import Lockbox
                 try provider.value(forKey: key("locked"), type: .string).value?.content == .string("locked")
             )
         }
+    }
+
+    /// A server that starts before its store is unlocked, or goes on after it was locked again.
+    @Test(.timeLimit(.minutes(1))) func whatIsLockedReplacesNothingAndAnUnlockIsNoticed() async throws {
+        try await withStore { folder in
+            let writer = EncryptedFileBackend(directory: folder)
+            try await writer.setPasscode(.value("1234"), strength: .interactive)
+            try await Lockbox(keyPrefix: "config", backend: writer).archiveObject("v", forKey: "k")
+            let reader = EncryptedFileBackend(directory: folder)
+            let provider = try await LockboxConfigProvider(Lockbox(keyPrefix: "config", backend: reader))
+            let running = Task { try await provider.run() }
+            defer { running.cancel() }
+            let key = key("k")
+            expectError(.interactionNotAllowed) { try provider.value(forKey: key, type: .string) }
+            try await reader.unlock(.value("1234"))
+            while (try? provider.value(forKey: key, type: .string).value?.content) != .string("v") {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            try await reader.lock()
+            await #expect(throws: LockboxError.self) {
+                try await provider.fetchValue(forKey: key, type: .string)
+            }
+            try await provider.reload()
+            #expect(try provider.value(forKey: key, type: .string).value?.content == .string("v"))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aServiceGroupEndsIt() async throws {
+        let provider = try await LockboxConfigProvider(memory())
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [.init(service: provider, successTerminationBehavior: .gracefullyShutdownGroup)],
+                logger: Logger(label: "test")
+            )
+        )
+        let running = Task { try await group.run() }
+        try await Task.sleep(for: .milliseconds(100))
+        await group.triggerGracefulShutdown()
+        try await running.value
     }
 
     private func files(_ folder: String) throws -> Set<String> {
