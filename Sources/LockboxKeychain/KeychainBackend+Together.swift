@@ -36,7 +36,7 @@ extension KeychainBackend {
         for operation in operations {
             switch operation {
             case .write(let changes, let key, let policy):
-                let old = try item(for: key, now: changes.modified)
+                let old = try item(for: key, now: changes.expiryTime)
                 let new = try changes.item(after: old, for: key, policy: policy)
                 _ = try attributes(of: new)
                 if old == nil { try checkForForeignItem(key) }

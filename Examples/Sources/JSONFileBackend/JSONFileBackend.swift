@@ -133,7 +133,7 @@ final class JSONFileBackend: LockboxBackend {
     {
         guard let value = changes.value else {
             return try row(
-                changes.item(after: old?.item(key, at: changes.modified), for: key, policy: policy)
+                changes.item(after: old?.item(key, at: changes.expiryTime), for: key, policy: policy)
             )
         }
         var before: ItemAttributes?

@@ -80,7 +80,7 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
             for operation in operations {
                 switch operation {
                 case .write(let changes, let key, let policy):
-                    let old = Self.live(state.entries[key], at: changes.modified)
+                    let old = Self.live(state.entries[key], at: changes.expiryTime)
                     let item = try changes.item(after: old, for: key, policy: policy)
                     try Self.check(item)
                     new.append((key, item))

@@ -11,7 +11,7 @@ extension LockboxBackend {
     /// Creates an item, or changes the parts of an existing one that the changes set. Calls
     /// ``LockboxBackend/update(_:now:_:)``.
     public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try update(key, now: changes.modified) { try changes.item(after: $0, for: key, policy: policy) }
+        try update(key, now: changes.expiryTime) { try changes.item(after: $0, for: key, policy: policy) }
     }
 
     /// Performs one operation after the other.

@@ -82,7 +82,8 @@ extension Lockbox {
 
     /// Changes an item's attributes, but not its value.
     ///
-    /// Attributes that you do not pass keep their values, and so does the expiry. The item's class must be unlocked.
+    /// Attributes that you do not pass keep their values, and so does the expiry. If you pass an expiry, an expired item is found
+    /// too, and revived. The item's class must be unlocked.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.

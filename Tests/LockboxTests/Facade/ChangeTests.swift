@@ -84,6 +84,17 @@ import Lockbox
         expectError(.interactionNotAllowed) { try locked.archiveObject("new", forKey: "other") }
     }
 
+    @Test(arguments: [true, false]) func anExpiryRevives(inMemory: Bool) throws {
+        let backend: any LockboxBackend = inMemory ? InMemoryBackend() : store.backend()
+        try archive(in: later(0, backend))
+        let late = try later(30 * 86_400, backend)
+        #expect(try late.unarchiveObject(String.self, forKey: "key") == nil)
+        expectError(.itemNotFound) { try late.setAttributes(forKey: "key", label: "label") }
+        try late.setAttributes(forKey: "key", expires: .never)
+        #expect(try late.unarchiveObject(forKey: "key") == "v1")
+        #expect(try late.attributes(forKey: "key")?.label == "label")
+    }
+
     /// Nothing can be kept of what cannot be read.
     @Test func aDamagedItemIsReplacedAndNotUpdated() throws {
         try archive()

@@ -167,7 +167,7 @@ import Testing
     @Test func anExpiredItemIsAbsent() throws {
         try sandbox.library().archiveObject("v", forKey: "k", expires: .at(Date(timeIntervalSinceNow: -1)))
         #expect(try sandbox.lockbox("get", "k").status == 1)
-        #expect(try sandbox.lockbox("info", "k").status == 1)
+        #expect(try sandbox.lockbox("info", "k").output.contains("(expired)"))
         #expect(try sandbox.lockbox("list").output == "")
         #expect(try sandbox.lockbox("remove", "k").status == 0)
         #expect(
@@ -314,6 +314,31 @@ import Testing
         #expect(try sandbox.lockbox("remove", "k").status == 74)
         try #require(chmod("\(sandbox.store)/items", 0o700) == 0)
         #expect(try sandbox.lockbox("get", "k").output == "v")
+    }
+
+    @Test func expiredItemsAreThereOnRequest() throws {
+        for key in ["k", "other"] { try sandbox.lockbox("set", key, text: "v") }
+        #expect(try sandbox.lockbox("change", "k", "--expires", "1s").status == 0)
+        while try sandbox.lockbox("get", "k").status == 0 { usleep(50_000) }
+        #expect(try sandbox.lockbox("get", "k").error.contains("has expired. Revive it"))
+        #expect(try sandbox.lockbox("list").output == "other\n")
+        #expect(try sandbox.lockbox("list", "--expired").output == "k\n")
+        #expect(try sandbox.lockbox("info", "k").output.contains("(expired)"))
+        #expect(try sandbox.lockbox("get", "k", "--expired").output == "v")
+        let run = try sandbox.lockbox("exec", "--", "sh", "-c", "echo ${K-none} $OTHER")
+        #expect(run.output == "none v\n" && run.error.contains("It is left out"))
+        #expect(try sandbox.lockbox("move", "k", "moved").status == 0)
+        #expect(try sandbox.lockbox("list", "--expired").output == "moved\n")
+        #expect(try sandbox.lockbox("change", "moved", "--label", "l").status == 1)
+        #expect(try sandbox.lockbox("change", "moved", "--expires", "never").status == 0)
+        #expect(try sandbox.lockbox("get", "moved").output == "v")
+    }
+
+    /// As dates are shown.
+    @Test func aDayBeginsInTheLocalTimeZone() throws {
+        sandbox.environment["TZ"] = "America/New_York"
+        try sandbox.lockbox("set", "k", "--expires", "2099-12-24", text: "v")
+        #expect(try sandbox.lockbox("info", "k").output.contains("expires   2099-12-24 00:00"))
     }
 
     @Test func clearIsForOnePrefix() throws {

@@ -29,6 +29,10 @@ public struct ItemChanges: Sendable, Hashable {
     /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
     public var created: Date?
 
+    /// The time by which an existing item counts as expired, and so as absent: ``modified``. `nil` for a write that keeps the
+    /// value and names an expiry: it revives an expired item.
+    public var expiryTime: Date? { value == nil && expires != .automatic ? nil : modified }
+
     /// Creates a write that changes only the parts that are passed.
     ///
     /// - Parameters:
@@ -83,7 +87,7 @@ extension ItemChanges {
     /// Returns the item after the write.
     ///
     /// - Parameters:
-    ///   - old: The item before the write, or `nil` if it is absent, or has expired by ``modified``.
+    ///   - old: The item before the write, or `nil` if it is absent, or has expired by ``expiryTime``.
     ///   - key: The item's key.
     ///   - policy: Whether the write may overwrite an existing item or create a new one.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;

@@ -114,7 +114,7 @@ extension SealedBackend {
     ) throws -> ItemEdit.Change {
         guard let value = changes.value else {
             // Sealed again, because the boxes of an item are bound to each other.
-            let (old, revision) = try item(record, keyring, at: changes.modified)
+            let (old, revision) = try item(record, keyring, at: changes.expiryTime)
             return (try changes.item(after: old, for: key, policy: policy), revision)
         }
         let old = try existing(record, keyring, at: changes.modified)

@@ -19,16 +19,25 @@ struct GetCommand: ParsableCommand {
     @Flag(help: "Print JSON: text as a JSON string, data as a base64 string.")
     var json = false
 
+    @Flag(help: "Also if the item has expired.")
+    var expired = false
+
     @OptionGroup var secret: UnlockOptions
     @OptionGroup var options: StoreOptions
 
-    func run() throws { try Self.run(key, asJSON: json, options.choice(unlockedBy: secret.secret)) }
+    func run() throws {
+        try Self.run(key, asJSON: json, at: expired ? nil : Date(), options.choice(unlockedBy: secret.secret))
+    }
 
-    static func run(_ key: String, asJSON: Bool = false, _ choice: StoreChoice) throws {
+    static func run(_ key: String, asJSON: Bool = false, at now: Date? = Date(), _ choice: StoreChoice) throws
+    {
         let store = try choice.store()
         let item = try ItemKey(prefix: store.prefix, key: key)
-        let value = try store.unlocking { try store.backend.value(for: item, now: Date()) }
-        guard let value else { throw store.missing(key) }
+        let value = try store.unlocking { try store.backend.value(for: item, now: now) }
+        guard let value else {
+            guard try store.backend.attributes(for: item, now: nil) == nil else { throw store.expired(key) }
+            throw store.missing(key)
+        }
         try Output.bytes(asJSON ? value.json(key) : value.plain(key))
         if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
     }

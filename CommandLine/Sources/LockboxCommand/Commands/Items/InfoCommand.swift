@@ -22,7 +22,8 @@ struct InfoCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        guard let item = try store.lockbox.attributes(forKey: key) else { throw store.missing(key) }
+        let place = try ItemKey(prefix: store.prefix, key: key)
+        guard let item = try store.backend.attributes(for: place, now: nil) else { throw store.missing(key) }
         if json { return try Output.json(ItemDescription(key, item)) }
         let attributes = item.searchable.sorted { $0.key < $1.key }.map { ("attribute", "\($0)=\($1)") }
         try Output.fields(
@@ -31,7 +32,10 @@ struct InfoCommand: ParsableCommand {
                 ("class", "\(item.accessibility)"),
                 ("created", item.created.local),
                 ("modified", item.modified.local),
-                ("expires", item.expires?.local ?? "never"),
+                (
+                    "expires",
+                    (item.expires?.local ?? "never") + (item.isExpired(at: Date()) ? " (expired)" : "")
+                ),
                 ("format", "\(item.format)"),
                 ("size", "\(item.size) bytes"),
                 ("label", item.label ?? "-"),

@@ -19,6 +19,12 @@ struct ListCommand: ParsableCommand {
     @Flag(help: "Print a JSON array with the attributes of each item.")
     var json = false
 
+    @Flag(
+        help:
+            "Only items that have expired, and are not listed otherwise. `lockbox change --expires` revives them."
+    )
+    var expired = false
+
     @Option(
         name: .customLong("attribute"),
         help: "Only items with this searchable attribute, as NAME=TEXT. Can be repeated: all must match."
@@ -28,9 +34,22 @@ struct ListCommand: ParsableCommand {
     @OptionGroup var options: StoreOptions
 
     func run() throws {
-        let list = try options.store().lockbox.list(matching: attributes.dictionary)
+        let store = try options.store()
+        let list = try expired ? self.expired(store) : store.lockbox.list(matching: attributes.dictionary)
         try print(list.items.sorted { $0.key < $1.key })
         try Unreadable(list.unreadable).fail()
+    }
+
+    private func expired(_ store: Store) throws -> ItemList {
+        var (list, now) = (ItemList(), Date())
+        try store.backend.forEachItem(
+            prefix: store.prefix,
+            now: nil,
+            unreadable: { list.unreadable.append($0) }
+        ) { key, item in
+            if item.isExpired(at: now), item.matches(attributes.dictionary) { list.items[key.key] = item }
+        }
+        return list
     }
 
     private func print(_ items: [(key: String, value: ItemAttributes)]) throws {

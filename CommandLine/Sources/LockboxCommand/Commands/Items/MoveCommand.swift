@@ -21,12 +21,13 @@ struct MoveCommand: ParsableCommand {
         let store = try options.store()
         try Failure.advising("Use --replace to overwrite it.") {
             try store.unlocking {
-                try store.lockbox.moveObject(
-                    forKey: keys.key,
-                    toKey: keys.newKey,
-                    toPrefix: keys.toPrefix,
-                    policy: keys.policy
-                )
+                let key = try ItemKey(prefix: store.prefix, key: keys.key)
+                let newKey = try ItemKey(prefix: keys.toPrefix ?? store.prefix, key: keys.newKey)
+                // An expired item is moved too, and stays expired.
+                let isExpired =
+                    try store.backend.attributes(for: key, now: nil)?.isExpired(at: Date()) ?? false
+                let now = isExpired ? Date.distantPast : Date()
+                try store.backend.move(key, to: newKey, policy: keys.policy, now: now)
             }
         }
     }

@@ -70,29 +70,21 @@ struct ExecCommand: ParsableCommand {
         }
     }
 
-    /// All keys with the prefix. An item that cannot be read is an error, because a missing variable would be
-    /// noticed too late. So is a prefix without items, which is probably a typing error.
+    /// All keys with the prefix, without those of expired items, which are named. An item that cannot be read is an error, because
+    /// a missing variable would be noticed too late. So is a prefix without items, which is probably a typing error.
     private func keys(_ store: Store, _ now: Date) throws -> [String] {
         let all = try store.backend.attributes(prefix: store.prefix, now: nil)
-        if let expired = all.first(where: { $0.value.isExpired(at: now) }) {
-            throw Self.expired(expired.key.key)
-        }
-        if all.isEmpty { throw store.empty }
-        return all.keys.map(\.key).sorted()
+        let expired = all.filter { $0.value.isExpired(at: now) }.keys
+        if all.count == expired.count { throw expired.first.map { store.expired($0.key) } ?? store.empty }
+        for key in expired.map(\.key).sorted() { store.say("\(store.expired(key).message) It is left out.") }
+        return all.keys.filter { !expired.contains($0) }.map(\.key).sorted()
     }
 
     private func value(_ key: String, _ store: Store, _ now: Date) throws -> Data {
         let item = try ItemKey(prefix: store.prefix, key: key)
         if let value = try store.backend.value(for: item, now: now) { return try value.plain(key) }
         throw try store.backend.attributes(for: item, now: nil) == nil
-            ? store.missing(key) : Self.expired(key)
-    }
-
-    private static func expired(_ key: String) -> Failure {
-        Failure(
-            .noSuchItem,
-            "The item for the key \(String(reflecting: key)) has expired. Store it again, or remove it."
-        )
+            ? store.missing(key) : store.expired(key)
     }
 
     private func variables(_ keys: [String]) throws -> [(name: String, key: String)] {

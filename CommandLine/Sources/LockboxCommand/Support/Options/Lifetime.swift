@@ -9,11 +9,20 @@ enum Lifetime {
         return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
     }
 
-    /// Parses an expiry date: a time span from now, or an ISO 8601 date.
+    /// Parses an expiry date: a time span from now, or an ISO 8601 date. A day begins in the local time zone, in which dates are
+    /// shown.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
         let full = text.contains("T") ? text : "\(text)T00:00:00Z"
-        return isOnTheCalendar(full) ? try? Date(full, strategy: .iso8601) : nil
+        guard isOnTheCalendar(full), let date = try? Date(full, strategy: .iso8601) else { return nil }
+        return text.contains("T") ? date : localDay(of: date)
+    }
+
+    private static func localDay(of midnight: Date) -> Date {
+        var (seconds, day) = (time_t(midnight.timeIntervalSince1970), tm())
+        gmtime_r(&seconds, &day)
+        day.tm_isdst = -1
+        return Date(timeIntervalSince1970: TimeInterval(mktime(&day)))
     }
 
     /// Foundation accepts February 30 as March 2, and 25:00 as 1:00 of the next day.

@@ -62,6 +62,14 @@ struct Store {
         )
     }
 
+    func expired(_ key: String) -> Failure {
+        Failure(
+            .noSuchItem,
+            "The item for the key \(String(reflecting: key)) has expired. Revive it with `lockbox change --expires`, or store "
+                + "it again."
+        )
+    }
+
     var empty: Failure {
         Failure(
             .noSuchItem,
