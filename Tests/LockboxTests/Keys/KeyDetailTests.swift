@@ -212,17 +212,8 @@ import Lockbox
 
     @Test func aChangedGenerationIsNoticedAtTheUnlock() throws {
         try backendWithCode()
-        let deviceKey = try #require(try store.deviceKeys().first)
         for (change, isIntact) in [(0, true), (1, false)] as [(UInt8, Bool)] {
-            var record = try readBytes(store.keybag)
-            let plaintext = try #require(
-                record.withUnsafeMutableBytes { KeybagHeader.openBox($0, deviceKey).map(Array.init) }
-            )
-            let start = KeybagHeader.length + SealedBox.prefixLength
-            record.replaceSubrange(start..<(start + plaintext.count), with: plaintext)
-            record[8] += change
-            record.withUnsafeMutableBytes { KeybagHeader.seal($0, deviceKey) }
-            try overwrite(store.keybag, record)
+            try store.resealKeybag { $0[8] += change }
             let error = lockboxError { try store.backend().unlock(with: method(code)) }
             #expect(error?.code == (isIntact ? nil : .authenticationFailed))
         }

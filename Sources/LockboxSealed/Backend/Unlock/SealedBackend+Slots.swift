@@ -74,9 +74,9 @@ extension SealedBackend {
     ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
-    /// - Throws: ``LockboxError/slotRefused(reason:)`` if there is no recovery code, if there are 32 slots, or if the label
-    ///   has more than 256 bytes; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; any error of the
-    ///   method.
+    /// - Throws: ``LockboxError/slotRefused(reason:)`` if there is no recovery code, if there are 32 slots, if the label has
+    ///   more than 256 bytes, or if the key is the device key; ``LockboxError/interactionNotAllowed(_:)`` if the store is
+    ///   locked; any error of the method.
     @discardableResult
     public func addSlot(
         _ method: any UnlockMethod,

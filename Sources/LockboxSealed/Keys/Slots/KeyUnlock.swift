@@ -36,17 +36,21 @@ public struct KeyUnlock: UnlockMethod {
     }
 }
 
-extension KeyUnlock {
-    /// Whether the key's bytes are those of a device key, of its record in the store, or of the file that it is read from. They
-    /// would protect nothing from whoever has the device key.
-    func isDeviceKey(_ deviceKey: SecretKey) throws -> Bool {
-        guard let key = try key.given() else { return false }
-        if key.isEqual(to: deviceKey) { return true }
-        return try [deviceKey.withBytes(Array.init), DeviceKeyRecord.encoded([deviceKey])].contains { bytes in
-            var bytes = bytes
-            defer { Sodium.wipe(&bytes) }
-            return try DeviceKeySource.key("", { bytes }).isEqual(to: key)
-        }
+extension KeybagSlot {
+    /// Whether a key of these bytes, hashed, opens the slot.
+    func isOpened(by key: SecretKey, _ store: StoreID) throws -> Bool {
+        guard kind == .key else { return false }
+        let secret = try Sodium.derive(.key, from: key, salt)
+        let levels = Self.levels(opensAllClasses: opensAllClasses)
+        return try fits(SlotKeys(secret: secret, slot: id, store: store, levels: levels))
+    }
+
+    /// Whether the slot's key has the bytes of a device key, of its record in the store, or of the file that it is read from. The
+    /// slot would protect nothing from whoever has the device key.
+    func isOpened(byDeviceKey key: SecretKey, _ store: StoreID) throws -> Bool {
+        let given = try [{ key.withBytes(Array.init) }, { DeviceKeyRecord.encoded([key]) }]
+            .map { try DeviceKeySource.key("", $0) }
+        return try ([key] + given).contains { try isOpened(by: $0, store) }
     }
 }
 

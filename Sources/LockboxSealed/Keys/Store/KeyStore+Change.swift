@@ -76,15 +76,10 @@ extension KeyStore {
         let opened = try isFirst ? madeForASlot() : current()
         try checkCanBeAdded(method.kind, to: opened.keybag)
         try checkIsUnlocked(opened)
-        if try (method as? KeyUnlock)?.isDeviceKey(opened.keybag.deviceKey) ?? false {
-            throw LockboxError.slotRefused(
-                reason:
-                    "its key is the device key, which every program that uses the store has; make another one"
-            )
-        }
         let new = try makeSlot(method, label: label, opensAllClasses: opensAllClasses, opened.keybag.storeID)
         return try rewrite(isFirst ? .exceptProtection : .all) { opened in
             try checkCanBeAdded(method.kind, to: opened.keybag)
+            try checkIsNoDeviceKey(new.slot.slot, opened.keybag)
             return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { $0.add(new) }
         }
     }
@@ -252,11 +247,10 @@ extension KeyStore {
         let isNewEpoch = next.contents.epoch != opened.keybag.epoch
         let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
         userUnlock.announce(records, for: keys)
-        guard try write(next.stages(after: opened.keybag), opened.keyring.revision, device, &lock) else {
-            return nil
-        }
+        let stages = next.stages(after: opened.keybag)
+        guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
         try endDeviceKey(device, &lock)
-        if let opened = try load(slotKeys: next.slotKeys) { remember(opened, isOwn: true) }
+        if let opened = try load(slotKeys: next.slotKeys) { remember(opened, written: stages.last) }
         if isNewEpoch { try userUnlock.republish(records, for: keys) }
         return device.key
     }

@@ -65,18 +65,6 @@ extension KeyStore {
         kind == .passcode ? .passcodeNotSet : .slotNotFound(slot: kind.description)
     }
 
-    /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a new device key is the key of a slot.
-    func checkIsNoSlotsKey(_ source: DeviceKeySource, _ keybag: Keybag) throws {
-        guard try source.given() != nil else { return }
-        for slot in keybag.slots where slot.kind == .key {
-            guard try slot.fits(slotKeys(KeyUnlock(source), of: slot, keybag.storeID)) else { continue }
-            throw LockboxError.invalidDeviceKey(
-                source: "the new device key",
-                reason: "it is the key of a slot, and would open the store alone; make another one"
-            )
-        }
-    }
-
     private func slotKeys(_ method: any UnlockMethod, of slot: KeybagSlot, _ store: StoreID) throws
         -> SlotKeys
     {

@@ -43,12 +43,16 @@ extension KeyStore {
 
     /// The first keybag of a store is not remembered, because there is no older one. One that was not unlocked for all classes
     /// is not remembered either: whoever has the device key, or a slot for services, can forge its generation.
-    func remember(_ opened: OpenedKeybag, isOwn: Bool = false) {
-        let keybag = opened.keybag
-        if isOwn { count(keybag.generation) }
-        guard keybag.generation > 1, isOwn || opened.unlockKeys[.unlocked] != nil else { return }
-        let new = SeenGeneration.Seen(keybag)
-        if new.isPlausible { seen.write(new, opened.keyring) }
+    ///
+    /// - Parameter written: What this process has just written. Somebody may have replaced it before it was read again.
+    func remember(_ opened: OpenedKeybag, written: KeybagContents? = nil) {
+        let new = SeenGeneration.Seen(opened.keybag)
+        let isOwn = written.map { .init(generation: $0.generation, epoch: $0.epoch) == new } ?? false
+        if isOwn { count(new.generation) }
+        guard new.generation > 1, new.isPlausible, isOwn || opened.unlockKeys[.unlocked] != nil else {
+            return
+        }
+        seen.write(new, opened.keyring)
     }
 
     /// Nil if this program uses no counter.

@@ -74,6 +74,26 @@ extension KeyStore {
         )
         return NewSlot(slot: .init(slot: slot, authentication: authentication), keys: keys)
     }
+
+    // MARK: The device key is no slot's key
+
+    func checkIsNoDeviceKey(_ slot: KeybagSlot, _ keybag: Keybag) throws {
+        guard try slot.isOpened(byDeviceKey: keybag.deviceKey, keybag.storeID) else { return }
+        throw LockboxError.slotRefused(
+            reason: "its key is the device key, which every program that uses the store has; make another one"
+        )
+    }
+
+    /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a new device key is the key of a slot.
+    func checkIsNoSlotsKey(_ source: DeviceKeySource, _ keybag: Keybag) throws {
+        guard let key = try source.given() else { return }
+        for slot in keybag.slots where try slot.isOpened(by: key, keybag.storeID) {
+            throw LockboxError.invalidDeviceKey(
+                source: "the new device key",
+                reason: "it is the key of a slot, and would open the store alone; make another one"
+            )
+        }
+    }
 }
 
 extension KeybagContents {

@@ -199,6 +199,70 @@ import Lockbox
         }
     }
 
+    /// Each can be changed. The other one is then an old state of the same store, until its owner accepts it.
+    @Test(.needsKernelKeyring) func oneOfTwoCopiesIsTheNewest() throws {
+        defer { forget() }
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+        try backend().setUp(items: ["k": .whenUnlocked])
+        let copy = try TestStore(copying: store)
+        try copy.backend(seen: seen).unlock(.value("1234"))
+        for (newest, other) in [(copy, store), (store, copy)] {
+            let backend = newest.backend(seen: seen)
+            try backend.acceptRestored(.passcode(.value("1234")))
+            #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
+            try backend.rotateKeys()
+            let before = try other.snapshot()
+            expectError(.rolledBack) { try other.backend(seen: seen).unlock(.value("1234")) }
+            expectError(.rolledBack) { try other.backend(seen: seen).lockbox().allKeys() }
+            #expect(try other.snapshot() == before)
+        }
+        #expect(try store.openedKeybag().epoch > copy.openedKeybag().epoch, "no epoch comes twice")
+    }
+
+    /// Of the same epoch: it only has the keys that were removed since.
+    @Test(.needsKernelKeyring) func aKeybagWithRetiredKeysIsAnOldOne() throws {
+        defer { forget() }
+        let own = backend()
+        try own.setUp(items: ["dk": .always])
+        try own.changePasscode(to: .value("1234"), strength: .interactive, resealing: false)
+        let (files, old) = (try store.keyFiles(), try store.openedKeybag())
+        _ = try own.reseal(false, resealing: true) { _ in }
+        let new = try store.openedKeybag()
+        #expect(new.generation == old.generation + 1 && new.epoch == old.epoch)
+        try store.putBack(files)
+        try expectRolledBack(backend())
+        expectError(.rolledBack) { try own.rotateKeys() }
+    }
+
+    /// The process that changes a store reads it again. With the keys from the kernel, it does not look into the vaults then.
+    @Test(.needsKernelKeyring) func whatAnotherHasWrittenIsNotRememberedAsOwn() throws {
+        defer { forget() }
+        let code = RecoveryCode()
+        var (number, forged) = (0, 0)
+        while true {
+            number += 1
+            let store = try TestStore()
+            defer { store.lockForEverybody() }
+            try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .whenUnlocked])
+            try store.backend().unlock(with: .recoveryCode(.value(code.text)), scope: .user)
+            let isForged = Protected(false)
+            let interruption = Interruption(at: number) {
+                // 2²⁴ more.
+                let done: Void? = try? store.resealKeybag { $0[8 + 3] += 1 }
+                isForged.withLock { $0 = done != nil }
+            }
+            let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+            let backend = store.backend(interruption.calls, seen: seen)
+            let keyring = try backend.keys.currentKeyring()
+            interruption.raise()
+            _ = try? backend.keys.rotateKeys(.renew)
+            #expect(seen.read(keyring).map { $0.generation < 1 << 24 } ?? true, "before call \(number)")
+            if isForged.withLock({ $0 }) { forged += 1 }
+            if !interruption.hasHappened { break }
+        }
+        #expect(forged > 10)
+    }
+
     @Test(.needsKernelKeyring)
     func changesOfManyStoresAtOnceAreAllRemembered() throws {
         defer { forget() }

@@ -57,7 +57,13 @@ import Lockbox
         for key in [DeviceKeySource.file(store.deviceKey), .bytes(stored)] {
             expectError(.slotRefused) { try backend.addSlot(.key(key), label: "") }
         }
-        try backend.addSlot(.key(.file(file)), label: "")
+        let reads = Protected(0)
+        let key = DeviceKeySource.closure {
+            reads.withLock { $0 += 1 }
+            return Self.key
+        }
+        try backend.addSlot(.key(key), label: "")
+        #expect(reads.withLock { $0 } == 1, "a pipe can be read once")
         expectError(.invalidDeviceKey) { try backend.rotateKeys(newDeviceKey: .file(file)) }
         let slot = try #require(try backend.slots.first { $0.kind == .key })
         try backend.removeSlot(slot.id)

@@ -19,6 +19,19 @@ extension TestStore {
         try overwrite(deviceKey, files.deviceKey)
     }
 
+    /// As who has the device key may do: changes what it opens of the keybag, or the header.
+    func resealKeybag(_ change: (inout [UInt8]) throws -> Void) throws {
+        var record = try readBytes(keybag)
+        let keys = try deviceKeys()
+        let key = record.withUnsafeMutableBytes { bytes in
+            keys.first { KeybagHeader.openBox(bytes, $0) != nil }  // in place
+        }
+        guard let key else { throw RecordError.wrongDeviceKey }
+        try change(&record)
+        record.withUnsafeMutableBytes { KeybagHeader.seal($0, key) }
+        try overwrite(keybag, record)
+    }
+
     func deviceKeys() throws -> [SecretKey] {
         try readBytes(deviceKey).withUnsafeBytes { try DeviceKeyRecord.decode($0) }
     }
