@@ -52,6 +52,18 @@ import Lockbox
         #expect(try backend.verify().findings.isEmpty)
     }
 
+    /// Nothing is lost of what was set aside before.
+    @Test func anItemIsSetAsideMoreThanOnce() throws {
+        var aside: [String: [UInt8]] = [:]
+        for _ in 0..<3 {
+            let record = try Self.damaged(.flipped, store)
+            let bytes = try readBytes(store.path("k"))
+            aside[try store.backend().quarantine(record: record)] = bytes
+        }
+        #expect(aside.count == 3)
+        for (path, bytes) in aside { #expect(try readBytes(path) == bytes) }
+    }
+
     /// A locked value may be intact.
     @Test func whatIsLockedStays() throws {
         let backend = try store.backend().setUp(items: ["k": .whenUnlocked])
