@@ -7,7 +7,7 @@ import struct
 import items
 import kernel
 import keybag
-from owner import PREFIX
+from owner import PREFIX, Failed
 from sodium import H
 
 random = lambda: secrets.token_bytes(32)
@@ -144,6 +144,17 @@ class Forger:
         self.place("device-key", b"LBXD\1\2\1\0" + copied.device)
         self.known = keybag.Keybag(copied.keybag, copied.device).keys({})
 
+    def put_back_under_another_path(self, copied):
+        self.put_back(copied)
+        self.owner.path = f"{self.owner.folder}/store/../store/."
+
+    def put_back_in_another_folder(self, copied):
+        """Which programs are then told to use."""
+        self.put_back(copied)
+        self.owner.store = self.owner.folder / "restored"
+        shutil.copytree(self.owner.folder / "store", self.owner.store)
+        self.owner.path = str(self.owner.store)
+
     def put_back_with_present_device_key(self, copied):
         """By somebody who has the secret of a slot that was removed since."""
         old = keybag.Keybag(copied.keybag, copied.device)
@@ -158,10 +169,19 @@ class Forger:
         self.place("keybag", owners)
 
     def high_generation_by_a_service(self, copied):
-        """A service seals its vault again, and leaves the other one as it is. Another service takes the keybag, and then the owner's
-        is there again."""
-        owners, service = (self.owner.store / "keybag").read_bytes(), self.owner.secrets["key"]
-        unlock_key = self.bag.unlock_keys(service.pair)[2]
+        """Another service takes the keybag, and then the owner's is there again."""
+        owners = (self.owner.store / "keybag").read_bytes()
+        self.keybag_of_a_service(copied)
+        self.owner.call("unlock", unlock=self.owner.secrets["key"].json)
+        try:
+            self.owner.call("slots", session=self.owner.running)
+        except Failed:
+            pass
+        self.place("keybag", owners)
+
+    def keybag_of_a_service(self, copied):
+        """A service seals its vault again, under a higher generation, and leaves the other one as it is."""
+        unlock_key = self.bag.unlock_keys(self.owner.secrets["key"].pair)[2]
         lengths = {level: len(box) for level, (_, box) in self.bag.vaults.items()}
         start = len(self.bag.plaintext) - lengths[1] - lengths[2]
         head = keybag.header(self.bag.generation + 1000, self.bag.store)
@@ -169,8 +189,6 @@ class Forger:
         content = b"".join(self.bag.open_vault(2, unlock_key)[0])
         plaintext += keybag.seal_box(content, unlock_key, keybag.VAULT[2], self.bag.store, keybag.digest(head + plaintext))
         self.place("keybag", keybag.write_outer(head, plaintext + self.bag.plaintext[-lengths[1]:], self.device))
-        self.owner.call("unlock", unlock=service.json)
-        self.place("keybag", owners)
 
     def as_former_owner(self, copied):
         """With a passcode that was changed since, and the device key, which is still the same: the old vault has the keys that

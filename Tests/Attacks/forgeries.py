@@ -86,7 +86,7 @@ class Trial:
         is_strict, is_running = program
         self.fields = STRICT | {"identity": self.owner.call("identity")["value"]} if is_strict else {}
         if is_running:
-            self.fields["session"] = f"{folder}, running"
+            self.fields["session"] = self.owner.running
             self.owner.call("unlock", unlock=self.secret, **self.fields)
         self.forger = Forger(self.owner)
         forgery.forge(self.forger, copied)
@@ -165,6 +165,9 @@ add("a higher generation for a moment, then the owner's keybag", plain(Forger.hi
     ("done; the owner's; safe", "the owner's; safe") * 2)
 add("the same by a service, whose keybag another service takes", Forger.high_generation_by_a_service,
     ("done; the owner's; safe", "the owner's; safe") * 2, prepare=with_service, is_quick=True)
+add("the same, while another service runs", Forger.high_generation_by_a_service,
+    ("done; interactionNotAllowed; interactionNotAllowed", "rolledBack; rolledBack") * 2, prepare=with_service, secret="key")
+add("a keybag by a service", Forger.keybag_of_a_service, NOTICED, prepare=with_service)
 add("another key of the class `always`", plain(Forger.change_always_key), NOTICED)
 add("keybag and device key from before the passcode was set", Forger.put_back, ROLLED_BACK, prepare=before_passcode)
 add("the same, after a restart of the machine", after_restart(Forger.put_back),
@@ -172,6 +175,9 @@ add("the same, after a restart of the machine", after_restart(Forger.put_back),
 add("keybag and device key from before the passcode was changed", Forger.put_back, ROLLED_BACK, prepare=before_change)
 add("the same, after a restart of the machine", after_restart(Forger.put_back),
     ("wrongPasscode; rolledBack; interactionNotAllowed", "the owner's; rolledBack") * 2, prepare=before_change)
+add("the same, under another spelling of the store's path", Forger.put_back_under_another_path, ROLLED_BACK, prepare=before_change,
+    is_quick=True)
+add("the same, as a copy in another folder", Forger.put_back_in_another_folder, ROLLED_BACK, prepare=before_change)
 add("keybag from before a key was removed, by somebody who has that key", Forger.put_back_with_present_device_key, ROLLED_BACK,
     prepare=before_removal)
 add("the same, after a restart of the machine", after_restart(Forger.put_back_with_present_device_key),
@@ -184,6 +190,6 @@ add("keybag and items are gone", plain(Forger.remove_all),
     (NOT_MET, "missing; missing", "passcodeNotSet; nothing; safe", "missing; missing"))
 add("the keybag is gone", plain(Forger.remove_keybag), ("missing; missing; missing", "the owner's; missing") * 2)
 add("an unlock key of the forger's for the recovery code, by somebody who knew the passcode before it was changed",
-    Forger.as_former_owner, ("done; forged; known", "authenticationFailed; known") * 2, prepare=before_change, elsewhere=True, secret="code")
+    Forger.as_former_owner, ("done; forged; known", "forged; known") * 2, prepare=before_change, elsewhere=True, secret="code")
 add("an unlock for the user in the kernel, by a program of the same user", plain(Forger.kernel_record),
     ("authenticationFailed; forged; known", "authenticationFailed; authenticationFailed") * 2)

@@ -79,6 +79,8 @@ class Owner:
     def __init__(self, process, folder, device_elsewhere=False):
         self.process, self.folder = process, pathlib.Path(folder)
         self.store = self.folder / "store"
+        self.path = str(self.store)  # as programs write it
+        self.running = f"{folder}, running"  # the session of a program that goes on
         self.folder.mkdir()
         self.device_file = self.new_device_file("device") if device_elsewhere else None
         self.secrets, self.sessions, self.identity = {}, 0, None
@@ -92,7 +94,7 @@ class Owner:
     def call(self, call, **fields):
         if self.device_file:
             fields.setdefault("deviceKey", str(self.device_file))
-        result = self.process.call(call=call, directory=str(self.store), **fields)
+        result = self.process.call(call=call, directory=self.path, **fields)
         if result.get("error"):
             raise Failed(result["error"])
         return result

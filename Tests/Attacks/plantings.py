@@ -1,4 +1,4 @@
-"""What items give somebody who plants them and has no secret that unlocks the store, or only keys from before a change."""
+"""What it gives somebody to plant items, keys and unlocks who has no secret that unlocks the store, or only one from before."""
 import dataclasses
 import typing
 
@@ -75,6 +75,15 @@ class Trial:
         self.beside_unreadable()
         self.owner.rotate()
 
+    def device_key_in_a_file(self):
+        self.owner.rotate_device()
+
+    def nothing(self):
+        pass
+
+    def unlock_in_the_kernel(self):
+        Forger(self.owner).kernel_record()
+
     # What the owner's program does
 
     def call(self, call, **fields):
@@ -90,6 +99,21 @@ class Trial:
     def write_locked(self):
         self.owner.call("write", key="secret", value="the next")
         return "written"
+
+    def write_with_passcode(self):
+        self.owner.call("write", key="new", value="the next", accessibility="ak", unlock=self.owner.secrets["passcode"].json)
+        return "written"
+
+    def add_device_key(self):
+        file = self.owner.device_file or self.owner.store / "device-key"
+        self.call("addKey", secret={"kind": "file", "secret": str(file)})
+        return "added"
+
+    def make_slots_key_the_device_key(self):
+        file = self.owner.new_device_file("given")
+        file.write_bytes(self.owner.secrets["key"].bytes)
+        self.call("rotateKeys", newDeviceKey=str(file))
+        return "replaced"
 
     def read(self):
         return self.call("read", key="secret").get("value") or "nothing"
@@ -113,6 +137,11 @@ PLANTINGS = [
     Planting("an item under keys from before a change, beside a file of junk", Trial.beside_junk, Trial.read, "corrupt"),
     Planting("the same, beside an item that cannot be read for now", Trial.beside_unreadable, Trial.read, "authenticationFailed"),
     Planting("the same, before another rotation", Trial.before_another_rotation, Trial.read, "authenticationFailed"),
+    Planting("an unlock for the user in the kernel, before a write with the passcode", Trial.unlock_in_the_kernel,
+             Trial.write_with_passcode, "authenticationFailed"),
+    Planting("the store's device key, as the key of another slot", Trial.nothing, Trial.add_device_key, "slotRefused"),
+    Planting("the same, if it is in a file elsewhere", Trial.device_key_in_a_file, Trial.add_device_key, "slotRefused"),
+    Planting("the key of a slot, as the next device key", Trial.nothing, Trial.make_slots_key_the_device_key, "invalidDeviceKey"),
 ]
 
 

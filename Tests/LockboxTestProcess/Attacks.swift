@@ -47,6 +47,7 @@ struct AttackedCall: Decodable {
             switch kind {
             case "passcode": .passcode(.value(secret), strength: .interactive)
             case "code": .recoveryCode(.value(secret))
+            case "file": .key(.file(secret))
             default: .key(.bytes(Array(secret.utf8)))
             }
         }
