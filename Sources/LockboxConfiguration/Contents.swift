@@ -1,18 +1,51 @@
 #if Configuration
     import LockboxCore
 
-    /// What was read of all items.
+    /// What was read of all items. A read that began earlier than the last one of an item replaces nothing.
     struct Contents: Sendable {
-        var items: [String: Reading] = [:]
+        private(set) var items: [String: Reading] = [:]
         /// Whether there are damaged items whose keys are not known. An absent key may be that of one.
-        var hasUnnamed = false
+        private(set) var hasUnnamed = false
+        /// Items that could not be read for now.
+        private(set) var postponed: Set<String> = []
+        /// How often something could be read that was postponed.
+        private(set) var recoveries = 0
 
-        /// Returns these, with what was read before of items that cannot be read for now.
-        func keeping(_ old: Contents) -> Contents {
-            var kept = self
-            for (name, reading) in items { kept.items[name] = Optional(reading).keeping(old.items[name]) }
-            return kept
+        private var begun = 0
+        /// The last read that had begun when all could not be read for now.
+        private var allPostponed: Int?
+        private var last: [String: Int] = [:]
+
+        /// Returns the number of a read that begins now.
+        mutating func begin() -> Int {
+            begun += 1
+            return begun
         }
+
+        mutating func store(_ reading: Reading?, _ name: String, from begin: Int) {
+            guard begin > last[name, default: 0] else { return }
+            last[name] = begin
+            if reading?.isForNow == true {
+                postponed.insert(name)
+                // What it says of the item is nothing.
+                if case .item = items[name] { return }
+            } else if postponed.remove(name) != nil {
+                recoveries += 1
+            }
+            items[name] = reading
+        }
+
+        mutating func store(_ list: ReadList, from begin: Int) {
+            for name in Set(items.keys).union(list.items.keys) { store(list.items[name], name, from: begin) }
+            hasUnnamed = list.hasUnnamed
+            guard let allPostponed, begin > allPostponed else { return }
+            self.allPostponed = nil
+            recoveries += 1
+        }
+
+        mutating func postponeAll() { allPostponed = begun }
+
+        var areAllPostponed: Bool { allPostponed != nil }
 
         func reading(_ name: String, _ lockbox: Lockbox) -> Reading? {
             items[name] ?? (hasUnnamed ? Reading(name, lockbox) : nil)

@@ -17,8 +17,8 @@
     ///
     /// `value` and `snapshot` answer from memory: they do not wait for a disk or a network. What is in memory was read by
     /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked or cannot be reached
-    /// later. While `run()` or a watch runs, what was locked is read within a second after an unlock. An expired item is absent
-    /// from its expiry on.
+    /// later. While `run()` or a watch runs, what was locked or could not be reached is tried again once in a second. An expired
+    /// item is absent from its expiry on.
     ///
     /// If the key of a damaged item is unknown, looking up an absent key reads the store, and may block.
     ///
@@ -53,7 +53,8 @@
         public init(_ lockbox: Lockbox, name: String = "lockbox") async throws {
             self.lockbox = lockbox
             providerName = name
-            contents = Protected(try await Self.readAll(lockbox))
+            contents = Protected(Contents())
+            try await reload()
         }
 
         // MARK: Reading
@@ -96,8 +97,10 @@
         ///
         /// - Throws: ``LockboxError`` if the items cannot be listed at all. What is in memory then stays.
         public func reload() async throws {
-            let read = try await Self.readAll(lockbox)
-            contents.withLock { $0 = read.keeping($0) }
+            let begin = contents.withLock { $0.begin() }
+            let lockbox = lockbox
+            let list = try await offPool { try ReadList(lockbox) }
+            contents.withLock { $0.store(list, from: begin) }
         }
 
         /// Keeps what is in memory up to date, until the task is canceled or its service group shuts down.
@@ -107,25 +110,30 @@
         public func run() async throws {
             let changes: LockboxChanges = try await lockbox.changes()
             try await reload()
-            let unlocks = Task { await afterUnlocks {} }
-            defer { unlocks.cancel() }
+            let retries = Task { await retry {} }
+            defer { retries.cancel() }
             for try await change in changes.cancelOnGracefulShutdown() { await apply(change) }
         }
 
-        /// Reads what is locked again, once in a second, and calls a closure when something is not any more. An unlock is no
-        /// change of an item, so nothing else reports it.
-        private func afterUnlocks(_ body: @Sendable () async -> Void) async {
+        /// Reads what could not be read for now again, once in a second, and calls a closure when something could. An unlock is
+        /// no change of an item, so nothing else reports it.
+        private func retry(_ body: @Sendable () async -> Void) async {
+            var seen = contents.withLock { $0.recoveries }
             while (try? await Task.sleep(for: .seconds(1))) != nil {
-                let locked = contents.withLock { $0.items.filter(\.value.isLocked).keys }
-                var isOpen = false
-                for name in locked { if await read(name)?.isLocked != true { isOpen = true } }
-                if isOpen { await body() }
+                let (names, isAll) = contents.withLock { ($0.postponed, $0.areAllPostponed) }
+                if isAll { try? await reload() }
+                for name in names where !Task.isCancelled { _ = await read(name) }
+                // Another task may have read it.
+                let recoveries = contents.withLock { $0.recoveries }
+                if recoveries != seen { await body() }
+                seen = recoveries
             }
         }
 
         // MARK: Watching
 
-        /// Calls a closure with the value for a key, as the store has it now, and then with each change of it.
+        /// Calls a closure with the value for a key, as the store has it now, and then with each change of it. While the item
+        /// cannot be read, as in a locked store, its value is what was read before.
         ///
         /// If the backend does not report changes, the closure gets the current value only.
         ///
@@ -152,7 +160,8 @@
             )
             let changes = try await self.changes()
             @Sendable func read() async -> Result<LookupResult, any Error> {
-                let reading = await self.read(name)
+                _ = await self.read(name)
+                let reading = contents.withLock { $0.items[name] }
                 return Result { try reading.result(name, type, lockbox, at: lockbox.now()) }
             }
             let first = await read()
@@ -174,10 +183,10 @@
                     update.finish()
                 }
             }
-            let unlocks = changes.map { _ in Task { await afterUnlocks(yieldNext) } }
+            let retries = changes.map { _ in Task { await retry(yieldNext) } }
             defer {
                 task?.cancel()
-                unlocks?.cancel()
+                retries?.cancel()
             }
             return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
         }
@@ -213,10 +222,10 @@
                     update.finish()
                 }
             }
-            let unlocks = changes.map { _ in Task { await afterUnlocks { update.yield(self.snapshot()) } } }
+            let retries = changes.map { _ in Task { await retry { update.yield(self.snapshot()) } } }
             defer {
                 task?.cancel()
-                unlocks?.cancel()
+                retries?.cancel()
             }
             return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
         }
@@ -236,32 +245,18 @@
 
         /// Also keeps what it has read.
         private func read(_ name: String) async -> Reading? {
+            let begin = contents.withLock { $0.begin() }
             let lockbox = lockbox
             let reading = await offPool { Reading(name, lockbox) }
-            contents.withLock { $0.items[name] = reading.keeping($0.items[name]) }
+            contents.withLock { $0.store(reading, name, from: begin) }
             return reading
         }
 
         private func apply(_ change: LockboxChange) async {
             switch change {
             case .item(let name): _ = await read(name)
-            case .unknownItem, .everything: try? await reload()
-            }
-        }
-
-        private static func readAll(_ lockbox: Lockbox) async throws -> Contents {
-            try await offPool {
-                let list = try lockbox.list()
-                var contents = Contents()
-                for item in list.unreadable {
-                    if let key = item.key {
-                        contents.items[key.key] = .failure(item.error)
-                    } else {
-                        contents.hasUnnamed = true
-                    }
-                }
-                for name in list.items.keys { contents.items[name] = Reading(name, lockbox) }
-                return contents
+            case .unknownItem, .everything:
+                do { try await reload() } catch { contents.withLock { $0.postponeAll() } }
             }
         }
     }

@@ -19,31 +19,16 @@
     }
 
     extension Reading {
-        var isLocked: Bool {
-            if case .failure(let error as LockboxError) = self {
-                error.code == .interactionNotAllowed
-            } else {
-                false
-            }
-        }
-
         /// Whether it says nothing about the item.
-        private var isForNow: Bool {
+        var isForNow: Bool {
             guard case .failure(let error as LockboxError) = self else { return false }
             return [.interactionNotAllowed, .notReachable, .accessDenied, .lockTimeout, .unreadable].contains(
                 error.code
             )
         }
-
-        fileprivate func keeping(_ old: Reading?) -> Reading {
-            if isForNow, case .item = old { old ?? self } else { self }
-        }
     }
 
     extension Reading? {
-        /// Returns what was read before, if this cannot be read for now.
-        func keeping(_ old: Reading?) -> Reading? { map { $0.keeping(old) } }
-
         func result(_ name: String, _ type: ConfigType, _ lockbox: Lockbox, at date: Date) throws
             -> LookupResult
         {

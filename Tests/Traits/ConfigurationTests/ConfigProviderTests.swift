@@ -1,7 +1,7 @@
 import Configuration
 import ConfigurationTesting
 import Foundation
-import LockboxConfiguration
+@testable import LockboxConfiguration
 import LockboxKeychain
 import LockboxTesting
 import Logging
@@ -169,7 +169,40 @@ import Lockbox
             }
             try await provider.reload()
             #expect(try provider.value(forKey: key, type: .string).value?.content == .string("v"))
+
+            // What is written meanwhile is read after the unlock, also by a watch beside run().
+            let watching = Task {
+                try await provider.watchValue(forKey: key, type: .string) { updates in
+                    for await update in updates where try update.get().value?.content == .string("w") {
+                        return true
+                    }
+                    return false
+                }
+            }
+            defer { watching.cancel() }
+            try await Lockbox(keyPrefix: "config", backend: writer).archiveObject("w", forKey: "k")
+            try await Task.sleep(for: .milliseconds(1500))
+            #expect(try provider.value(forKey: key, type: .string).value?.content == .string("v"))
+            try await reader.unlock(.value("1234"))
+            #expect(try await watching.value)
+            #expect(try provider.value(forKey: key, type: .string).value?.content == .string("w"))
         }
+    }
+
+    /// Of two reads at a time, the one that began first may end last.
+    @Test func anEarlierReadReplacesNothing() throws {
+        let damaged = Reading.failure(LockboxError.corrupt(record: "k", reason: "test"))
+        let locked = Reading.failure(LockboxError.interactionNotAllowed(.whenUnlocked))
+        var contents = Contents()
+        let (first, second, third) = (contents.begin(), contents.begin(), contents.begin())
+        contents.store(nil, "k", from: second)
+        contents.store(damaged, "k", from: first)
+        #expect(contents.items.isEmpty)
+        contents.store(locked, "k", from: third)
+        contents.store(damaged, "k", from: second)
+        #expect(contents.postponed == ["k"] && contents.recoveries == 0)
+        contents.store(nil, "k", from: contents.begin())
+        #expect(contents.postponed.isEmpty && contents.recoveries == 1)
     }
 
     @Test(.timeLimit(.minutes(1))) func aServiceGroupEndsIt() async throws {
