@@ -1,4 +1,5 @@
 import Clibsodium
+import Dispatch
 import LockboxCore
 import LockboxPlatform
 
@@ -25,6 +26,23 @@ package enum Argon2id {
         (UInt32(operations), UInt64(memory))
     }
 
+    /// One run takes up to 1 GiB. However many threads ask, no more run at a time than there are processors.
+    ///
+    /// By process: a forked child has none of the threads that would end its parent's runs.
+    private static let permits = Protected<[Int: DispatchSemaphore]>([:])
+
+    private static func permit() -> DispatchSemaphore {
+        permits.withLock { permits in
+            let process = ForkGuard.generation
+            let processors = sysconf(CInt(_SC_NPROCESSORS_ONLN))
+            let permit = permits[process] ?? DispatchSemaphore(value: max(1, processors))
+            permits[process] = permit
+            return permit
+        }
+    }
+
+    /// Waits while other threads run it.
+    ///
     /// - Throws: ``LockboxError/notEnoughMemory(bytes:)``.
     package static func derive(
         _ passcode: UnsafeRawBufferPointer,
@@ -34,6 +52,9 @@ package enum Argon2id {
         into output: UnsafeMutableRawBufferPointer
     ) throws {
         _ = Sodium.ready
+        let permit = permit()
+        permit.wait()
+        defer { permit.signal() }
         let result = withUnsafeBytes(of: salt) { salt in
             crypto_pwhash(
                 output.baseAddress!.assumingMemoryBound(to: UInt8.self),

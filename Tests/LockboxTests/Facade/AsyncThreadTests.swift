@@ -7,6 +7,7 @@ import Lockbox
 @testable import LockboxFiles
 @testable import LockboxMigration
 @testable import LockboxSealed
+import LockboxSodium
 
 /// Async forms do not block the cooperative pool: they run on other threads.
 @Suite struct AsyncThreadTests {
@@ -103,6 +104,82 @@ import Lockbox
         #expect(shortest < .milliseconds(200))
         for _ in 0..<count { release.signal() }
         for call in calls { #expect(try await call.value == nil) }
+    }
+
+    /// Eight writers wait for a lock that another process holds, and two unlocks run Argon2id.
+    @Test func locksAndUnlocksHoldUpNoOtherTask() async {
+        await #expect(processExitsWith: .success) { try await AsyncThreadTests.waitForLocksAndUnlock() }
+    }
+
+    private static func waitForLocksAndUnlock() async throws {
+        let (store, unlocked) = (try TestStore(), try TestStore())
+        let writing = try store.backend(lockTimeout: .seconds(60)).lockbox()
+        try await writing.archiveObject("old", forKey: "k")
+        try await unlocked.backend().setPasscode(.value("1"))
+        let holder = try TestProcess("hold", store.directory, "k")
+        holder.waitForOutput()
+        let writers = (0..<8).map { _ in Task { try await writing.archiveObject("new", forKey: "k") } }
+        // The tests' process does not compute the right one again.
+        let unlocks = ["2", "3"].map { passcode in
+            Task { try await unlocked.backend().unlock(.value(passcode)) }
+        }
+        // From the first moment on: a queue of the system makes another thread each second.
+        var longest = Duration.zero
+        for _ in 0..<4 {
+            let sleep = await ContinuousClock().measure { try? await Task.sleep(for: .milliseconds(50)) }
+            longest = max(longest, sleep)
+        }
+        #expect(longest < .milliseconds(200))
+        for unlock in unlocks {
+            await #expect(throws: LockboxError.wrongPasscode) { try await unlock.value }
+        }
+        #expect(try await writing.unarchiveObject(forKey: "k") == "old")
+        #expect(holder.wait() == 0)
+        for writer in writers { try await writer.value }
+        #expect(try await writing.unarchiveObject(forKey: "k") == "new")
+    }
+
+    /// Each takes 64 MiB and more. A server that is asked for many at a time would be killed.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/status")))
+    func unlocksTakeTurnsOnTheProcessors() async {
+        await #expect(processExitsWith: .success) { try await AsyncThreadTests.unlockManyTimes() }
+    }
+
+    private static func unlockManyTimes() async throws {
+        let processors = ProcessInfo.processInfo.activeProcessorCount
+        // Not the cost that tests have a short hash for.
+        let memory = Int(Argon2id.interactive.memory) + (1 << 20)
+        let before = try peakMemory()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<UInt8(4 * processors) {
+                group.addTask {
+                    try await offPool {
+                        var output = [UInt8](repeating: 0, count: 32)
+                        try output.withUnsafeMutableBytes { output in
+                            try [1, 2].withUnsafeBytes {
+                                try Argon2id.derive(
+                                    $0,
+                                    salt: SIMD16(repeating: number),
+                                    operations: 1,
+                                    memory: UInt64(memory),
+                                    into: output
+                                )
+                            }
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let taken = try peakMemory() - before
+        #expect(taken > memory / 2 && taken < (processors + 1) * memory + memory / 2)
+    }
+
+    /// In bytes.
+    private static func peakMemory() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+        return try #require(line.split(separator: " ").dropFirst().compactMap { Int($0) }.first) * 1024
     }
 
     private func items() async throws {
