@@ -7,6 +7,8 @@
     /// Provides the values of a lockbox to swift-configuration, always marked as secrets.
     ///
     /// ```swift
+    /// import Configuration
+    ///
     /// let secrets = try await LockboxConfigProvider(lockbox)
     /// let config = ConfigReader(providers: [EnvironmentVariablesProvider(), secrets])
     /// let password = try config.requiredString(forKey: "database.password")

@@ -2,10 +2,13 @@ extension Lockbox {
     /// Returns the changes that any thread or process makes to the items with this prefix from now on.
     ///
     /// ```swift
-    /// let changes = try lockbox.changes()
-    /// var token = try lockbox.unarchiveObject(String.self, forKey: "token")
-    /// for try await change in changes where [.item("token"), .unknownItem, .everything].contains(change) {
-    ///     token = try await lockbox.unarchiveObject(String.self, forKey: "token")
+    /// func show(_ lockbox: Lockbox) async throws {
+    ///     let changes = try await lockbox.changes()
+    ///     var token = try await lockbox.unarchiveObject(String.self, forKey: "token")
+    ///     for try await change in changes where [.item("token"), .unknownItem, .everything].contains(change) {
+    ///         token = try await lockbox.unarchiveObject(String.self, forKey: "token")
+    ///         print(token ?? "signed out")
+    ///     }
     /// }
     /// ```
     ///

@@ -6,6 +6,7 @@
 ///     @LockboxItem(.attempts) var attempts
 /// }
 ///
+/// let settings = Settings()
 /// let attempts = try settings.attempts.get()
 /// try settings.$attempts.set(attempts + 1)
 /// ```

@@ -5,6 +5,8 @@ public import LockboxPlatform
 /// A simulation of Apple's data-protection keychain, for tests on every system. Nothing is encrypted or written.
 ///
 /// ```swift
+/// import LockboxKeychain
+///
 /// let keychain = KeychainSimulator()
 /// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: KeychainBackend(keychain))
 /// keychain.isLocked = true
