@@ -111,8 +111,11 @@ extension Lockbox {
     /// Returns the items of the ``default`` lockbox, and names those that cannot be read.
     ///
     /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    public static func list(matching pairs: [String: String] = [:]) async throws -> ItemList {
-        try await `default`.list(matching: pairs)
+    public static func list(
+        matching pairs: [String: String] = [:],
+        includingExpired: Bool = false
+    ) async throws -> ItemList {
+        try await `default`.list(matching: pairs, includingExpired: includingExpired)
     }
 
     /// Removes an item of the ``default`` lockbox that cannot be read.

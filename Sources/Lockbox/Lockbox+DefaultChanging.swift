@@ -97,10 +97,15 @@ extension Lockbox {
     /// Returns the attributes of the items of the ``default`` lockbox, and separately the items that cannot be read.
     /// Opens no value.
     ///
-    /// - Parameter pairs: Only items whose searchable attributes include all of these texts are listed.
+    /// - Parameters:
+    ///   - pairs: Only items whose searchable attributes include all of these texts are listed.
+    ///   - includingExpired: Whether to list items that have expired too.
     /// - Throws: Any error of the instance method.
-    public static func list(matching pairs: [String: String] = [:]) throws -> ItemList {
-        try `default`.list(matching: pairs)
+    public static func list(
+        matching pairs: [String: String] = [:],
+        includingExpired: Bool = false
+    ) throws -> ItemList {
+        try `default`.list(matching: pairs, includingExpired: includingExpired)
     }
 
     /// Removes an item of the ``default`` lockbox that cannot be read.

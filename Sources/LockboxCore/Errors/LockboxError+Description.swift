@@ -126,12 +126,17 @@ extension LockboxError: CustomStringConvertible, CustomDebugStringConvertible, C
                 + "Only earlier changes of the same batch, move or migration were made."
         case .conflict(let record):
             "Another writer changed \(record) at the same time, and that change is kept. Read it again, then retry."
+        case .outcomeUnknown(let record, let reason) where reason.hasSuffix(Self.notSynchronized):
+            "\(record) was changed, but \(reason). Check the disk, then make the change again."
         case .outcomeUnknown(let record, let reason):
             "It is not known whether \(record) was changed: \(reason). Check what is stored before you repeat the call."
         case .notSupported(let operation):
             "Not supported: \(operation). Use a backend, a device or a system that supports it. Nothing was changed."
         }
     }
+
+    /// The end of the reason if a change was made, and the disk could not be synchronized.
+    package static let notSynchronized = ", so a power cut may undo the change"
 
     private static let repair =
         "Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."

@@ -150,8 +150,11 @@ extension Lockbox {
     /// Returns the items with this prefix, and names those that cannot be read. No value is opened.
     ///
     /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    public func list(matching pairs: [String: String] = [:]) async throws -> ItemList {
-        try await offPool { try list(matching: pairs) }
+    public func list(
+        matching pairs: [String: String] = [:],
+        includingExpired: Bool = false
+    ) async throws -> ItemList {
+        try await offPool { try list(matching: pairs, includingExpired: includingExpired) }
     }
 
     /// Removes an item that cannot be read.

@@ -217,13 +217,20 @@ public struct Lockbox: Sendable {
     /// Returns the attributes of the items with this prefix, and separately the items that cannot be read. Opens no value: to
     /// read what it finds, use `unarchiveItems(_:matching:)`.
     ///
-    /// - Parameter pairs: Only items whose searchable attributes include all of these texts are listed. If
-    ///   there are none, every item is.
-    /// - Returns: The items that have not expired, locked ones included, and the items that cannot be read.
+    /// - Parameters:
+    ///   - pairs: Only items whose searchable attributes include all of these texts are listed. If
+    ///     there are none, every item is.
+    ///   - includingExpired: Whether to list items that have expired too. Read one with its key, ``backend`` and
+    ///     ``LockboxBackend/item(for:now:)``, whose date `nil` stands for any; revive it with
+    ///     ``LockboxBackend/update(_:now:_:)``.
+    /// - Returns: The items that have not expired, unless asked for, locked ones included, and the items that cannot be read.
     /// - Throws: ``LockboxError`` if the items cannot be listed at all.
-    public func list(matching pairs: [String: String] = [:]) throws -> ItemList {
+    public func list(matching pairs: [String: String] = [:], includingExpired: Bool = false) throws
+        -> ItemList
+    {
         var list = ItemList()
-        try backend.forEachItem(prefix: keyPrefix, now: now(), unreadable: { list.unreadable.append($0) }) {
+        let date = includingExpired ? nil : now()
+        try backend.forEachItem(prefix: keyPrefix, now: date, unreadable: { list.unreadable.append($0) }) {
             if $1.matches(pairs) { list.items[$0.key] = $1 }
         }
         return list

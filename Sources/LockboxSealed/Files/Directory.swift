@@ -213,7 +213,7 @@ final class Directory: Sendable {
     func synchronizeChanges() throws(LockboxError) {
         let result = calls.fsync(descriptor)
         if result >= 0 { return }
-        let reason = "\(LockboxError.reason("fsync", CInt(-result))), so a power cut may undo the change"
+        let reason = "\(LockboxError.reason("fsync", CInt(-result)))\(LockboxError.notSynchronized)"
         throw LockboxError.outcomeUnknown(record: path, reason: reason)
     }
 

@@ -144,4 +144,27 @@ import Testing
         #expect(try sandbox.docker("erase", "bad.example").status == 1)
         #expect(try sandbox.library(InternetPassword.sharedPrefix).list().items.isEmpty)
     }
+
+    /// As `unzip` and `cp -r` leave them.
+    @Test func whatOnlyPermissionsHideIsNotRemoved() throws {
+        try sandbox.lockbox("set", "token", text: "v")
+        let items = "\(sandbox.store)/items"
+        let record = try #require(
+            FileManager.default.subpathsOfDirectory(atPath: items).first {
+                $0.split(separator: "/").count == 2 && !$0.contains("/.") && !$0.hasSuffix("lock")
+            }
+        )
+        try #require(chmod("\(items)/\(record)", 0o640) == 0)
+        let list = try sandbox.lockbox("list")
+        #expect(list.status == 3 && list.error.contains("chmod -R go-rwx \(sandbox.store)"))
+        #expect(!list.error.contains("remove") && !list.error.contains("quarantine"))
+        let refused = try sandbox.lockbox("remove", "--record", record)
+        #expect(refused.status == 2 && refused.error.contains("--yes"), "\(refused.error)")
+        try sandbox.lockbox("remove", "--record", record, typing: [.init("[y/N] ", "n\n")])
+        try #require(chmod("\(items)/\(record)", 0o600) == 0)
+        #expect(try sandbox.lockbox("get", "token").output == "v")
+        try #require(chmod("\(items)/\(record)", 0o640) == 0)
+        #expect(try sandbox.lockbox("remove", "--record", record, "--yes").status == 0)
+        #expect(try sandbox.lockbox("list").output == "")
+    }
 }

@@ -323,6 +323,7 @@ import Testing
         #expect(try sandbox.lockbox("get", "k").error.contains("has expired. Revive it"))
         #expect(try sandbox.lockbox("list").output == "other\n")
         #expect(try sandbox.lockbox("list", "--expired").output == "k\n")
+        #expect(try sandbox.library().list(includingExpired: true).items.keys.contains("k"))
         #expect(try sandbox.lockbox("info", "k").output.contains("(expired)"))
         #expect(try sandbox.lockbox("get", "k", "--expired").output == "v")
         let run = try sandbox.lockbox("exec", "--", "sh", "-c", "echo ${K-none} $OTHER")

@@ -74,6 +74,22 @@ import Testing
         #expect(try sandbox.lockbox("list").output == "HTTPS_PROXY\nLD_PRELOAD\nTOKEN\npath\n")
     }
 
+    /// No list names them all.
+    @Test func familiesAreRefused() throws {
+        let names = [
+            "GIT_COMMON_DIR", "CFLAGS", "LDFLAGS", "CGO_CFLAGS", "RUBY_GC_X", "KUBECONFIG", "NEW_TOOL_PATH",
+            "ANY_CA_BUNDLE",
+            "DOCKER_HOST", "X_PLUGINS",
+        ]
+        let secrets = [
+            "GIT_TOKEN", "NODE_AUTH_TOKEN", "DOCKER_PASSWORD", "API_KEY", "DATABASE_URL", "PGHOST",
+        ]
+        let file = try sandbox.file("env", (names + secrets).map { "\($0)=v\n" }.joined())
+        let lines = try sandbox.lockbox("import-env", file, "--dry-run").output.split(separator: "\n")
+        for name in names { #expect(lines.contains { $0.hasPrefix("\(name): refused: ") }, "\(name)") }
+        for name in secrets { #expect(lines.contains { $0 == "\(name): migrated" }, "\(name)") }
+    }
+
     // MARK: exec
 
     @Test(arguments: ["LD_PRELOAD", "path", "bash.env", "PYTHONPATH", "git-ssh-command", "_java_options"])

@@ -236,4 +236,27 @@ import Testing
             #expect(help.status == 0 && help.output.contains("Example: "), "\(command)")
         }
     }
+
+    @Test func theStoreAndThePrefixAreNamed() throws {
+        for command in [["list"], ["get", "token"]] {
+            let none = try sandbox.execution(command).run()
+            #expect(none.status == 1 && none.error.contains("no store in \(sandbox.store)"), "\(none.error)")
+        }
+        let passcode = try sandbox.file("passcode", "correct horse\n")
+        let given = try sandbox.lockbox("list", "--passcode-file", passcode)
+        #expect(given.status == 2 && !given.error.contains("replaced"), "\(given.error)")
+        try sandbox.lockbox("set", "token", text: "v")
+        let empty = try sandbox.lockbox("list", "--prefix", "tpyo")
+        #expect(empty.status == 0 && empty.output == "" && empty.error.contains("\"tpyo\""))
+        let missing = try sandbox.lockbox("get", "none")
+        #expect(missing.status == 1 && missing.error.contains(sandbox.store))
+        let twice = try sandbox.lockbox("list", "--prefix", "a", "--prefix=b")
+        #expect(twice.status == 64 && twice.error == "lockbox: --prefix was given 2 times. Give it once.\n")
+    }
+
+    @Test func aDayBeginsInTheLocalTimeZone() throws {
+        sandbox.environment["TZ"] = "America/New_York"
+        try sandbox.lockbox("set", "k", "--expires", "2040-12-24", text: "v")
+        #expect(try sandbox.lockbox("info", "k").output.contains("2040-12-24 00:00"))
+    }
 }

@@ -34,10 +34,7 @@ struct GetCommand: ParsableCommand {
         let store = try choice.store()
         let item = try ItemKey(prefix: store.prefix, key: key)
         let value = try store.unlocking { try store.backend.value(for: item, now: now) }
-        guard let value else {
-            guard try store.backend.attributes(for: item, now: nil) == nil else { throw store.expired(key) }
-            throw store.missing(key)
-        }
+        guard let value else { throw store.missing(key) }
         try Output.bytes(asJSON ? value.json(key) : value.plain(key))
         if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
     }

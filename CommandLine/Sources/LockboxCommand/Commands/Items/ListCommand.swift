@@ -31,25 +31,22 @@ struct ListCommand: ParsableCommand {
     )
     var attributes: [AttributePair] = []
 
+    @Flag(help: "List items that have expired too.")
+    var expired = false
+
     @OptionGroup var options: StoreOptions
 
     func run() throws {
         let store = try options.store()
-        let list = try expired ? self.expired(store) : store.lockbox.list(matching: attributes.dictionary)
-        try print(list.items.sorted { $0.key < $1.key })
-        try Unreadable(list.unreadable).fail()
-    }
-
-    private func expired(_ store: Store) throws -> ItemList {
-        var (list, now) = (ItemList(), Date())
-        try store.backend.forEachItem(
-            prefix: store.prefix,
-            now: nil,
-            unreadable: { list.unreadable.append($0) }
-        ) { key, item in
-            if item.isExpired(at: now), item.matches(attributes.dictionary) { list.items[key.key] = item }
+        var list = try store.lockbox.list(matching: attributes.dictionary, includingExpired: expired)
+        if !store.isMade { throw store.noStore }
+        let now = Date()
+        if expired { list.items = list.items.filter { $0.value.isExpired(at: now) } }
+        if list.items.isEmpty, list.unreadable.isEmpty, attributes.isEmpty, !expired {
+            store.say(store.empty.message)
         }
-        return list
+        try print(list.items.sorted { $0.key < $1.key })
+        try Unreadable(list.unreadable).fail(in: store)
     }
 
     private func print(_ items: [(key: String, value: ItemAttributes)]) throws {

@@ -22,6 +22,9 @@ struct RemoveCommand: ParsableCommand {
     )
     var record: [String] = []
 
+    @Flag(name: .shortAndLong, help: "Do not ask before a record is removed that may be whole.")
+    var yes = false
+
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
@@ -30,6 +33,7 @@ struct RemoveCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
+        for record in record { try confirm(store.record(record), store) }
         for record in record where try !store.backend.remove(record: store.record(record)) {
             throw Failure(
                 .conflict,
@@ -42,6 +46,22 @@ struct RemoveCommand: ParsableCommand {
             try store.lockbox.removeObject(forKey: key)
         }
         if let first = missing.first { throw store.missing(first) }
+    }
+
+    /// What only permissions, a link or a read error hide may be a good item.
+    private func confirm(_ record: String, _ store: Store) throws {
+        let parts = record.split(separator: "/").map(String.init)
+        guard !yes, parts.count == 2 else { return }
+        do {
+            let name = RecordName(namespace: parts[0], name: parts[1])
+            _ = try store.backend.storage.read(name, upTo: 1, maximum: .max) { _ in }
+        } catch let error as LockboxError where error.isHidden {
+            let what = "\(error.advice.onOneLine) The item may be whole. \(Unreadable.repair(in: store))"
+            let otherwise = "\(what) Use --yes to remove it all the same. Nothing was removed."
+            guard try Terminal.confirms("\(what) Remove it all the same?", otherwise: otherwise) else {
+                throw Failure(.conflict, "Nothing was removed.")
+            }
+        }
     }
 
     private func isThere(_ key: String, _ store: Store) throws -> Bool {

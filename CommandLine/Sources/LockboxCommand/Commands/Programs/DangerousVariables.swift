@@ -8,7 +8,34 @@ enum DangerousVariables {
     /// case-sensitive, as in every environment.
     static func effect(of name: String) -> String? {
         groups.first { $0.names.contains(name) || $0.prefixes.contains(where: name.hasPrefix) }?.effect
+            ?? (isOfFamily(name) ? "what programs load, run or trust" : nil)
     }
+
+    /// Whether the name says that it holds a place, options or a program, or belongs to a tool that has too many such
+    /// variables to list. A credential of such a tool is none of them.
+    private static func isOfFamily(_ name: String) -> Bool {
+        if credentials.contains(where: name.hasSuffix) { return false }
+        return endings.contains(where: name.hasSuffix) || tools.contains(where: name.hasPrefix)
+    }
+
+    private static let credentials = words("TOKEN PASSWORD PASSWD SECRET _KEY _PAT USER USERNAME")
+
+    private static let endings = words(
+        """
+        DIR DIRS PATH HOME _ROOT FLAGS OPTS OPTIONS _ARGS _CONFIG CONFIG_FILE _CONF _RC CMD COMMAND _EDITOR PAGER ASKPASS \
+        _SHELL _ENV PRELOAD LIBS PLUGIN PLUGINS HOOK HOOKS WRAPPER LAUNCHER COMPILER LINKER _CC _CXX _LD _AR _BIN _EXE _PROGRAM \
+        _EXEC _HELPER CAFILE CACERT CA_BUNDLE CA_CERT CA_FILE KEYLOGFILE KEYLOG_FILE SSL_VERIFY TLS_VERIFY INSECURE
+        """
+    )
+
+    private static let tools = words(
+        """
+        GIT_ SSH_ NPM_ NODE_ YARN_ PIP_ UV_ RUBY BUNDLE_ GEM_ JAVA_ MAVEN_ GRADLE_ CARGO_ RUST GO111 CGO_ DOTNET_ PHP_ MAKE GCC_ \
+        CCACHE_ SCCACHE_ DISTCC_ QT_ GTK_ GIO_ GST_ VK_ ELECTRON_ DEBUGINFOD_ DOCKER_ KUBE SSL_ CURL_
+        """
+    )
+
+    private static func words(_ text: String) -> [String] { text.split(separator: " ").map(String.init) }
 
     private struct Group {
         let effect: String

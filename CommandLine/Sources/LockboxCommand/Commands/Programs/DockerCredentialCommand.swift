@@ -138,7 +138,7 @@ struct DockerCredentialCommand: ParsableCommand {
                 )
             }
         }
-        if mine.isEmpty { try unreadable.fail() }
+        if mine.isEmpty { try unreadable.fail(in: store) }
     }
 
     /// Returns the accounts of a server, the newest first. If there is none, names the items that cannot be read:

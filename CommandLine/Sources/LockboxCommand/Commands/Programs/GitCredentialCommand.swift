@@ -63,7 +63,7 @@ struct GitCredentialCommand: ParsableCommand {
                 unreadable.add(item.key, error)
             }
         }
-        try unreadable.fail()
+        try unreadable.fail(in: store)
     }
 
     /// The account's name, its password if there is one, and its refresh token if there is one.
@@ -174,7 +174,7 @@ struct GitCredentialCommand: ParsableCommand {
             let account = item.password.with(authenticationType: nil)
             if request["password"] == nil || erased.contains(account) { try store.backend.remove(item.key) }
         }
-        try unreadable.fail()
+        try unreadable.fail(in: store)
     }
 
     /// Returns whether the password was removed.

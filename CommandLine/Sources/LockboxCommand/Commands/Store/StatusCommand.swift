@@ -90,7 +90,7 @@ struct StatusCommand: ParsableCommand {
             prefixes: try Self.prefixes(backend, &unreadable)
         )
         if json { try Output.json(status) } else { try print(status, backend.lockState) }
-        try unreadable.fail()
+        try unreadable.fail(in: store)
     }
 
     /// The number of items of each prefix.

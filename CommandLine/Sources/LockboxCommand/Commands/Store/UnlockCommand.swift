@@ -33,6 +33,11 @@ struct UnlockCommand: ParsableCommand {
         if secret.secret == nil, try store.backend.lockState == .unprotected {
             return store.say("The store has no passcode: it is open.")
         }
+        if secret.secret == nil, timeout == nil, SecretInput.passcode(store.choice) == nil, !Terminal.canAsk,
+            try store.backend.lockState == .unlocked
+        {
+            return store.say("The store is unlocked already.")
+        }
         let scope = try store.unlock { try store.backend.unlock(with: $0, scope: .user, timeout: timeout) }
         guard scope == .user else {
             throw Failure(

@@ -13,6 +13,7 @@ enum RawArguments {
             arguments.append(text)
         }
         try checkShortOptions(arguments)
+        try checkStoreOptions(arguments)
         return arguments + CommandLine.arguments.dropFirst(arguments.count)
     }
 
@@ -27,6 +28,15 @@ enum RawArguments {
                 .usage,
                 "There is no such option. Put an argument that begins with a dash after --."
             )
+        }
+    }
+
+    /// The parser takes the last one without a word, which may be another store or prefix than meant.
+    private static func checkStoreOptions(_ arguments: [String]) throws {
+        let words = arguments.prefix { $0 != "--" }
+        for option in ["--prefix", "--directory", "--store", "--passcode-file"] {
+            let given = words.count { $0 == option || $0.hasPrefix("\(option)=") }
+            if given > 1 { throw Failure(.usage, "\(option) was given \(given) times. Give it once.") }
         }
     }
 

@@ -11,7 +11,7 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         help: """
-            When the item expires: a time span such as 8h or 7d, a date such as 2030-12-24 (midnight UTC) or \
+            When the item expires: a time span such as 8h or 7d, a date such as 2030-12-24 (midnight, local time) or \
             2030-12-24T12:00:00Z, or never.
             """
     )

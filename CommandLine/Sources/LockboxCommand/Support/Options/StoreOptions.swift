@@ -4,7 +4,7 @@ import Lockbox
 /// The options that all commands share.
 struct StoreOptions: ParsableArguments {
     @Option(
-        help: "The key prefix. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox)",
+        help: "The key prefix. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all prefixes)",
         completion: .custom(Keys.prefixes)
     )
     var prefix: String?

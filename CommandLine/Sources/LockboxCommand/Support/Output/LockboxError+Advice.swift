@@ -73,7 +73,8 @@ extension LockboxError {
                 + "there now."
         case .conflict(let record):
             "Another writer changed \(record.onOneLine) at the same time, and that change is kept. Run the command again."
-        case .outcomeUnknown(let record, let reason):
+        // The library's message says that the change was made.
+        case .outcomeUnknown(let record, let reason) where !description.hasPrefix("\(record) was changed"):
             "It is not known whether \(record.onOneLine) was changed: \(reason). Check what is stored before you run the "
                 + "command again."
         case .notSupported(let operation): "Not supported: \(operation). Nothing was changed."

@@ -152,6 +152,12 @@ extension Store {
             kind == .passcode
             ? "Set one with `lockbox passcode set`, or leave the passcode out."
             : "`lockbox slots` shows what unlocks it."
+        if !isMade {
+            throw Failure(
+                .locked,
+                "A \(name) was given, but there is no store in \(location.onOneLine). Check --directory, or leave the \(name) out."
+            )
+        }
         throw Failure(
             .locked,
             "A \(name) was given, but the store \(location.onOneLine) has none: somebody may have replaced it. \(advice)"

@@ -55,10 +55,21 @@ struct Store {
         return record != location && record.split(separator: "/").count == 2
     }
 
+    /// Whether there is such a folder. A cluster is not asked.
+    var isMade: Bool { backend.storage.isCluster || access(location, F_OK) == 0 }
+
     func missing(_ key: String) -> Failure {
-        Failure(
+        if !isMade { return noStore }
+        let item = try? ItemKey(prefix: prefix, key: key)
+        if let item, let attributes = try? backend.attributes(for: item, now: nil),
+            attributes.isExpired(at: Date())
+        {
+            return expired(key)
+        }
+        return Failure(
             .noSuchItem,
-            "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix))."
+            "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix)) in the "
+                + "store \(location.onOneLine)."
         )
     }
 
@@ -68,6 +79,10 @@ struct Store {
             "The item for the key \(String(reflecting: key)) has expired. Revive it with `lockbox change --expires`, or store "
                 + "it again."
         )
+    }
+
+    var noStore: Failure {
+        Failure(.noSuchItem, "There is no store in \(location.onOneLine). Check --directory and the user.")
     }
 
     var empty: Failure {
