@@ -215,7 +215,7 @@ class Entry:
             step = put if fields[1] == "replace" else put_if_absent
             if "-" + key in outcome:
                 self.add(key, see_present, False)
-            elif "!" + key in outcome:  # not written, or something else there when it was looked at again
+            elif "?" + key in outcome or "!" + key in outcome:  # not written, or something else there when it was looked at again
                 self.optional(key, step, state)
             else:
                 self.add(key, step, state)
@@ -225,8 +225,10 @@ class Entry:
         for key in self.history.prefixes[fields[1]]:
             if "!" + key in outcome:  # it has changed meanwhile, and is still there
                 self.add(key, see_present, False)
+            elif "?" + key in outcome:
+                self.optional(key, remove, None)
             elif key in moved:
-                self.add(key, take_exactly, moved.pop(key))
+                self.add(key, take_if_there, moved.pop(key))
             else:
                 self.add(key, see_absent, False)
         self.require_none(moved)
@@ -248,14 +250,15 @@ class Entry:
         return look
 
     def of_moveObject(self, fields, outcome):
+        if outcome[0] == "conflict":
+            return self.conflict(fields)
         look = self.of_copyObject(fields, outcome)
-        if outcome[0] not in ("ok", "conflict"):
-            return  # nothing is removed
-        item = states_of(fields)["saw"]
         if outcome[0] == "ok":
-            self.add(fields[1], take_exactly, item, after=look)
-        else:
-            self.add(fields[1], see_other, (item, False))
+            self.add(fields[1], take_exactly, states_of(fields)["saw"], after=look)
+
+    def conflict(self, fields):
+        """Of a move in two steps: the item was copied, and is no longer as it was then."""
+        self.add(fields[1], see_changed, states_of(fields)["saw"], after=self.of_copyObject(fields, ("ok",)))
 
     def of_migrate(self, fields, outcome):
         if outcome[0] == "taken":

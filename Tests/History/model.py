@@ -117,7 +117,16 @@ def see_other(state, argument):
     return state if is_live(state, late) and state != item else NO
 
 
+def see_changed(state, item):
+    return NO if state == item else state
+
+
 def take_exactly(state, item):
+    return None if state == item else NO
+
+
+def take_if_there(state, item):
+    """An item that was removed after it had been read has moved, too."""
     return None if state is None or state == item else NO
 
 
@@ -134,7 +143,7 @@ def with_class(state, name):
 
 
 ANY = object()
-LOOKS = {see_value, see_item, see_attributes, see_absent, see_present, see_other, see_device_only, see_lost}
+LOOKS = {see_value, see_item, see_attributes, see_absent, see_present, see_other, see_changed, see_device_only, see_lost}
 
 
 class Operation:

@@ -44,18 +44,22 @@ extension LockboxBackend {
     private func put(_ key: ItemKey, _ newKey: ItemKey, _ policy: WritePolicy, _ now: Date) throws
         -> StoredItem
     {
-        guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
+        var item = try source(key, now)
         if key == newKey { return item }
-        let copy = item.renamed(to: newKey)
         try update(newKey, now: now) { old in
-            guard try self.item(for: key, now: now) == item else {
-                throw LockboxError.conflict(record: key.location)
-            }
+            // Read anew for each attempt, so that what is written is what is there.
+            item = try source(key, now)
+            let copy = item.renamed(to: newKey)
             // A move that was interrupted is completed.
             if old == copy { return old }
             try policy.check(key: newKey.key, exists: old != nil)
             return copy
         }
+        return item
+    }
+
+    private func source(_ key: ItemKey, _ now: Date) throws -> StoredItem {
+        guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
         return item
     }
 }

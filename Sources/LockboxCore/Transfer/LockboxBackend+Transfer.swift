@@ -31,7 +31,7 @@ extension LockboxBackend {
     ///
     /// An item is removed from this backend only after it has been read back from the destination, and only if
     /// it has not changed meanwhile. An item is never absent from both backends. An interrupted move can be
-    /// repeated.
+    /// repeated. An item that another writer removes after it has been read may be in the destination all the same.
     ///
     /// - Parameters:
     ///   - other: The destination.

@@ -41,6 +41,10 @@ final class HistoryLog: Sendable {
     /// The errno of calls that are made to fail. A call that ends with it may have taken effect.
     static let failure = EDQUOT
 
+    static func isFailure(_ error: any Error) -> Bool {
+        String(describing: error).contains(String(cString: strerror(failure)))
+    }
+
     /// What a call may answer. The others are unexpected, or only allowed where something is done to the store.
     private static let answers: Set<LockboxError.Code> = [
         .itemNotFound, .duplicateItem, .interactionNotAllowed, .passcodeNotSet, .passcodeAlreadySet,
@@ -50,7 +54,7 @@ final class HistoryLog: Sendable {
     private static func result(_ body: () throws -> String) -> String {
         do { return try body() } catch let error as LockboxError where answers.contains(error.code) {
             return error.code.rawValue
-        } catch  where String(describing: error).contains(String(cString: strerror(failure))) {
+        } catch  where isFailure(error) {
             return "failed"
         } catch {
             return "error \(kind(error)) \(String(describing: error).replacing("\n", with: " "))"

@@ -61,7 +61,30 @@ private struct WatchedItems: WrappingBackend {
 
     func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         let item = try wrapped.item(for: key, now: now)
-        if key == self.key { saw(try item.map { "\(try HistoryState($0))" } ?? "absent") }
+        if key == self.key { try note(item) }
         return item
     }
+
+    func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        guard let engine = wrapped as? any MovingInOneStep else {
+            return try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
+        }
+        try engine.move(key, to: newKey, policy: policy, now: now, willMove: note)
+    }
+
+    private func note(_ item: StoredItem?) throws {
+        saw(try item.map { "\(try HistoryState($0))" } ?? "absent")
+    }
 }
+
+private protocol MovingInOneStep {
+    func move(
+        _ key: ItemKey,
+        to newKey: ItemKey,
+        policy: WritePolicy,
+        now: Date,
+        willMove: (StoredItem?) throws -> Void
+    ) throws
+}
+
+extension SealedBackend: MovingInOneStep {}

@@ -84,7 +84,7 @@ extension HistoryThread {
         record("copy \(policy)\(try text(carried))") {
             let report = try source.copyItems(to: items, existing: policy)
             return "ok" + report.keptKeys.map { " -\(name($0))" }.joined()
-                + report.failures.keys.map { " !\(name($0))" }.joined()
+                + failures(report)
         }
     }
 
@@ -97,8 +97,13 @@ extension HistoryThread {
                 target.item(for: $0, now: nil)
             }
             if !moved.isEmpty { carried = moved }
-            return try "ok\(text(moved))" + report.failures.keys.map { " !\(name($0))" }.joined()
+            return try "ok\(text(moved))" + failures(report)
         }
+    }
+
+    /// `?` stands for a failed system call, after which the item may have changed.
+    private func failures(_ report: TransferReport) -> String {
+        report.failures.map { " \(HistoryLog.isFailure($0.value) ? "?" : "!")\(name($0.key))" }.joined()
     }
 
     private func migrate() throws {

@@ -228,7 +228,7 @@ import LockboxSodium
     private func manyItems() async throws {
         #expect(try await run("Lockbox.allKeys()") { try await lockbox.allKeys() } == ["k"])
         try await run("Lockbox.allAttributes()") { try await lockbox.allAttributes() }
-        try await run("Lockbox.list(matching:)") { try await lockbox.list() }
+        try await run("Lockbox.list(matching:includingExpired:)") { try await lockbox.list() }
         try await run("Lockbox.forEachItem(unreadable:_:)") {
             try await lockbox.forEachItem { _, attributes in Self.see("\(attributes)", seen) }
         }

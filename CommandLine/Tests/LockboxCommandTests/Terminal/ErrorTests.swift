@@ -253,10 +253,4 @@ import Testing
         let twice = try sandbox.lockbox("list", "--prefix", "a", "--prefix=b")
         #expect(twice.status == 64 && twice.error == "lockbox: --prefix was given 2 times. Give it once.\n")
     }
-
-    @Test func aDayBeginsInTheLocalTimeZone() throws {
-        sandbox.environment["TZ"] = "America/New_York"
-        try sandbox.lockbox("set", "k", "--expires", "2040-12-24", text: "v")
-        #expect(try sandbox.lockbox("info", "k").output.contains("2040-12-24 00:00"))
-    }
 }

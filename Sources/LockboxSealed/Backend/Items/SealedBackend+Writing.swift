@@ -37,6 +37,17 @@ extension SealedBackend {
     /// Moves an item to another key, in one commit unless both items are too long for that. If the storage is not
     /// transactional, a crash in between leaves the item under both keys, and the call can be repeated.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try move(key, to: newKey, policy: policy, now: now) { _ in }
+    }
+
+    /// - Parameter willMove: is called with the item before each attempt.
+    func move(
+        _ key: ItemKey,
+        to newKey: ItemKey,
+        policy: WritePolicy,
+        now: Date,
+        willMove: (StoredItem?) throws -> Void
+    ) throws {
         if key == newKey { return try copy(key, to: newKey, policy: policy, now: now) }
         let keyring = try keyring(of: key, creating: false)
         let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
@@ -50,6 +61,7 @@ extension SealedBackend {
                 return (nil, revision)
             }
             let (item, revision) = try item(source, keyring, at: now)
+            try willMove(item)
             guard let item else { throw LockboxError.itemNotFound(key: key.key) }
             moved = revision
             let old = try self.item(target, keyring, at: now)

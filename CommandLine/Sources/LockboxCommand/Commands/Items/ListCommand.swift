@@ -31,9 +31,6 @@ struct ListCommand: ParsableCommand {
     )
     var attributes: [AttributePair] = []
 
-    @Flag(help: "List items that have expired too.")
-    var expired = false
-
     @OptionGroup var options: StoreOptions
 
     func run() throws {
