@@ -218,18 +218,15 @@ public struct Lockbox: Sendable {
     /// read what it finds, use `unarchiveItems(_:matching:)`.
     ///
     /// - Parameters:
-    ///   - pairs: Only items whose searchable attributes include all of these texts are listed. If
-    ///     there are none, every item is.
-    ///   - includingExpired: Whether to list items that have expired too. Read one with its key, ``backend`` and
-    ///     ``LockboxBackend/item(for:now:)``, whose date `nil` stands for any; revive it with
-    ///     ``LockboxBackend/update(_:now:_:)``.
-    /// - Returns: The items that have not expired, unless asked for, locked ones included, and the items that cannot be read.
+    ///   - pairs: Only items whose searchable attributes include all of these texts are listed.
+    ///   - expired: Whether to list items that have expired too. `setAttributes` with an expiry revives one.
+    /// - Returns: The items, locked ones included, and the items that cannot be read.
     /// - Throws: ``LockboxError`` if the items cannot be listed at all.
-    public func list(matching pairs: [String: String] = [:], includingExpired: Bool = false) throws
+    public func list(matching pairs: [String: String] = [:], includingExpired expired: Bool = false) throws
         -> ItemList
     {
         var list = ItemList()
-        let date = includingExpired ? nil : now()
+        let date = expired ? nil : now()
         try backend.forEachItem(prefix: keyPrefix, now: date, unreadable: { list.unreadable.append($0) }) {
             if $1.matches(pairs) { list.items[$0.key] = $1 }
         }

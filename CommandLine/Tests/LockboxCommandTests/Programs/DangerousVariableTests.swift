@@ -76,13 +76,17 @@ import Testing
 
     /// No list names them all.
     @Test func familiesAreRefused() throws {
-        let names = [
-            "GIT_COMMON_DIR", "CFLAGS", "LDFLAGS", "CGO_CFLAGS", "RUBY_GC_X", "KUBECONFIG", "NEW_TOOL_PATH",
-            "ANY_CA_BUNDLE",
-            "DOCKER_HOST", "X_PLUGINS",
-        ]
+        let names = """
+            GIT_COMMON_DIR CFLAGS LDFLAGS CGO_CFLAGS CPATH LIBRARY_PATH GOPATH GOPROXY GONOSUMDB GOSUMDB RUBY_GC_X KUBECONFIG \
+            NEW_TOOL_PATH ANY_CA_BUNDLE DOCKER_HOST X_PLUGINS PIP_INDEX_URL UV_INDEX_URL AWS_CONFIG_FILE AWS_CA_BUNDLE \
+            AWS_ENDPOINT_URL ANSIBLE_CONFIG TF_CLI_CONFIG_FILE GNUPGHOME PGSERVICEFILE PGSYSCONFDIR PGSSLROOTCERT ODBCINI \
+            HGRCPATH SVN_SSH CVS_RSH TEXINPUTS FONTCONFIG_FILE GDK_PIXBUF_MODULE_FILE GTK_MODULES FZF_DEFAULT_COMMAND MAVEN_OPTS \
+            ANT_ARGS EMACSLOADPATH OCAMLRUNPARAM NIX_PATH HISTFILE_DIR MYSQL_HOME SSH_AUTH_SOCK RIPGREP_CONFIG_PATH
+            """.split(separator: " ").map(String.init)
         let secrets = [
             "GIT_TOKEN", "NODE_AUTH_TOKEN", "DOCKER_PASSWORD", "API_KEY", "DATABASE_URL", "PGHOST",
+            "AWS_PROFILE",
+            "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "SMTP_USER", "SENTRY_DSN", "STRIPE_WEBHOOK_SECRET",
         ]
         let file = try sandbox.file("env", (names + secrets).map { "\($0)=v\n" }.joined())
         let lines = try sandbox.lockbox("import-env", file, "--dry-run").output.split(separator: "\n")
