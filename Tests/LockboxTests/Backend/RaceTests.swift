@@ -137,6 +137,27 @@ import Lockbox
         }
     }
 
+    /// An interrupted move is completed by a removal, and needs one lock; if the item then changes, it needs two.
+    @Test func aMoveThatNeedsMoreLocksAtItsSecondAttempt() throws {
+        let new = try ItemKey(prefix: "com.example.a", key: "k")
+        let backend = store.backend(lockTimeout: .seconds(1))
+        let now = Date()
+        for prefix in ["com.example.z", "com.example.y"] {
+            let old = try ItemKey(prefix: prefix, key: "k")
+            try store.lockbox(prefix).archiveObject("1", forKey: "k")
+            let item = try #require(try backend.item(for: old, now: now))
+            try backend.update(new, now: now) { _ in item.renamed(to: new) }
+            var attempts = 0
+            try backend.move(old, to: new, policy: .replace, now: now) { _ in
+                attempts += 1
+                if attempts == 1 { try store.lockbox(prefix).archiveObject("2", forKey: "k") }
+            }
+            #expect(attempts == 2)
+            #expect(try store.lockbox(new.prefix).unarchiveObject(forKey: "k") == "2")
+            #expect(try store.lockbox(prefix).allKeys().isEmpty)
+        }
+    }
+
     @Test func whatWasRemovedDoesNotComeBack() throws {
         for round in 0..<60 {
             var seen: Set<String> = []

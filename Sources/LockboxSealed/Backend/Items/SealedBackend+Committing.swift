@@ -16,7 +16,7 @@ extension SealedBackend {
     /// another writer has changed one of the records.
     func change(_ edits: [ItemEdit], _ keyring: Keyring) throws {
         var (rest, keyring) = (edits[...], keyring)
-        var lock: (any StorageLock)?
+        var (lock, locked): ((any StorageLock)?, Set<String?>) = (nil, [])
         defer { lock?.release() }
         let limits = (count: storage.limits.maximumChanges, length: 4 << 20)
         var next = limits
@@ -24,6 +24,12 @@ extension SealedBackend {
         while !rest.isEmpty {
             do {
                 let part = try prepare(rest.prefix(next.count), keyring, next.length)
+                // A decision may have changed its mind, and need locks that come before this one.
+                let namespaces = Set(part.changes.map(\.record.namespace))
+                if namespaces != locked {
+                    lock?.release()
+                    (lock, locked) = (nil, namespaces)
+                }
                 let outcome: CommitOutcome =
                     try part.changes.isEmpty
                     ? .committed : storage.commit(part.changes, expecting: part.expected, keeping: &lock)
