@@ -149,7 +149,7 @@ def add(what, forge, expected, **options):
 add("an item of the class `always` in the place of a `whenUnlocked` one", plain(Forger.item_of_always),
     ("done; requirementNotMet; safe", "requirementNotMet; safe", "done; forged; safe", "forged; safe"), is_quick=True)
 add("a keybag without slots", plain(Forger.no_slots),
-    (NOT_MET, "requirementNotMet; requirementNotMet", "passcodeNotSet; forged; known", "authenticationFailed; known"), is_quick=True)
+    (NOT_MET, "authenticationFailed; authenticationFailed", "passcodeNotSet; forged; known", "authenticationFailed; authenticationFailed"), is_quick=True)
 add("another store, with a passcode of the forger's", plain(Forger.another_store),
     (NOT_MET, "storeReplaced; storeReplaced", "wrongPasscode; nothing; interactionNotAllowed", "storeReplaced; storeReplaced"))
 add("a slot more", plain(Forger.add_slot), NOTICED)

@@ -127,7 +127,7 @@ class Keybag:
         for level, extra in ((2, 0), (1, 1 + grants)):
             data = digest(self.header + self.plaintext[:reader.offset])
             self.vaults[level] = (data, reader.take(72 + 32 * (extra + len(self.of_level(level)))))
-        if reader.offset != len(self.plaintext) or (slots and any(self.unlock_key)):
+        if reader.offset != len(self.plaintext) or (slots and (any(self.unlock_key[4:]) or not any(self.unlock_key))):
             raise ValueError("keybag's plaintext")
 
     def of_level(self, level):
@@ -196,7 +196,7 @@ def write_outer(head, plaintext, device):
 def write(generation, store, epoch, keys, slots, unlock_keys, authentication, device):
     """A whole keybag. `authentication` has the keys of the grants, in order."""
     head, ids = header(generation, store), list(keys)
-    plaintext = struct.pack("<IHH", epoch, len(slots), len(ids)) + (bytes(32) if slots else unlock_keys[1]) + bytes(8)
+    plaintext = struct.pack("<IHH", epoch, len(slots), len(ids)) + (struct.pack("<I28x", 1) if slots else unlock_keys[1]) + bytes(8)
     plaintext += b"".join(struct.pack("<BBHI", role, LEVELS[role], 0, of) for role, of in ids)
     plaintext += b"".join(keys[id] for id in ids if LEVELS[id[0]] == 0)
     plaintext += b"".join(slot.encoded() for slot in slots)

@@ -50,6 +50,14 @@ class Trial:
     def always(self):
         self.plant(3)
 
+    def always_before_the_first_slot(self):
+        """With the proof that somebody chose the class who could unlock the store."""
+        for name in ("key", "code"):
+            self.owner.remove_slot(name)
+        self.owner.remove_passcode()
+        self.plant(3, self.bag().keys({}))
+        self.owner.set_passcode()
+
     def by_service(self):
         bag = self.bag()
         self.plant(2, bag.keys(bag.unlock_keys(self.owner.secrets["key"].pair)))
@@ -132,6 +140,7 @@ PLANTINGS = [
     Planting("attributes of the forger's in the place of the owner's", Trial.another_server, Trial.find, "nothing"),
     Planting("an item of the class `always`, before a write that names no class", Trial.always, Trial.write, "invalidAttribute"),
     Planting("the same, while the store is locked", Trial.always, Trial.write_locked, "interactionNotAllowed"),
+    Planting("the same, planted before the store had a slot", Trial.always_before_the_first_slot, Trial.write, "invalidAttribute"),
     Planting("an item of the class `afterFirstUnlock` by a service, before a write that names no class", Trial.by_service, Trial.write,
              "invalidAttribute"),
     Planting("an item under keys from before a change, beside a file of junk", Trial.beside_junk, Trial.read, "corrupt"),

@@ -94,7 +94,9 @@ static int read_bag(struct bag *bag, struct keys *keys, uint8_t unlock_key[KEY])
     // Only items of the current epoch are read here, so what older keys may open does not matter.
     size_t leftovers = get32(fixed + 44);
     if (get32(fixed + 40) >= keys->epoch || leftovers > MAX_LEFTOVERS) return -1;
-    if (bag->slots > MAX_SLOTS || bag->count > MAX_KEYS || (bag->slots && !sodium_is_zero(unlock_key, KEY)) || read_entries(bag)) return -1;
+    // With slots, the first epoch that had some stands in the place of the unlock key.
+    if (bag->slots && (!get32(unlock_key) || !sodium_is_zero(unlock_key + 4, KEY - 4))) return -1;
+    if (bag->slots > MAX_SLOTS || bag->count > MAX_KEYS || read_entries(bag)) return -1;
     for (size_t i = 0; i < bag->count; i++)
         if (!entry(bag, i)[1]) {
             if (!(key = take(bag, KEY))) return -1;

@@ -4,8 +4,10 @@
 /// there needs proof that somebody chose it who could unlock the store.
 package struct ClassOrigin: Hashable, Sendable {
     package enum Proof: Sendable {
-        /// Somebody who could unlock the store chose it, or the store has no slot.
+        /// Somebody who could unlock the store chose it.
         case unlocked
+        /// The store has no slot, so the device key opens everything. No proof for a store with slots.
+        case unprotected
         /// There is no proof.
         case missing
         /// The store is locked, so no proof can be checked.

@@ -158,6 +158,49 @@ import Lockbox
         #expect(try lockbox.attributes(forKey: name)?.accessibility == .whenUnlocked)
     }
 
+    /// Neither another store nor a backup gives it the proof that it lacks.
+    @Test(arguments: ["item", "items", "backup"]) func aForgedClassIsKeptNowhere(_ way: String) throws {
+        let name = password.key.name
+        _ = try prepare()
+        try unlocked().lockbox().archiveObject("chosen", forKey: "chosen", accessibility: .always)
+        try plant(at: name, naming: name, .always)
+        let (source, other) = (try unlocked(), try TestStore())
+        let target = try other.backend().setUp()
+        switch way {
+        case "item":
+            for key in ["chosen", name] {
+                let key = try ItemKey(prefix: TestStore.prefix, key: key)
+                let item = try source.item(for: key, now: nil)
+                try target.update(key, now: nil) { _ in item }
+            }
+        case "items": try source.copyItems(to: target)
+        default:
+            let path = "\(other.directory)-backup"
+            try source.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+            try target.importBackup(from: path, passphrase: .value("p"))
+        }
+        #expect(try target.lockbox().list().items.count == 2)
+        expectError(.invalidAttribute) { try target.lockbox().archiveObject("next", forKey: name) }
+        try target.lockbox().archiveObject("next", forKey: "chosen")
+    }
+
+    /// In a store without slots, whoever has the device key can choose any.
+    @Test func aClassFromBeforeTheFirstSlotIsNotKept() throws {
+        let backend = try store.backend().setUp(passcode: nil)
+        let lockbox = try backend.lockbox()
+        try lockbox.archiveObject("old", forKey: "k", accessibility: .always)
+        try lockbox.archiveObject("new", forKey: "k")
+        try backend.setPasscode(.value("1234"), strength: .interactive)
+        for _ in 0..<2 {
+            expectError(.invalidAttribute) { try lockbox.archiveObject("next", forKey: "k") }
+            try backend.rotateKeys()
+        }
+        try lockbox.archiveObject("next", forKey: "k", accessibility: .always)
+        try backend.rotateKeys()
+        try lockbox.archiveObject("later", forKey: "k")
+        #expect(try lockbox.attributes(forKey: "k")?.accessibility == .always)
+    }
+
     /// A service that opens the `afterFirstUnlock` classes proves no more.
     @Test func aServicesClassIsNotKept() throws {
         let code = RecoveryCode()
@@ -257,6 +300,21 @@ import Lockbox
         try expectForgeriesAreRefused(with: old, at: "k", backend)
         #expect(try backend.rotateKeys().isComplete)
         #expect(try other.unarchiveObject(forKey: "o") == "of another")
+    }
+
+    /// The report says that all of its items may still be opened with old keys.
+    @Test func aFolderWithTooManyLeftoversIsNamed() throws {
+        let backend = try store.backend().setUp(items: ["k": .whenUnlocked])
+        let folder = Path.parent(of: try store.path("k"))
+        for _ in 0...Leftover.maximumCount {
+            symlink("/dev/null", "\(folder)/\(RecordID { Sodium.fillRandom($0) }.name)")
+        }
+        let report = try backend.rotateKeys()
+        #expect(report.unrevokedCount == 1 && !report.isComplete)
+        let whole = report.unreadableItems.filter {
+            $0.location.hasPrefix(folder) && $0.error.description.contains("any item")
+        }
+        #expect(whole.count == 1)
     }
 
     /// Seals an item with all keys that an old copy of the keybag has for its owner, and puts it in the place of another.

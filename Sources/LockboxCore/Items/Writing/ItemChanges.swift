@@ -29,6 +29,9 @@ public struct ItemChanges: Sendable, Hashable {
     /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
     public var created: Date?
 
+    /// Who chose ``accessibility``.
+    private var origin = ClassOrigin(.unlocked)
+
     /// The time by which an existing item counts as expired, and so as absent: ``modified``. `nil` for a write that keeps the
     /// value and names an expiry: it revives an expired item.
     public var expiryTime: Date? { value == nil && expires != .automatic ? nil : modified }
@@ -79,6 +82,7 @@ public struct ItemChanges: Sendable, Hashable {
             modified: attributes.modified,
             created: attributes.created
         )
+        origin = attributes.origin
     }
 }
 
@@ -137,14 +141,14 @@ extension ItemChanges {
             size: value.data.count,
             format: value.format
         )
-        if accessibility == nil, let old { attributes.origin = old.origin }
+        attributes.origin = accessibility == nil ? old?.origin ?? origin : origin
         return attributes
     }
 
     /// A forged lower class must not expose the next value.
     private static func checkOrigin(of old: ItemAttributes) throws(LockboxError) {
         switch old.origin.proof {
-        case .unlocked: return
+        case .unlocked, .unprotected: return
         case .locked: throw .interactionNotAllowed(.whenUnlocked)
         case .missing:
             throw .invalidAttribute(

@@ -168,11 +168,24 @@ extension SealedBackend {
             if isListed == nil { leftovers = whole(namespace, keyring) }
             found[namespace] = leftovers.isEmpty ? nil : leftovers
         }
-        // There is no room for more.
         if found.values.reduce(0, { $0 + $1.count }) > Leftover.maximumCount {
-            return found.keys.flatMap { whole($0, keyring) }
+            return found.keys.flatMap { namespace in
+                let location = storage.location(of: RecordName(namespace: namespace, name: ""))
+                unreadable[location] = UnreadableItem(
+                    key: nil,
+                    record: namespace,
+                    location: location,
+                    error: .corrupt(record: location, reason: Self.tooManyLeftovers)
+                )
+                return whole(namespace, keyring)
+            }
         }
         return found.values.flatMap(\.self)
+    }
+
+    private static var tooManyLeftovers: String {
+        "more than \(Leftover.maximumCount) of the store's items cannot be resealed, so any item in this folder may still be opened "
+            + "with older keys"
     }
 
     /// All items of a namespace.

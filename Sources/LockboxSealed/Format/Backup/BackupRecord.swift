@@ -78,7 +78,7 @@ enum BackupRecord {
         }
     }
 
-    // MARK: Plaintext: kind, class, two zeros, length of the metadata; metadata; value. Last box: kind, zeros,
+    // MARK: Plaintext: kind, class, whether its choice is proven, zero, length of the metadata; metadata; value. Last box: kind, zeros,
     // count.
 
     private static func plaintextLength(_ content: Content) -> Int {
@@ -99,7 +99,8 @@ enum BackupRecord {
             let metadata = metadata(stored)
             writer.write(item)
             writer.write(stored.attributes.accessibility.number)
-            writer.skip(2)
+            writer.write(stored.attributes.origin.proof == .unlocked ? 1 : 0 as UInt8)
+            writer.skip(1)
             writer.write(UInt32(metadata.plaintextLength))
             let start = writer.offset
             metadata.write(to: &writer)
@@ -116,11 +117,13 @@ enum BackupRecord {
             return .end(count: count)
         case item:
             guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
-                reader.skipZeros(2), let length = reader.read(UInt32.self),
+                let proven = reader.read(UInt8.self), proven <= 1, reader.skipZeros(1),
+                let length = reader.read(UInt32.self),
                 let metadataBytes = reader.readBytes(Int(length)),
                 let valueBytes = reader.readBytes(reader.remaining)
             else { break }
-            let metadata = try ItemMetadata(metadataBytes, accessibility: accessibility)
+            var metadata = try ItemMetadata(metadataBytes, accessibility: accessibility)
+            metadata.attributes.origin = ClassOrigin(proven == 1 ? .unlocked : .missing)
             guard let value = try ItemValue.read(valueBytes, now: nil) else {
                 break
             }

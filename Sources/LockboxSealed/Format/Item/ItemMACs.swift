@@ -5,7 +5,7 @@ import LockboxSodium
 ///
 /// The first is made with the key of the item's class, so metadata can be authenticated at the level of the class without
 /// reading the value. The second is made with the key of `whenUnlocked`: it proves that the class was chosen by somebody who
-/// could unlock the store. It is random if nobody proved that, and in classes that need an unlock anyway.
+/// could unlock the store. It is random if nobody proved that, in classes that need an unlock anyway, and in a store without slots.
 struct ItemMACs {
     static let length = 2 * macLength
 
@@ -15,12 +15,14 @@ struct ItemMACs {
     private let id: RecordID
     private let classKey: SecretKey?
     private let unlockKey: SecretKey?
+    private let protection: Keyring.Protection
 
     init(_ header: ItemHeader, _ id: RecordID, _ keyring: Keyring) {
         self.header = header
         self.id = id
         classKey = keyring.openKey(.classKey(header.accessibility), epoch: header.epoch)
         unlockKey = keyring.openKey(.classKey(.whenUnlocked), epoch: header.epoch)
+        protection = keyring.protection(ofEpoch: header.epoch)
     }
 
     private var needsUnlock: Bool { KeyRole.classKey(header.accessibility).level == .unlocked }
@@ -28,7 +30,7 @@ struct ItemMACs {
     /// Writes the MACs into a record that is complete up to them.
     func write(to record: UnsafeMutableRawBufferPointer, _ origin: ClassOrigin) {
         if let classKey { compute(.classMAC, classKey, of: record, into: field(0, of: record)) }
-        if let unlockKey, !needsUnlock, origin.proof == .unlocked {
+        if let unlockKey, !needsUnlock, protection == .slots, origin.proof == .unlocked {
             compute(.unlockMAC, unlockKey, of: record, into: field(1, of: record))
         } else {
             Sodium.fillRandom(field(1, of: record))
@@ -39,8 +41,11 @@ struct ItemMACs {
     func check(_ record: UnsafeMutableRawBufferPointer) throws(RecordError) -> ClassOrigin {
         guard record.count >= header.valueStart else { throw .malformed("it is cut short") }
         if let classKey, !isRight(0, .classMAC, classKey, record) { throw .notAuthentic }
+        if protection == .none { return ClassOrigin(.unprotected) }
         guard let unlockKey, classKey != nil else { return ClassOrigin(.locked) }
-        return ClassOrigin(needsUnlock || isRight(1, .unlockMAC, unlockKey, record) ? .unlocked : .missing)
+        if needsUnlock { return ClassOrigin(.unlocked) }
+        let isProven = protection == .slots && isRight(1, .unlockMAC, unlockKey, record)
+        return ClassOrigin(isProven ? .unlocked : .missing)
     }
 
     private func isRight(

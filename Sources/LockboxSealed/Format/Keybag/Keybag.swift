@@ -41,6 +41,8 @@ struct Keybag: Sendable {
     /// The last epoch whose keys open nothing but ``leftovers``. 0 if there is none.
     let retired: UInt32
     let leftovers: [Leftover]
+    /// The first epoch that the store has had slots from. 0 if it has none.
+    let firstProtected: UInt32
     let slots: [KeybagSlot]
     /// All keys of the keybag, open or not.
     let keyIDs: [Keyring.KeyID]
@@ -160,6 +162,35 @@ extension UnlockLevel {
     }
 }
 
+// MARK: - Without slots
+
+extension Keybag {
+    /// The unlock key of level 1 in a keybag without slots, from that of the keybag before.
+    static func unlockKey(after last: SecretKey, _ storeID: StoreID) throws -> SecretKey {
+        try SecretKey(count: SecretKey.length) { output in
+            withUnsafeBytes(of: storeID) {
+                Sodium.hash($0, key: last, personal: .nextUnlockKey, into: output)
+            }
+        }
+    }
+
+    /// Whether this keybag has slots, or follows one that a key unlocked, with none in between that had slots. Otherwise somebody
+    /// may have made it who has only the device key.
+    ///
+    /// - Parameter epoch: That of the keybag that the key unlocked.
+    func follows(_ key: SecretKey, ofEpoch epoch: UInt32) throws -> Bool {
+        guard let unlockKey else { return true }
+        var key = key
+        for _ in 0..<min(self.epoch - min(epoch, self.epoch), Self.maximumSuccessors) + 1 {
+            key = try Self.unlockKey(after: key, storeID)
+            if key.isEqual(to: unlockKey) { return true }
+        }
+        return false
+    }
+
+    private static var maximumSuccessors: UInt32 { 65_536 }
+}
+
 // MARK: - Reading the record
 
 extension Keybag {
@@ -182,7 +213,8 @@ extension Keybag {
             slotCount <= Self.maximumSlots, let keyCount = reader.read(UInt16.self),
             keyCount <= Self.maximumKeys
         else { throw RecordError.malformed("its header is not well-formed") }
-        let unlockKey = try Self.readUnlockKey(&reader, isExpected: slotCount == 0)
+        let unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
+        let firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
         guard let retired = reader.read(UInt32.self), retired < epoch,
             let leftoverCount = reader.read(UInt32.self), leftoverCount <= Leftover.maximumCount
         else { throw RecordError.malformed("its header is not well-formed") }
@@ -218,6 +250,7 @@ extension Keybag {
             epoch: epoch,
             retired: retired,
             leftovers: leftovers,
+            firstProtected: firstProtected,
             slots: slots,
             keyIDs: keyIDs,
             deviceKey: deviceKey,
@@ -237,12 +270,12 @@ extension Keybag {
         ]
     }
 
-    private static func readUnlockKey(_ reader: inout ByteReader, isExpected: Bool) throws -> SecretKey? {
-        if isExpected { return try readKeys(1, &reader)[0] }
-        guard reader.skipZeros(SecretKey.length) else {
-            throw RecordError.malformed("it has slots, and an unlock key that needs none")
+    /// In the place that the unlock key has in a store without slots.
+    private static func readFirstProtected(_ reader: inout ByteReader) throws(RecordError) -> UInt32 {
+        guard let epoch = reader.read(UInt32.self), epoch > 0, reader.skipZeros(SecretKey.length - 4) else {
+            throw .malformed("it has slots, and an unlock key that needs none")
         }
-        return nil
+        return epoch
     }
 
     private static func readKeyID(_ reader: inout ByteReader) throws(RecordError) -> Keyring.KeyID {

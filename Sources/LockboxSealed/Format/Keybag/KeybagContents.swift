@@ -8,6 +8,8 @@ struct KeybagContents {
     var epoch: UInt32
     private(set) var retired: UInt32
     private(set) var leftovers: [Leftover]
+    /// See ``Keybag/firstProtected``.
+    private var firstProtected: UInt32
     var slots: [Slot]
     var keys: [Keyring.Entry]
     private(set) var unlockKeys: [UnlockLevel: SecretKey]
@@ -27,6 +29,7 @@ struct KeybagContents {
         epoch = 1
         retired = 0
         leftovers = []
+        firstProtected = 0
         slots = []
         unlockKeys = try Self.newUnlockKeys()
         keys = try Self.newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
@@ -41,6 +44,7 @@ struct KeybagContents {
         epoch = keybag.epoch
         retired = keybag.retired
         leftovers = keybag.leftovers
+        firstProtected = keybag.firstProtected
         slots = zip(keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
         keys = contents.keys
         self.unlockKeys = contents.unlockKeys
@@ -69,7 +73,11 @@ struct KeybagContents {
                 reason: "items still use keys of too many earlier changes; complete a rotation first"
             )
         }
+        if slots.isEmpty { firstProtected = 0 } else if firstProtected == 0 { firstProtected = epoch }
+        let last = unlockKeys[.unlocked]!
         unlockKeys = try Self.newUnlockKeys()
+        // Whoever could unlock the store before can tell it from a keybag without slots that was forged.
+        if slots.isEmpty { unlockKeys[.unlocked] = try Keybag.unlockKey(after: last, storeID) }
     }
 
     /// Retires the older epochs, and removes their keys unless a leftover may use them. The keys of an epoch that was prepared
@@ -121,7 +129,8 @@ extension KeybagContents {
             if slots.isEmpty {
                 write(unlockKeys[.unlocked]!, to: &writer)
             } else {
-                writer.skip(SecretKey.length)
+                writer.write(firstProtected)
+                writer.skip(SecretKey.length - 4)
             }
             writer.write(retired)
             writer.write(UInt32(leftovers.count))

@@ -21,6 +21,7 @@ final class Keyring: Sendable {
     /// access.
     let unlockNames: [(kind: SharedUnlock.KeyKind, name: String)]
     private let hasSlots: Bool
+    private let firstProtected: UInt32
     private let names: SecretKey
     /// An array, because there are few: searching it costs less than hashing.
     private let keys: [Entry]
@@ -55,6 +56,7 @@ final class Keyring: Sendable {
         }
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.hasSlots = !keybag.slots.isEmpty
+        self.firstProtected = keybag.firstProtected
         self.names = names
         self.keys = keys
         self.locked = keybag.keyIDs.filter { id in !keys.contains { $0.id == id } }
@@ -90,6 +92,14 @@ final class Keyring: Sendable {
         if leftovers.isEmpty { return [] }
         let ids = [id, namespace.flatMap(Self.prefixID)].compactMap { $0.map(Leftover.start) }
         return leftovers.filter { ids.contains($0.id) }.map(\.epochs)
+    }
+
+    enum Protection { case none, slots, earlierThanSlots }
+
+    /// What protects the key of `whenUnlocked` of an epoch. Whoever had the device key had it too, if the store had no slots.
+    func protection(ofEpoch epoch: UInt32) -> Protection {
+        if !hasSlots { return .none }
+        return epoch < firstProtected ? .earlierThanSlots : .slots
     }
 
     /// Whether this is of a later keybag. One without slots, which anybody with the device key can forge, succeeds none that

@@ -2,7 +2,8 @@ import LockboxCore
 
 /// What was seen of the keybag before. An older one is refused: somebody may have put it back.
 extension KeyStore {
-    /// Returns the error for a keybag that is older than one seen before, or nil if there is none.
+    /// Returns the error for a keybag that is older than one seen before, or that lost its slots without an unlock, or nil if there
+    /// is none.
     func rollback(to opened: OpenedKeybag, after before: OpenedKeybag?) throws -> LockboxError? {
         let keybag = opened.keybag
         if let highest = try highestSeen(opened, before), highest.generation > keybag.generation {
@@ -17,7 +18,15 @@ extension KeyStore {
                 "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
             )
         }
-        return nil
+        return try isForged(keybag, after: before) ? .authenticationFailed(record: keybagLocation) : nil
+    }
+
+    /// Whether a store that this process has unlocked seems to have lost its slots, but not by somebody who could unlock it.
+    private func isForged(_ keybag: Keybag, after before: OpenedKeybag?) throws -> Bool {
+        guard let before, !before.keybag.slots.isEmpty else { return false }
+        let user = userRecords.withLock { $0?.outcomes.compactMap { $0.opened?.unlockKeys[.unlocked] }.first }
+        guard let key = before.unlockKeys[.unlocked] ?? user else { return false }
+        return try !keybag.follows(key, ofEpoch: before.keybag.epoch)
     }
 
     /// The highest generation and epoch that this process, another one of the user, or the counter has seen.
@@ -41,17 +50,17 @@ extension KeyStore {
             .compactMap { $0 }.filter(\.isPlausible)
     }
 
-    /// The first keybag of a store is not remembered, because there is no older one. One that was not unlocked for all classes
-    /// is not remembered either: whoever has the device key, or a slot for services, can forge its generation.
+    /// The first keybag of a store is not remembered, because there is no older one. One that no secret unlocked for all classes
+    /// is not remembered either, unless this process has written it: whoever has the device key, or a slot for services, can forge
+    /// its generation.
     ///
     /// - Parameter written: What this process has just written. Somebody may have replaced it before it was read again.
     func remember(_ opened: OpenedKeybag, written: KeybagContents? = nil) {
         let new = SeenGeneration.Seen(opened.keybag)
         let isOwn = written.map { .init(generation: $0.generation, epoch: $0.epoch) == new } ?? false
         if isOwn { count(new.generation) }
-        guard new.generation > 1, new.isPlausible, isOwn || opened.unlockKeys[.unlocked] != nil else {
-            return
-        }
+        let isUnlocked = !opened.keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
+        guard new.generation > 1, new.isPlausible, isOwn || isUnlocked else { return }
         seen.write(new, opened.keyring)
     }
 

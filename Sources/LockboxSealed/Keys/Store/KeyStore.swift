@@ -151,13 +151,13 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 let opened = try mappingErrors(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
-                if check != .exceptRollback, let rollback = try rollback(to: opened, after: before) {
+                if check != .exceptRollback, let error = try rollback(to: opened, after: before) {
                     // Unless another process has just replaced it.
                     if try keybagRevision() != revision {
                         try conflicts.check(Self.keybagRecord, storage)
                         continue
                     }
-                    throw rollback
+                    throw error
                 }
                 try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)

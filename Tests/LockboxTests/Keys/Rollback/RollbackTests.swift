@@ -170,6 +170,51 @@ import Lockbox
         #expect(try store.keyFiles().keybag == old.keybag)
     }
 
+    /// Puts a keybag without slots in place, made with the device key alone. Returns the owner's.
+    private func removeSlots(_ before: Keybag) throws -> [UInt8] {
+        let (now, owners) = (try store.openedKeybag(), try readBytes(store.keybag))
+        var forged = try #require(try KeybagContents(after: before, unlockKeys: before.unlockKeys(with: nil)))
+        (forged.generation, forged.epoch) = (now.generation + 1000, now.epoch)
+        try forged.beginEpoch()
+        try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
+        return owners
+    }
+
+    /// A process that has unlocked the store does not take it for one without slots, unless somebody removed them who could
+    /// unlock it, too.
+    @Test func whoHasTheDeviceKeyRemovesNoSlots() throws {
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let before = try store.openedKeybag()
+        let owner = try store.backend().setUp()
+        let keybag = try removeSlots(before)
+        let lockbox = try owner.lockbox()
+        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "k") }
+        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
+        try overwrite(store.keybag, keybag)
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
+        let other = store.backend()
+        try other.unlock(.value("1234"))
+        try other.removePasscode()
+        try other.rotateKeys()
+        try other.rotateKeys()
+        try lockbox.archiveObject("next", forKey: "k")
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "next")
+    }
+
+    /// A program that has unlocked nothing believes it, but no other one does.
+    @Test(.needsKernelKeyring) func aForgedKeybagWithoutSlotsIsNotRemembered() throws {
+        defer { forget() }
+        try backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let before = try store.openedKeybag()
+        try backend().setUp()
+        let keybag = try removeSlots(before)
+        expectError(.corrupt) { try backend().lockbox().allKeys() }
+        try overwrite(store.keybag, keybag)
+        let owner = backend()
+        try owner.unlock(.value("1234"))
+        #expect(try owner.lockbox().unarchiveObject(forKey: "k") == "old")
+    }
+
     /// A path has many spellings. A copy is the same store, wherever it is.
     @Test(.needsKernelKeyring)
     func anOldStoreIsRefusedUnderEveryPath() throws {

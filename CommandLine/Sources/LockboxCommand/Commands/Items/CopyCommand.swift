@@ -70,7 +70,7 @@ struct CopyCommand: ParsableCommand {
         else {
             throw store.missing(key)
         }
-        try write(item.with(ItemKey(prefix: other.prefix, key: newKey ?? key)), to: other)
+        try write(item.renamed(to: ItemKey(prefix: other.prefix, key: newKey ?? key)), to: other)
     }
 
     /// By today's date, as the item's own may be from before the expiry of what is there. Stores all of its dates.
@@ -104,21 +104,5 @@ struct CopyCommand: ParsableCommand {
         var failed = Unreadable()
         for finding in report.findings { failed.add(finding) }
         try failed.fail("Items that could not be copied", advice: "The others were copied.")
-    }
-}
-
-extension StoredItem {
-    fileprivate func with(_ key: ItemKey) throws -> StoredItem {
-        try StoredItem(
-            key: key,
-            value: value,
-            accessibility: attributes.accessibility,
-            created: attributes.created,
-            modified: attributes.modified,
-            expires: attributes.expires,
-            label: attributes.label,
-            comment: attributes.comment,
-            searchable: attributes.searchable
-        )
     }
 }
