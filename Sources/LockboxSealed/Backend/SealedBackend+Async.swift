@@ -86,10 +86,18 @@ extension SealedBackend {
     @discardableResult
     public func removePasscode(
         _ old: PasscodeSource? = nil,
+        includingOtherSlots otherSlots: Bool = false,
         resealing: Bool = true,
         progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
     ) async throws -> RotationReport {
-        try await offPool { try self.removePasscode(old, resealing: resealing, progress: progress) }
+        try await offPool {
+            try self.removePasscode(
+                old,
+                includingOtherSlots: otherSlots,
+                resealing: resealing,
+                progress: progress
+            )
+        }
     }
 
     // MARK: Slots

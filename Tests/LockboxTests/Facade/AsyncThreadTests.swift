@@ -321,7 +321,7 @@ import LockboxSodium
         try await run("SealedBackend.acceptRestored(_:progress:)") {
             try await backend.acceptRestored(.passcode(.value("2")), progress: see)
         }
-        try await run("SealedBackend.removePasscode(_:resealing:progress:)") {
+        try await run("SealedBackend.removePasscode(_:includingOtherSlots:resealing:progress:)") {
             try await backend.removePasscode(progress: see)
         }
     }

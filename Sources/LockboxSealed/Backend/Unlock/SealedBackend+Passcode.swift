@@ -160,6 +160,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - old: The source of the current passcode, which is checked. If `nil`, an unlocked store is enough.
+    ///   - otherSlots: Whether to remove all other slots too.
     ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
@@ -168,12 +169,13 @@ extension SealedBackend {
     @discardableResult
     public func removePasscode(
         _ old: PasscodeSource? = nil,
+        includingOtherSlots otherSlots: Bool = false,
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey: Bool
-        do { hasNewDeviceKey = try keys.removePasscode(old) } catch LockboxError.passcodeNotSet {
+        do { hasNewDeviceKey = try keys.removePasscode(old, otherSlots: otherSlots) } catch LockboxError.passcodeNotSet {
             try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
             throw LockboxError.passcodeNotSet
         }

@@ -44,11 +44,11 @@ extension KeyStore {
         }
     }
 
-    func removePasscode(_ old: PasscodeSource?) throws -> Bool {
+    func removePasscode(_ old: PasscodeSource?, otherSlots: Bool) throws -> Bool {
         _ = try checkPasscode(old)
         return try rewrite { opened in
             let present = try passcodeSlot(of: opened)
-            return try change(opened) { slots in slots.removeAll { $0.slot.id == present } }
+            return try change(opened) { slots in slots.removeAll { otherSlots || $0.slot.id == present } }
         }
     }
 

@@ -24,7 +24,10 @@ extension KeyStore {
     /// Whether a store that this process has unlocked seems to have lost its slots, but not by somebody who could unlock it.
     private func isForged(_ keybag: Keybag, after before: OpenedKeybag?) throws -> Bool {
         guard let before, !before.keybag.slots.isEmpty else { return false }
-        let user = userRecords.withLock { $0?.outcomes.compactMap { $0.opened?.unlockKeys[.unlocked] }.first }
+        let user = userRecords.withLock { records in
+            records?.own === before.keyring
+                ? records?.outcomes.compactMap { $0.opened?.unlockKeys[.unlocked] }.first : nil
+        }
         guard let key = before.unlockKeys[.unlocked] ?? user else { return false }
         return try !keybag.follows(key, ofEpoch: before.keybag.epoch)
     }

@@ -146,14 +146,11 @@ struct PasscodeCommand: ParsableCommand {
             let slots = try store.backend.slots.filter { $0.kind != .passcode }
             if others == nil, !slots.isEmpty { try Self.confirmKeeping(slots) }
             try store.makingKeys("passcode", later: resealing.later) { progress in
-                // The recovery code last of these, because the others need it.
-                let isRecovery = { (slot: UnlockSlot) in slot.kind == .recoveryCode }
-                if others == .allSlots {
-                    for slot in slots.filter({ !isRecovery($0) }) + slots.filter(isRecovery) {
-                        try store.backend.removeSlot(slot.id, resealing: false)
-                    }
-                }
-                return try store.backend.removePasscode(resealing: !resealing.later, progress: progress)
+                try store.backend.removePasscode(
+                    includingOtherSlots: others == .allSlots,
+                    resealing: !resealing.later,
+                    progress: progress
+                )
             }
             try store.report("The passcode is removed.")
             try store.sayIfOpen()

@@ -1,4 +1,4 @@
 /// What was given to unlock the store.
 final class GivenSecret {
-    var isChecked = false
+    var isUsed = false
 }

@@ -5,25 +5,25 @@ extension Store {
     /// Runs `body`. If it fails because the store is locked, unlocks the store and runs it again, so that an
     /// open store needs no key derivation.
     func unlocking<Result>(_ body: () throws -> Result) throws -> Result {
-        try checkGivenWhileOpen()
+        try unlockIfGiven()
         do { return try body() } catch LockboxError.interactionNotAllowed {
             try unlock { _ = try backend.unlock(with: $0) }
             return try body()
         }
     }
 
-    /// Checks a secret that was given, if the kernel has an unlock: a forged one would do without it.
-    private func checkGivenWhileOpen() throws {
-        if given.isChecked || choice.otherSecret == nil && SecretInput.passcode(choice) == nil { return }
+    /// Unlocks the store with a secret that was given, also if it seems to be open: an unlock in the kernel may be forged, and so may
+    /// a keybag without slots.
+    private func unlockIfGiven() throws {
+        if given.isUsed || choice.otherSecret == nil && SecretInput.passcode(choice) == nil { return }
         if case .typedRecoveryCode = choice.otherSecret { return }
-        given.isChecked = true
-        guard [.unlocked, .locked].contains(try backend.lockState) else { return }
+        given.isUsed = true
         _ = try unlockWithGiven { try backend.unlock(with: $0) }
     }
 
     /// Unlocks a locked store before the user is asked for anything else.
     func openIfLocked() throws {
-        try checkGivenWhileOpen()
+        try unlockIfGiven()
         switch try backend.lockState {
         case .unprotected, .unlocked: break
         case .locked, .beforeFirstUnlock: try unlock { _ = try backend.unlock(with: $0) }
