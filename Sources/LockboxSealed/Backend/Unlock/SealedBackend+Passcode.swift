@@ -175,7 +175,9 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey: Bool
-        do { hasNewDeviceKey = try keys.removePasscode(old, otherSlots: otherSlots) } catch LockboxError.passcodeNotSet {
+        do { hasNewDeviceKey = try keys.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
+            .passcodeNotSet
+        {
             try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
             throw LockboxError.passcodeNotSet
         }
