@@ -20,7 +20,6 @@ package struct Personal {
     package static let classMAC = Personal("lockbox.class.v1")
     package static let unlockMAC = Personal("lockbox.chose.v1")
     package static let unlocked = Personal("lockbox.whole.v1")
-    package static let nextUnlockKey = Personal("lockbox.next.v1")
     package static let afterFirstUnlock = Personal("lockbox.first.v1")
     package static let key = Personal("lockbox.key.v1")
     package static let recovery = Personal("lockbox.recov.v1")

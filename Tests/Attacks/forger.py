@@ -195,7 +195,7 @@ class Forger:
         authenticate the grants of every slot, also of those that stayed."""
         old = keybag.Keybag(copied.keybag, self.device)
         unlock_key = old.unlock_keys(copied.secrets["passcode"].pair)[1]
-        parts = iter(old.open_vault(1, unlock_key)[0][1:])
+        parts = iter(old.open_vault(1, unlock_key)[0][1 + keybag.LINEAGE:])
         known = {(slot.id, grant.level): next(parts) for slot in old.slots for grant in slot.grants}
         self.grant_to_slots(lambda slot, level: known.get((slot.id, level)) or random())
 

@@ -1,12 +1,14 @@
 """Device key, keybag, slots and the kernel's records, read and written as OnDiskFormat.md says. Shares nothing with the library."""
 import dataclasses
 import hmac
+import secrets
 import struct
 
 from sodium import H, NotAuthentic, argon2id, digest, key_pair, open_box, open_sealed, seal_box, seal_to
 
 METADATA, NAMES = 8, 9
 LEVELS = {1: 1, 4: 1, 7: 1, 2: 2, 5: 2, 3: 0, 6: 0, METADATA: 0, NAMES: 0}  # of each role
+LINEAGE = 4
 VAULT = {1: "lockbox.whole.v1", 2: "lockbox.first.v1"}
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -124,7 +126,7 @@ class Keybag:
         self.slots = [self.slot(reader) for _ in range(slots)]
         grants = sum(len(slot.grants) for slot in self.slots)
         self.vaults = {}
-        for level, extra in ((2, 0), (1, 1 + grants)):
+        for level, extra in ((2, 0), (1, 1 + LINEAGE + grants)):
             data = digest(self.header + self.plaintext[:reader.offset])
             self.vaults[level] = (data, reader.take(72 + 32 * (extra + len(self.of_level(level)))))
         if reader.offset != len(self.plaintext) or (slots and (any(self.unlock_key[4:]) or not any(self.unlock_key))):
@@ -200,7 +202,7 @@ def write(generation, store, epoch, keys, slots, unlock_keys, authentication, de
     plaintext += b"".join(struct.pack("<BBHI", role, LEVELS[role], 0, of) for role, of in ids)
     plaintext += b"".join(keys[id] for id in ids if LEVELS[id[0]] == 0)
     plaintext += b"".join(slot.encoded() for slot in slots)
-    for level, before in ((2, b""), (1, unlock_keys[2] + b"".join(authentication))):
+    for level, before in ((2, b""), (1, unlock_keys[2] + secrets.token_bytes(32 * LINEAGE) + b"".join(authentication))):
         content = before + b"".join(keys[id] for id in ids if LEVELS[id[0]] == level)
         plaintext += seal_box(content, unlock_keys[level], VAULT[level], store, digest(head + plaintext))
     return write_outer(head, plaintext, device)

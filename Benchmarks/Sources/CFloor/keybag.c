@@ -6,7 +6,7 @@
 #include <sodium.h>
 
 enum { HEADER = 64, AUTHENTICATED = 32, FIXED = 48, ENTRY = 8, LEFTOVER = 24, SLOT = 64, GRANT = 32 + BOX + crypto_box_SEALBYTES + KEY };
-enum { MAX_KEYS = 256, MAX_SLOTS = 32, MAX_LEFTOVERS = 16384 };
+enum { MAX_KEYS = 256, MAX_SLOTS = 32, MAX_LEFTOVERS = 16384, LINEAGE = 4 };
 
 struct slot {
     const uint8_t *id, *salt, *grants, *parameters;
@@ -105,7 +105,7 @@ static int read_bag(struct bag *bag, struct keys *keys, uint8_t unlock_key[KEY])
     if (!take(bag, LEFTOVER * leftovers)) return -1;
     for (size_t i = 0; i < bag->slots; i++)
         if (read_slot(bag, &bag->slot[i])) return -1;
-    return read_vault(bag, 2, 0) || read_vault(bag, 1, 1 + bag->grants) || bag->at != bag->length ? -1 : 0;
+    return read_vault(bag, 2, 0) || read_vault(bag, 1, 1 + LINEAGE + bag->grants) || bag->at != bag->length ? -1 : 0;
 }
 
 // MARK: Slots
@@ -189,8 +189,8 @@ static int open_vault(struct bag *bag, int level, uint8_t unlock_key[KEY], struc
     uint8_t *text = open_box(bag->vault[level], bag->vault_length[level], bag->vault_data[level], 32, keys->id, 16, unlock_key,
                              level == 1 ? "lockbox.whole.v1" : "lockbox.first.v1");
     if (!text) return -1;
-    // The vault of level 1 begins with the unlock key of level 2 and the keys that authenticate the grants.
-    uint8_t *key = text + (level == 1 ? KEY * (1 + bag->grants) : 0);
+    // The vault of level 1 begins with the unlock key of level 2, the lineage, and the keys that authenticate the grants.
+    uint8_t *key = text + (level == 1 ? KEY * (1 + LINEAGE + bag->grants) : 0);
     for (size_t i = 0; i < bag->count; i++)
         if (entry(bag, i)[1] == level) {
             keep(keys, entry(bag, i), key);

@@ -7,6 +7,8 @@ final class OpenedKeybag: Sendable {
     let keyring: Keyring
     /// The unlock keys that are open: both, one after a lock, or none. A store without slots has both.
     let unlockKeys: [UnlockLevel: SecretKey]
+    /// See ``Keybag/Contents/lineage``.
+    let lineage: [SecretKey]
     /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
     let slotKeys: SlotKeys?
     /// See ``isWiped``.
@@ -19,11 +21,13 @@ final class OpenedKeybag: Sendable {
         _ keybag: Keybag,
         _ keys: [Keyring.Entry],
         unlockKeys: [UnlockLevel: SecretKey],
+        lineage: [SecretKey],
         slotKeys: SlotKeys?,
         revision: RecordRevision
     ) throws(RecordError) {
         self.keybag = keybag
         self.unlockKeys = unlockKeys
+        self.lineage = lineage
         self.slotKeys = slotKeys
         keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
     }
@@ -34,6 +38,7 @@ final class OpenedKeybag: Sendable {
             keybag,
             keyring.keys { $0.level.map { !levels.contains($0) } ?? true },
             unlockKeys: unlockKeys.filter { !levels.contains($0.key) },
+            lineage: levels.contains(.unlocked) ? [] : lineage,
             slotKeys: slotKeys?.without(levels),
             revision: keyring.revision
         )
@@ -48,6 +53,7 @@ final class OpenedKeybag: Sendable {
             keybag,
             known + added,
             unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
+            lineage: contents.lineage.isEmpty ? lineage : contents.lineage,
             slotKeys: nil,
             revision: keyring.revision
         )

@@ -75,7 +75,8 @@ private func filesHistoryEngine(directory: String, _ calls: SystemCalls) -> any 
         directory: directory,
         calls: calls,
         // Longer than the coordinator stops anybody, and waits for anybody.
-        lockTimeout: .seconds(120)
+        lockTimeout: .seconds(120),
+        isForOneMachine: true
     )
     return SealedHistoryEngine(backend: SealedBackend(storage: storage))
 }

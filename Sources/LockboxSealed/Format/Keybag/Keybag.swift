@@ -29,6 +29,8 @@ extension Accessibility {
 /// without being noticed at the next unlock.
 struct Keybag: Sendable {
     static let maximumSlots = 32
+    /// See ``Contents/lineage``.
+    static let lineageCount = 4
     static let maximumKeys = 256
     /// Of eight or nine keys each.
     static let maximumEpochs = 24
@@ -66,6 +68,10 @@ struct Keybag: Sendable {
     struct Contents {
         var unlockKeys: [UnlockLevel: SecretKey]
         var keys: [Keyring.Entry]
+        /// Keys that tell whoever has unlocked the store before whether a keybag without slots comes from somebody who could unlock
+        /// it, too. The first one is made with the first slot, and again whenever the store gets slots again; the others are the
+        /// ones before. Empty unless everything is open.
+        var lineage: [SecretKey] = []
         /// For each slot the keys that authenticate its unlock keys. Empty unless everything is open.
         var authentication: [[UnlockLevel: SecretKey]] = []
     }
@@ -109,6 +115,7 @@ struct Keybag: Sendable {
         try open(.unlocked, key) { reader in
             // By itself: it is kept after a lock, which wipes the others.
             contents.unlockKeys[.afterFirstUnlock] = try Self.readKeys(1, &reader)[0]
+            contents.lineage = try Self.readKeys(Self.lineageCount, &reader)
             var authentication = try Self.readKeys(slots.reduce(0) { $0 + $1.grants.count }, &reader)[...]
             for slot in slots {
                 var keys: [UnlockLevel: SecretKey] = [:]
@@ -160,35 +167,6 @@ extension UnlockLevel {
         case .afterFirstUnlock: .afterFirstUnlock
         }
     }
-}
-
-// MARK: - Without slots
-
-extension Keybag {
-    /// The unlock key of level 1 in a keybag without slots, from that of the keybag before.
-    static func unlockKey(after last: SecretKey, _ storeID: StoreID) throws -> SecretKey {
-        try SecretKey(count: SecretKey.length) { output in
-            withUnsafeBytes(of: storeID) {
-                Sodium.hash($0, key: last, personal: .nextUnlockKey, into: output)
-            }
-        }
-    }
-
-    /// Whether this keybag has slots, or follows one that a key unlocked, with none in between that had slots. Otherwise somebody
-    /// may have made it who has only the device key.
-    ///
-    /// - Parameter epoch: That of the keybag that the key unlocked.
-    func follows(_ key: SecretKey, ofEpoch epoch: UInt32) throws -> Bool {
-        guard let unlockKey else { return true }
-        var key = key
-        for _ in 0..<min(self.epoch - min(epoch, self.epoch), Self.maximumSuccessors) + 1 {
-            key = try Self.unlockKey(after: key, storeID)
-            if key.isEqual(to: unlockKey) { return true }
-        }
-        return false
-    }
-
-    private static var maximumSuccessors: UInt32 { 65_536 }
 }
 
 // MARK: - Reading the record
@@ -263,7 +241,7 @@ extension Keybag {
     /// In the order in which they are stored.
     static func vaultLengths(_ keys: [Keyring.KeyID], _ slots: [KeybagSlot]) -> [(level: UnlockLevel, Int)] {
         func count(_ level: UnlockLevel) -> Int { keys.filter { $0.role.level == level }.count }
-        let all = 1 + slots.reduce(0) { $0 + $1.grants.count } + count(.unlocked)
+        let all = 1 + lineageCount + slots.reduce(0) { $0 + $1.grants.count } + count(.unlocked)
         return [
             (.afterFirstUnlock, SealedBox.overhead + SecretKey.length * count(.afterFirstUnlock)),
             (.unlocked, SealedBox.overhead + SecretKey.length * all),

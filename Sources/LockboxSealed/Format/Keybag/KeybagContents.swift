@@ -13,6 +13,7 @@ struct KeybagContents {
     var slots: [Slot]
     var keys: [Keyring.Entry]
     private(set) var unlockKeys: [UnlockLevel: SecretKey]
+    private var lineage: [SecretKey]
 
     /// A slot, and the keys that authenticate what is sealed to it.
     struct Slot {
@@ -32,6 +33,7 @@ struct KeybagContents {
         firstProtected = 0
         slots = []
         unlockKeys = try Self.newUnlockKeys()
+        lineage = try SecretKey.keys(Keybag.lineageCount, Sodium.fillRandom)
         keys = try Self.newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
     }
 
@@ -48,6 +50,7 @@ struct KeybagContents {
         slots = zip(keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
         keys = contents.keys
         self.unlockKeys = contents.unlockKeys
+        lineage = contents.lineage
     }
 
     /// A new epoch needs two generations. Whoever has the device key can write one so high that there are none.
@@ -73,11 +76,13 @@ struct KeybagContents {
                 reason: "items still use keys of too many earlier changes; complete a rotation first"
             )
         }
-        if slots.isEmpty { firstProtected = 0 } else if firstProtected == 0 { firstProtected = epoch }
-        let last = unlockKeys[.unlocked]!
+        if slots.isEmpty {
+            firstProtected = 0
+        } else if firstProtected == 0 {
+            firstProtected = epoch
+            lineage = [try .random()] + lineage.dropLast()
+        }
         unlockKeys = try Self.newUnlockKeys()
-        // Whoever could unlock the store before can tell it from a keybag without slots that was forged.
-        if slots.isEmpty { unlockKeys[.unlocked] = try Keybag.unlockKey(after: last, storeID) }
     }
 
     /// Retires the older epochs, and removes their keys unless a leftover may use them. The keys of an epoch that was prepared
@@ -180,6 +185,7 @@ extension KeybagContents {
         var writer = ByteWriter(UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]))
         if level == .unlocked {
             write(unlockKeys[.afterFirstUnlock]!, to: &writer)
+            for key in lineage { write(key, to: &writer) }
             for slot in self.slots {
                 for grant in slot.slot.grants { write(slot.authentication[grant.level]!, to: &writer) }
             }

@@ -8,7 +8,7 @@ struct KeybagHeader {
         length + SealedBox.overhead + fixedLength + Keybag.maximumKeys * (keyIDLength + SecretKey.length)
         + Leftover.maximumCount * Leftover.length
         + Keybag.maximumSlots * (KeybagSlot.maximumLength + 2 * SecretKey.length)
-        + 2 * SealedBox.overhead + SecretKey.length
+        + 2 * SealedBox.overhead + (1 + Keybag.lineageCount) * SecretKey.length
 
     /// Epoch, number of slots, number of keys, unlock key, last retired epoch, number of leftovers.
     static let fixedLength = 8 + SecretKey.length + 8

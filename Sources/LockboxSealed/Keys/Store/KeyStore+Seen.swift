@@ -1,4 +1,5 @@
 import LockboxCore
+import LockboxSodium
 
 /// What was seen of the keybag before. An older one is refused: somebody may have put it back.
 extension KeyStore {
@@ -18,18 +19,18 @@ extension KeyStore {
                 "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
             )
         }
-        return try isForged(keybag, after: before) ? .authenticationFailed(record: keybagLocation) : nil
+        return isForged(opened, after: before) ? .authenticationFailed(record: keybagLocation) : nil
     }
 
     /// Whether a store that this process has unlocked seems to have lost its slots, but not by somebody who could unlock it.
-    private func isForged(_ keybag: Keybag, after before: OpenedKeybag?) throws -> Bool {
-        guard let before, !before.keybag.slots.isEmpty else { return false }
+    private func isForged(_ opened: OpenedKeybag, after before: OpenedKeybag?) -> Bool {
+        guard let before, !before.keybag.slots.isEmpty, opened.keybag.slots.isEmpty else { return false }
         let user = userRecords.withLock { records in
             records?.own === before.keyring
-                ? records?.outcomes.compactMap { $0.opened?.unlockKeys[.unlocked] }.first : nil
+                ? records?.outcomes.compactMap { $0.opened?.lineage.first }.first : nil
         }
-        guard let key = before.unlockKeys[.unlocked] ?? user else { return false }
-        return try !keybag.follows(key, ofEpoch: before.keybag.epoch)
+        guard let key = before.lineage.first ?? user else { return false }
+        return !opened.lineage.contains { $0.isEqual(to: key) }
     }
 
     /// The highest generation and epoch that this process, another one of the user, or the counter has seen.

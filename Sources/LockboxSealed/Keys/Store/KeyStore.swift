@@ -186,6 +186,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             keybag,
             contents.keys + kept,
             unlockKeys: contents.unlockKeys,
+            lineage: contents.lineage,
             slotKeys: slotKeys,
             revision: revision
         )
