@@ -63,7 +63,7 @@
             }
             return EtcdMember(
                 endpoint: endpoint,
-                version: GatewayError.short(status.version),
+                version: ErrorAnswer.short(status.version),
                 isLeader: status.isLeader,
                 databaseSize: status.size,
                 latency: latency

@@ -121,7 +121,9 @@ private func vaults(_ input: [UInt8]) {
     var ids = Set(contents.keys.map(\.id))
     for start in stride(from: 0, to: input.count - 4, by: 5) where ids.count < Keybag.maximumKeys {
         let epoch = input[start + 1..<start + 5].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        guard let role = KeyRole(number: input[start]), ids.insert(.init(role, epoch)).inserted else {
+        guard let role = KeyRole(number: input[start]), role != .names,
+            ids.insert(.init(role, epoch)).inserted
+        else {
             continue
         }
         contents.keys.append((.init(role, epoch), try! .random()))

@@ -38,7 +38,7 @@
         init(_ response: Connection.Response, from endpoint: String) {
             let isShort = response.body.count <= Self.maximumLength
             let answer = isShort ? try? JSONReader.read(ErrorAnswer.self, response.body) : nil
-            let message = Self.short(answer?.message ?? "HTTP status \(response.status)")
+            let message = answer?.message.map(ErrorAnswer.short) ?? "HTTP status \(response.status)"
             let code = answer?.code.flatMap(Int.init(exactly:)).flatMap(Code.init)
             switch code {
             case .unauthenticated:
@@ -68,9 +68,6 @@
         }
 
         private static let maximumLength = 65_536
-
-        /// What a member says, without what it adds to fill a log.
-        static func short(_ text: String) -> String { String(text.unicodeScalars.prefix(200)) }
 
         /// Whether the answer has more bytes than the request allows. One for less could have fewer.
         var isTooLong: Bool {

@@ -10,7 +10,7 @@
         var isCreated: Bool { result?.isCreated ?? false }
         /// Whether what was asked for has been removed from etcd's history.
         var isCompacted: Bool { (result?.compacted ?? 0) > 0 }
-        var reason: String { GatewayError.short(result?.reason ?? "") }
+        var reason: String { ErrorAnswer.short(result?.reason ?? "") }
         /// Whether more of the same revision may follow in the next one.
         var isFragment: Bool { result?.isFragment ?? false }
         /// Which cluster has sent it, and at which revision.
