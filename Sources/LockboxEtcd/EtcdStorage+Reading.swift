@@ -146,7 +146,8 @@
                         // To the end of this namespace.
                         request.key = item.key[..<slash] + [UInt8(ascii: "0")]
                         let name = String(decoding: rest[..<slash], as: UTF8.self)
-                        if namespaces.last != name { namespaces.append(name) }
+                        // A longer one is none of ours, and endless long ones would fill memory.
+                        if namespaces.last != name, name.utf8.count <= 61 { namespaces.append(name) }
                     }
                     if !page.hasMore { return }
                 }

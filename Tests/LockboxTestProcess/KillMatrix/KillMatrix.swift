@@ -45,13 +45,7 @@ struct KillableOperation: Sendable {
 
     func perform(in folder: Folder) throws {
         let mode = mode(folder)
-        let storage = FileStorage(directory: folder.store, calls: markingCalls())
-        try run(
-            mode[0],
-            Array(mode.dropFirst()),
-            SealedBackend(storage: storage, deviceKey: killableSource),
-            folder.store
-        )
+        try run(mode[0], Array(mode.dropFirst()), folder.backend(markingCalls()), folder.store)
     }
 
     /// The state it was left in, after everything that is promised has been looked at.
@@ -84,9 +78,11 @@ struct Folder {
 
     /// As a process that has just started. The kernel takes all copies of a folder for one store, so each has a memory of its own
     /// there.
-    func backend(deviceKey: DeviceKeySource = killableSource) -> EncryptedFileBackend {
+    func backend(_ calls: SystemCalls = SystemCalls(), deviceKey: DeviceKeySource = killableSource)
+        -> EncryptedFileBackend
+    {
         EncryptedFileBackend(
-            storage: FileStorage(directory: store),
+            storage: FileStorage(directory: store, calls: calls),
             deviceKey: deviceKey,
             kernel: KernelKeyring(),
             seen: SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(store)")
