@@ -247,17 +247,23 @@ extension Folder {
     }
 }
 
-/// The earlier file, or a whole new one. What a killed export leaves beside it is closed to others.
+/// The earlier file, or a whole new one, beside which the earlier one is kept. What a killed export leaves is closed to others.
 @Sendable private func inspectExport(_ folder: Folder) throws -> KillableOperation.State {
     try folder.open(["old"]).backend.requireExactly(fixtures())
+    let isOld = try Data(contentsOf: URL(fileURLWithPath: folder.backup)) == earlierBackup
+    var isKept = false
     for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
-    where name.hasPrefix("backup") {
-        let mode =
-            try FileManager.default.attributesOfItem(atPath: "\(folder.path)/\(name)")[.posixPermissions]
-            as? Int
-        try require(name == "backup" || mode == 0o600, "\(name) is open to others")
+    where name.hasPrefix("backup.") {
+        let path = "\(folder.path)/\(name)"
+        if try Data(contentsOf: URL(fileURLWithPath: path)) == earlierBackup {
+            isKept = true
+            continue
+        }
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        try require(mode == 0o600, "\(name) is open to others")
     }
-    if try Data(contentsOf: URL(fileURLWithPath: folder.backup)) == earlierBackup { return .old }
+    if isOld { return .old }
+    try require(isKept, "the earlier backup is gone")
     let other = Folder(path: "\(folder.path)/restored")
     defer { try? FileManager.default.removeItem(atPath: other.path) }
     try other.backend().importBackup(from: folder.backup, passphrase: .value("passphrase"), existing: .fail)
