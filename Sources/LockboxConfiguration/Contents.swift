@@ -1,7 +1,7 @@
 #if Configuration
     import LockboxCore
 
-    /// What was read of all items. A read that began earlier than the last one of an item replaces nothing.
+    /// The readings of all items. A read that began earlier than the last one of an item replaces nothing.
     struct Contents: Sendable {
         private(set) var items: [String: Reading] = [:]
         /// Whether there are damaged items whose keys are not known. An absent key may be that of one.
@@ -27,7 +27,7 @@
             last[name] = begin
             if reading?.isForNow == true {
                 postponed.insert(name)
-                // What it says of the item is nothing.
+                // It says nothing about the item.
                 if case .item = items[name] { return }
             } else if postponed.remove(name) != nil {
                 recoveries += 1

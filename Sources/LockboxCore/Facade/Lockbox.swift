@@ -193,8 +193,7 @@ public struct Lockbox: Sendable {
     /// Returns an item's attributes. Does not open its value.
     ///
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
-    /// - Returns: The attributes, even if the item is locked, or `nil` if there is no such item or it has
-    ///   expired.
+    /// - Returns: The attributes, even if the item is locked, or `nil` if there is no such item or it has expired.
     /// - Throws: ``LockboxError``, for example if the item is damaged.
     public func attributes(forKey key: String) throws -> ItemAttributes? {
         try backend.attributes(for: itemKey(key), now: now())
@@ -255,13 +254,12 @@ public struct Lockbox: Sendable {
 
     /// Calls a closure with the key and the attributes of every item with this prefix.
     ///
-    /// Needs less memory than `allAttributes()`: for a million items some 120 MB while it runs, instead of some
-    /// 470 MB.
+    /// Needs less memory than `allAttributes()`: for a million items some 120 MB while it runs, instead of some 470 MB.
     ///
     /// - Parameters:
     ///   - unreadable: Called with each item that cannot be read. By default, its error is thrown.
-    ///   - body: Called with one item at a time, in no particular order. Expired items are left out, locked ones
-    ///     included. It may use this lockbox. If it throws, the iteration ends and the error is rethrown.
+    ///   - body: Called with one item at a time, in no order, locked ones included and expired ones not. It may use this lockbox.
+    ///     If it throws, the iteration ends and the error is rethrown.
     /// - Throws: ``LockboxError`` if the items cannot be listed at all, and what the closures throw.
     public func forEachItem(
         unreadable: (UnreadableItem) throws -> Void = { throw $0.error },
@@ -272,8 +270,7 @@ public struct Lockbox: Sendable {
         }
     }
 
-    /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not
-    /// affected.
+    /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not affected.
     ///
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     public func removeAllObjects() throws {
@@ -292,8 +289,7 @@ public struct Lockbox: Sendable {
         try changing().removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
     }
 
-    /// Removes an item that cannot be read. Does nothing if it is readable by now: another writer may have replaced it
-    /// since it was listed.
+    /// Removes an item that cannot be read. Does nothing if another writer has replaced it since, and it is readable by now.
     ///
     /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any

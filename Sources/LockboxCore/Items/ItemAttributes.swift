@@ -44,7 +44,7 @@ public struct ItemAttributes: Sendable, Hashable {
     /// The format of the archived value.
     public let format: ValueFormat
 
-    /// Who chose ``accessibility``.
+    /// The origin of ``accessibility``.
     package var origin = ClassOrigin(.unlocked)
 
     /// Creates the attributes of an item.

@@ -335,7 +335,7 @@ import Testing
         #expect(try sandbox.lockbox("get", "moved").output == "v")
     }
 
-    /// As dates are shown.
+    /// Dates are shown in this zone, too.
     @Test func aDayBeginsInTheLocalTimeZone() throws {
         sandbox.environment["TZ"] = "America/New_York"
         try sandbox.lockbox("set", "k", "--expires", "2099-12-24", text: "v")

@@ -29,7 +29,7 @@ public struct ItemChanges: Sendable, Hashable {
     /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
     public var created: Date?
 
-    /// Who chose ``accessibility``.
+    /// The origin of ``accessibility``.
     private var origin = ClassOrigin(.unlocked)
 
     /// The time by which an existing item counts as expired, and so as absent: ``modified``. `nil` for a write that keeps the

@@ -4,7 +4,7 @@
         private(set) var code: UInt64?
         private(set) var message: String?
 
-        /// What a member says, without what it adds to fill a log.
+        /// The beginning of a member's text, which could otherwise fill a log.
         static func short(_ text: String) -> String { String(text.unicodeScalars.prefix(200)) }
 
         init(_ json: inout JSONReader) throws {

@@ -96,7 +96,7 @@ final class Keyring: Sendable {
 
     enum Protection { case none, slots, earlierThanSlots }
 
-    /// What protects the key of `whenUnlocked` of an epoch. Whoever had the device key had it too, if the store had no slots.
+    /// The protection of the `whenUnlocked` key of an epoch. In a store without slots, the device key opens it.
     func protection(ofEpoch epoch: UInt32) -> Protection {
         if !hasSlots { return .none }
         return epoch < firstProtected ? .earlierThanSlots : .slots

@@ -48,7 +48,7 @@ struct RemoveCommand: ParsableCommand {
         if let first = missing.first { throw store.missing(first) }
     }
 
-    /// What only permissions, a link or a read error hide may be a good item.
+    /// An item that only permissions, a link or a read error hide may be a good one.
     private func confirm(_ record: String, _ store: Store) throws {
         let parts = record.split(separator: "/").map(String.init)
         guard !yes, parts.count == 2 else { return }

@@ -49,7 +49,7 @@ struct Unreadable {
         )
     }
 
-    /// What brings back items that only permissions hide.
+    /// The command that brings back items which only permissions hide.
     static func repair(in store: Store) -> String {
         "If only permissions are wrong, `chmod -R go-rwx \(store.location.onOneLine)` repairs them."
     }
