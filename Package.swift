@@ -18,6 +18,7 @@ let package = Package(
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
         .library(name: "LockboxKeychain", targets: ["LockboxKeychain"]),
         .library(name: "LockboxKeychainMigration", targets: ["LockboxKeychainMigration"]),
+        .library(name: "LockboxKeychainTesting", targets: ["LockboxKeychainTesting"]),
         .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
         .library(name: "LockboxFIDO2", targets: ["LockboxFIDO2"]),
         .library(name: "LockboxEtcd", targets: ["LockboxEtcd"]),
@@ -48,100 +49,143 @@ let package = Package(
     targets: [
         .systemLibrary(
             name: "Clibsodium",
+            path: "Sources/System/Clibsodium",
             pkgConfig: "libsodium",
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]
         ),
-        .systemLibrary(name: "CLinux"),
-        .systemLibrary(
-            name: "CTSS2",
-            pkgConfig: "tss2-esys tss2-tctildr tss2-mu tss2-rc",
-            providers: [.apt(["libtss2-dev"])]
-        ),
-        .systemLibrary(
-            name: "CFIDO2",
-            pkgConfig: "libfido2",
-            providers: [.apt(["libfido2-dev"]), .brew(["libfido2"])]
-        ),
-        .systemLibrary(
-            name: "CCurl",
-            pkgConfig: "libcurl",
-            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]
-        ),
-        .target(name: "LockboxPlatform", swiftSettings: settings),
+        .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
+        .target(name: "LockboxPlatform", path: "Sources/System/LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
         .target(
-            name: "LockboxFiles",
-            dependencies: ["LockboxCore", "LockboxPlatform", "CLinux"],
-            swiftSettings: settings
-        ),
-        .target(
-            name: "LockboxSodium",
+            name: "LockboxStore",
             dependencies: ["LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],
             swiftSettings: settings
         ),
         .target(
-            name: "LockboxSealed",
-            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "LockboxPlatform", "CLinux"],
-            swiftSettings: settings
-        ),
-        .target(
-            name: "LockboxMigration",
-            dependencies: ["LockboxCore", "LockboxFiles", "LockboxSodium", "LockboxPlatform", "CLinux"],
-            swiftSettings: settings
-        ),
-        .target(
             name: "Lockbox",
-            dependencies: ["LockboxCore", "LockboxSealed", "LockboxMigration", "LockboxPlatform"],
-            swiftSettings: settings
-        ),
-        .target(
-            name: "LockboxTPM",
-            dependencies: [
-                "LockboxCore", "LockboxSealed", "LockboxSodium", "LockboxPlatform",
-                .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
-            ],
-            swiftSettings: settings
-        ),
-        .target(
-            name: "LockboxFIDO2",
-            dependencies: [
-                "LockboxCore", "LockboxSealed", "LockboxSodium", "LockboxPlatform",
-                .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
-            ],
-            swiftSettings: settings
-        ),
-        .target(
-            name: "LockboxUserDefaults",
-            dependencies: ["LockboxCore", "LockboxMigration"],
+            dependencies: ["LockboxCore", "LockboxStore", "LockboxPlatform", "CLinux"],
             swiftSettings: settings
         ),
         .target(
             name: "LockboxTesting",
-            dependencies: ["LockboxCore", "LockboxSealed", "LockboxKeychain", "LockboxPlatform"],
+            dependencies: ["Lockbox", "LockboxCore", "LockboxStore", "LockboxPlatform"],
             swiftSettings: settings
         ),
-        .target(
-            name: "LockboxKeychain",
-            dependencies: ["LockboxCore", "LockboxPlatform"],
-            swiftSettings: settings
-        ),
-        .target(
-            name: "LockboxKeychainMigration",
-            dependencies: ["LockboxCore", "LockboxKeychain", "LockboxMigration", "LockboxPlatform"],
-            swiftSettings: settings
+
+        // Etcd
+        .systemLibrary(
+            name: "CCurl",
+            path: "Extensions/Etcd/CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]
         ),
         .target(
             name: "LockboxEtcd",
             dependencies: [
-                "LockboxCore", "LockboxSealed", "LockboxSodium", "LockboxPlatform",
+                "LockboxCore", "LockboxStore", "LockboxPlatform",
                 .target(name: "CCurl", condition: .when(traits: ["Etcd"])),
             ],
+            path: "Extensions/Etcd/Sources",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxEtcdTests",
+            dependencies: ["Lockbox", "LockboxEtcd", "LockboxStore", "LockboxTesting"],
+            path: "Extensions/Etcd/Tests",
+            swiftSettings: settings
+        ),
+
+        // TPM
+        .systemLibrary(
+            name: "CTSS2",
+            path: "Extensions/TPM/CTSS2",
+            pkgConfig: "tss2-esys tss2-tctildr tss2-mu tss2-rc",
+            providers: [.apt(["libtss2-dev"])]
+        ),
+        .target(
+            name: "LockboxTPM",
+            dependencies: [
+                "LockboxCore", "LockboxStore", "LockboxPlatform",
+                .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
+            ],
+            path: "Extensions/TPM/Sources",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxTPMTests",
+            dependencies: [
+                "LockboxTPM", "LockboxStore", .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
+            ],
+            path: "Extensions/TPM/Tests",
+            swiftSettings: settings
+        ),
+
+        // FIDO2
+        .systemLibrary(
+            name: "CFIDO2",
+            path: "Extensions/FIDO2/CFIDO2",
+            pkgConfig: "libfido2",
+            providers: [.apt(["libfido2-dev"]), .brew(["libfido2"])]
+        ),
+        .systemLibrary(
+            name: "CCrypto",
+            path: "Extensions/FIDO2/CCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl"])]
+        ),
+        .target(
+            name: "LockboxFIDO2",
+            dependencies: [
+                "LockboxCore", "LockboxStore", "LockboxPlatform",
+                .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
+            ],
+            path: "Extensions/FIDO2/Sources",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxFIDO2Tests",
+            dependencies: [
+                "LockboxFIDO2", "LockboxStore",
+                .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
+                .target(name: "CCrypto", condition: .when(traits: ["FIDO2"])),
+            ],
+            path: "Extensions/FIDO2/Tests",
+            swiftSettings: settings
+        ),
+
+        // Keychain
+        .target(
+            name: "LockboxKeychain",
+            dependencies: ["LockboxCore", "LockboxPlatform"],
+            path: "Extensions/Keychain/Sources/LockboxKeychain",
             swiftSettings: settings
         ),
         .target(
+            name: "LockboxKeychainMigration",
+            dependencies: ["Lockbox", "LockboxCore", "LockboxKeychain", "LockboxPlatform"],
+            path: "Extensions/Keychain/Sources/LockboxKeychainMigration",
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxKeychainTesting",
+            dependencies: ["LockboxCore", "LockboxKeychain", "LockboxPlatform"],
+            path: "Extensions/Keychain/Sources/LockboxKeychainTesting",
+            swiftSettings: settings
+        ),
+
+        // UserDefaults
+        .target(
+            name: "LockboxUserDefaults",
+            dependencies: ["Lockbox", "LockboxCore"],
+            path: "Extensions/UserDefaults/Sources",
+            swiftSettings: settings
+        ),
+
+        // Identities
+        .target(
             name: "LockboxIdentities",
             dependencies: [
-                "LockboxCore", "LockboxPlatform",
+                "Lockbox", "LockboxCore", "LockboxPlatform",
                 .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Identities"])),
                 .product(
                     name: "CryptoExtras",
@@ -155,12 +199,15 @@ let package = Package(
                 ),
                 .product(name: "SwiftASN1", package: "swift-asn1", condition: .when(traits: ["Identities"])),
             ],
+            path: "Extensions/Identities/Sources",
             swiftSettings: settings
         ),
+
+        // Configuration
         .target(
             name: "LockboxConfiguration",
             dependencies: [
-                "LockboxCore", "LockboxPlatform",
+                "Lockbox", "LockboxCore", "LockboxPlatform",
                 .product(
                     name: "Configuration",
                     package: "swift-configuration",
@@ -172,52 +219,26 @@ let package = Package(
                     condition: .when(traits: ["Configuration"])
                 ),
             ],
+            path: "Extensions/Configuration/Sources",
             swiftSettings: settings
         ),
-        .testTarget(
-            name: "LockboxEtcdTests",
-            dependencies: ["Lockbox", "LockboxEtcd", "LockboxSealed", "LockboxTesting"],
-            swiftSettings: settings
-        ),
+
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: [
                 "Lockbox", "LockboxUserDefaults", "Clibsodium",
                 .target(name: "LockboxEtcd", condition: .when(traits: ["Etcd"])),
             ],
-            path: "Tests/LockboxTestProcess",
+            path: "Proofs/TestProcess",
             swiftSettings: settings
         ),
         .testTarget(
             name: "LockboxTests",
             dependencies: [
                 "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "LockboxKeychain",
-                "LockboxKeychainMigration", "CLinux",
+                "LockboxKeychainMigration", "LockboxKeychainTesting", "LockboxIdentities", "CLinux",
             ],
             resources: [.copy("Vectors")],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "LockboxTPMTests",
-            dependencies: [
-                "LockboxTPM", "LockboxSealed", "LockboxSodium",
-                .target(name: "CTSS2", condition: .when(traits: ["TPM"])),
-            ],
-            swiftSettings: settings
-        ),
-        .systemLibrary(
-            name: "CCrypto",
-            path: "Tests/CCrypto",
-            pkgConfig: "libcrypto",
-            providers: [.apt(["libssl-dev"]), .brew(["openssl"])]
-        ),
-        .testTarget(
-            name: "LockboxFIDO2Tests",
-            dependencies: [
-                "LockboxFIDO2", "LockboxSealed", "LockboxSodium",
-                .target(name: "CFIDO2", condition: .when(traits: ["FIDO2"])),
-                .target(name: "CCrypto", condition: .when(traits: ["FIDO2"])),
-            ],
             swiftSettings: settings
         ),
     ],

@@ -6,6 +6,8 @@ import PackageDescription
 let lockbox = Target.Dependency.product(name: "Lockbox", package: "Lockbox")
 let testing = Target.Dependency.product(name: "LockboxTesting", package: "Lockbox")
 let keychain = Target.Dependency.product(name: "LockboxKeychain", package: "Lockbox")
+let simulator = Target.Dependency.product(name: "LockboxKeychainTesting", package: "Lockbox")
+let identities = Target.Dependency.product(name: "LockboxIdentities", package: "Lockbox")
 
 let cluster = Target.Dependency.product(
     name: "LockboxEtcd",
@@ -32,7 +34,10 @@ let package = Package(
         .executableTarget(name: "RememberMe", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "DeviceIdentifier", dependencies: [lockbox]),
         .executableTarget(name: "AccountManager", dependencies: [lockbox, "Terminal"]),
-        .executableTarget(name: "ItemClasses", dependencies: [lockbox, keychain, testing, "Terminal"]),
+        .executableTarget(
+            name: "ItemClasses",
+            dependencies: [lockbox, identities, keychain, simulator, "Terminal"]
+        ),
         .executableTarget(name: "Settings", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "Counter", dependencies: [lockbox]),
         .executableTarget(name: "SharedToken", dependencies: [lockbox]),

@@ -170,3 +170,33 @@ private func returns(within limit: Duration, _ body: @escaping @Sendable () thro
 
 /// A value in a finding.
 func text(_ value: Any?) -> String { value.map { "\($0)" } ?? "nil" }
+
+/// A requirement that a backend or a storage does not meet.
+public struct ConformanceFailure: Error, Hashable, CustomStringConvertible {
+    /// The requirement in a few words.
+    public let requirement: String
+
+    /// The observed behavior.
+    public let finding: String
+
+    /// The requirement and the observed behavior.
+    public var description: String { "Requirement not met: \(requirement): \(finding)" }
+}
+
+extension FailingBackend: CustomStringConvertible, CustomReflectable {
+    /// The type's name and the type of the wrapped backend. Does not show any items.
+    public var description: String { "FailingBackend(\(type(of: wrapped)))" }
+
+    /// Keeps `dump(_:)` from showing the wrapped backend.
+    public var customMirror: Mirror { Mirror(self, children: ["wrapped": "\(type(of: wrapped))"]) }
+}
+
+extension BackendConformance: CustomReflectable {
+    /// The requirement, without its closure.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}
+
+extension StorageConformance: CustomReflectable {
+    /// The requirement, without its closure.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}

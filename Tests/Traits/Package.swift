@@ -52,6 +52,7 @@ let package = Package(
                 .product(name: "Lockbox", package: "Lockbox"),
                 .product(name: "LockboxConfiguration", package: "Lockbox"),
                 .product(name: "LockboxKeychain", package: "Lockbox"),
+                .product(name: "LockboxKeychainTesting", package: "Lockbox"),
                 .product(name: "LockboxTesting", package: "Lockbox"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "ConfigurationTesting", package: "swift-configuration"),

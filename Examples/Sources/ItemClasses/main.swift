@@ -8,6 +8,8 @@
 // The files are a private key in PKCS#8 and its certificate, both in DER. The README.md of the examples has the lines
 // that make them.
 
+import LockboxIdentities
+import LockboxKeychainTesting
 import Foundation
 import Lockbox
 import LockboxKeychain

@@ -119,3 +119,201 @@ extension LockboxBackend {
         try write(ItemChanges(accessibility: accessibility, modified: now), to: key, policy: .updateOnly)
     }
 }
+
+extension LockboxBackend {
+    /// Copies an item to another key, with its attributes and dates.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The key of the copy, with the same prefix or another.
+    ///   - policy: Whether to overwrite an item under the new key.
+    ///   - now: The current time. An item that has expired by then counts as absent.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent;
+    ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item, or one under the new key, is locked.
+    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        _ = try put(key, newKey, policy, now)
+    }
+
+    /// Moves an item to another key: copies it, then removes the old one.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
+    }
+
+    /// Moves an item as the default implementation of ``LockboxBackend/move(_:to:policy:now:)`` does: copies it, then removes the
+    /// old one.
+    ///
+    /// For a backend that can move some items in one step, and others not.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The new key, with the same prefix or another.
+    ///   - policy: Whether to overwrite an item under the new key.
+    ///   - now: The current time. An item that has expired by then counts as absent.
+    /// - Throws: Any error of ``LockboxBackend/move(_:to:policy:now:)``.
+    public func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        let item = try put(key, newKey, policy, now)
+        if key == newKey { return }
+        try update(key, now: nil) { current in
+            // Another writer has changed, moved or removed it.
+            guard current == item else { throw LockboxError.conflict(record: key.location) }
+            return nil
+        }
+    }
+
+    private func put(_ key: ItemKey, _ newKey: ItemKey, _ policy: WritePolicy, _ now: Date) throws
+        -> StoredItem
+    {
+        var item = try source(key, now)
+        if key == newKey { return item }
+        try update(newKey, now: now) { old in
+            // Read anew for each attempt, so that what is written is what is there.
+            item = try source(key, now)
+            let copy = item.renamed(to: newKey)
+            // A move that was interrupted is completed.
+            if old == copy { return old }
+            try policy.check(key: newKey.key, exists: old != nil)
+            return copy
+        }
+        return item
+    }
+
+    private func source(_ key: ItemKey, _ now: Date) throws -> StoredItem {
+        guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
+        return item
+    }
+}
+
+extension StoredItem {
+    /// Returns the same item under another key.
+    ///
+    /// - Parameter key: The new key.
+    public func renamed(to key: ItemKey) -> StoredItem {
+        StoredItem(key: key, value: value, checked: attributes)
+    }
+}
+
+extension LockboxBackend {
+    /// Checks that the store can be used: writes, reads and removes an item under a reserved prefix, which no
+    /// list shows.
+    ///
+    /// - Parameters:
+    ///   - accessibility: The class of the item.
+    ///   - now: The current time. If the process is killed during the check, its item expires a day later.
+    /// - Throws: The reason why the store cannot be used.
+    public func checkAccess(_ accessibility: Accessibility, now: Date) throws {
+        try withProbe(accessibility, now: now) { probe in
+            guard try value(for: probe.key, now: now) == probe.value else {
+                throw LockboxError.corrupt(record: "the store", reason: "reading back returned another value")
+            }
+        }
+    }
+
+    /// Stores an item with a random name under a reserved prefix, calls `body` with it, and removes it.
+    package func withProbe<Result>(
+        _ accessibility: Accessibility,
+        now: Date,
+        _ body: (StoredItem) throws -> Result
+    ) throws -> Result {
+        // A random key, because another process may run the same check at the same time.
+        let name = String(UInt64.random(in: .min ... .max), radix: 16)
+        let data = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        let probe = try StoredItem(
+            key: ItemKey(storedPrefix: ItemKey.probePrefix, key: name),
+            value: ArchivedValue(data: data, format: .data),
+            accessibility: accessibility,
+            modified: now,
+            // If the process is killed, the next check removes the probe. By then no check can still be looking
+            // for it.
+            expires: now + 86_400
+        )
+        try removeExpired(prefix: probe.key.prefix, now: now)
+        try write(probe, policy: .replace)
+        let result = Swift.Result { try body(probe) }
+        try remove(probe.key)
+        return try result.get()
+    }
+
+    /// The error for an item that was written and reads back as another, or as absent.
+    ///
+    /// Another writer may have changed it since, or the backend may not keep what it is given. No other writer knows the
+    /// key of a probe, so a probe tells which.
+    package func errorOfReadingBack(_ item: StoredItem, now: Date) -> LockboxError {
+        let record = item.key.location
+        let keeps = try? withProbe(item.attributes.accessibility, now: now) { try keepsWritesAndUpdates($0) }
+        if keeps == true { return .conflict(record: record) }
+        return .corrupt(record: record, reason: "reading it back returned another item")
+    }
+
+    private func keepsWritesAndUpdates(_ probe: StoredItem) throws -> Bool {
+        guard try item(for: probe.key, now: nil) == probe else { return false }
+        let next = try StoredItem(
+            key: probe.key,
+            value: ArchivedValue(data: Data(probe.value.data.reversed()), format: .data),
+            accessibility: probe.attributes.accessibility,
+            modified: probe.attributes.modified,
+            expires: probe.attributes.expires
+        )
+        try update(probe.key, now: nil) { _ in next }
+        return try item(for: probe.key, now: nil) == next
+    }
+}
+
+extension ItemKey {
+    /// No app can use it, and no list shows its items.
+    package static let probePrefix = "\0transfer"
+}
+
+extension LockboxBackend {
+    /// Returns every prefix that has items, expired ones included.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
+    public func prefixes() async throws -> Set<String> { try await offPool { try prefixes() } }
+
+    /// Returns every prefix that has readable items, expired ones included.
+    ///
+    /// Runs on another thread, and calls `unreadable` there. Canceling the task does not stop it. Parameters and errors are
+    /// those of the synchronous form.
+    public func prefixes(
+        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void
+    ) async throws -> Set<String> {
+        try await offPool { try prefixes(unreadable: unreadable) }
+    }
+}
+
+extension LockableBackend {
+    /// Returns which accessibility classes are open now.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
+    public func lockState() async throws -> LockState { try await offPool { try lockState } }
+}
+
+extension RepairableBackend {
+    /// Removes an item that cannot be read.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
+    @discardableResult
+    public func remove(record: String) async throws -> Bool {
+        try await offPool { try remove(record: record) }
+    }
+
+    /// Sets an item aside that cannot be read. Returns where its bytes are now.
+    ///
+    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
+    @discardableResult
+    public func quarantine(record: String) async throws -> String {
+        try await offPool { try quarantine(record: record) }
+    }
+}
+
+extension VerifiableBackend {
+    /// Checks everything that is stored. Changes nothing.
+    ///
+    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
+    /// of the synchronous form.
+    public func verify(
+        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
+    ) async throws -> VerifyReport {
+        try await offPool { try verify(progress: progress) }
+    }
+}

@@ -226,3 +226,135 @@ public protocol LockboxBackend: Sendable {
     @discardableResult
     func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws -> Int
 }
+
+/// A backend that reports which accessibility classes are open.
+///
+/// A migration checks this before it writes anything. With any other backend, it finds out that a class is locked
+/// only when it writes an item.
+public protocol LockableBackend: LockboxBackend {
+    /// The classes that are open now.
+    ///
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot tell, as one that passes calls on to another may;
+    ///   another ``LockboxError`` if the state cannot be read.
+    var lockState: LockState { get throws }
+}
+
+extension LockboxBackend {
+    /// The classes that are open now, or nil if the backend cannot tell.
+    package func knownLockState() throws -> LockState? {
+        do { return try (self as? any LockableBackend)?.lockState } catch let error as LockboxError
+            where error.code == .notSupported
+        {
+            return nil
+        }
+    }
+}
+
+/// Which accessibility classes of a store can be read and written now.
+public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The store has no passcode and no other slot. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
+    case unprotected
+    /// The store has a passcode and has not been unlocked yet. Only the `always` classes are open.
+    case beforeFirstUnlock
+    /// All classes are open.
+    case unlocked
+    /// The store was locked again after an unlock. The `always` and `afterFirstUnlock` classes are open.
+    case locked
+}
+
+/// A backend whose errors name the record of the item that they are about.
+///
+/// A migration skips an item that cannot be read, and ends if the whole store cannot: the location tells which. With any other
+/// backend it skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
+/// ``LockboxError/unsupportedVersion(record:version:)`` only.
+public protocol LocatingBackend: LockboxBackend {
+    /// Returns how errors refer to the record of an item, or `nil` if there is no store.
+    ///
+    /// - Parameter key: The item's key. The item need not exist.
+    /// - Returns: The text that errors about this item, and about no other, have as their `record` or `path`.
+    /// - Throws: ``LockboxError`` if the store cannot be read.
+    func location(of key: ItemKey) throws -> String?
+}
+
+extension LockboxError {
+    /// Whether the error, which a call for this item has thrown, is about its record, and not about the whole store.
+    package func isAbout(_ key: ItemKey, in backend: any LockboxBackend) -> Bool {
+        guard let location, let backend = backend as? any LocatingBackend else { return false }
+        return (try? backend.location(of: key)) == location
+    }
+}
+
+/// A backend that can report changes.
+public protocol NotifyingBackend: LockboxBackend {
+    /// Begins to report changes of the items with a prefix, whoever makes them.
+    ///
+    /// A change that begins after this call has returned is reported once it can be read. A change may be reported
+    /// more than once, and several changes of an item only once. An item that is created and removed before it is noticed
+    /// need not be reported.
+    ///
+    /// - Parameters:
+    ///   - prefix: The key prefix.
+    ///   - report: Called with each change, on any thread, perhaps before this call returns. After a failure
+    ///     nothing is reported any more.
+    /// - Returns: A closure that ends the subscription. It may be called more than once, and from `report`.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot report changes, or another
+    ///   ``LockboxError``.
+    func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) throws -> @Sendable () -> Void
+}
+
+/// A backend whose unreadable items can be removed or set aside, even if their keys are not known.
+public protocol RepairableBackend: LockboxBackend {
+    /// Removes an unreadable item. Does nothing if it is absent, or if it is readable by now: another writer may have
+    /// replaced it since it was listed.
+    ///
+    /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
+    /// - Returns: `false` if the item is readable, and stays.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if `record` is not the record of an item of this store, for
+    ///   example if it is empty;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if its value is locked, so that the store cannot check whether it is
+    ///   readable; any other ``LockboxError`` if it cannot be removed.
+    @discardableResult
+    func remove(record: String) throws -> Bool
+
+    /// Sets an unreadable item aside: it no longer counts as an item, and its bytes are kept.
+    ///
+    /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: ``LockboxError/conflict(record:)`` if it is readable by now; ``LockboxError/interactionNotAllowed(_:)`` if
+    ///   its value is locked; ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if
+    ///   `record` is not the record of an item of this store; ``LockboxError/notSupported(operation:)`` if the storage
+    ///   cannot set records aside.
+    @discardableResult
+    func quarantine(record: String) throws -> String
+}
+
+/// A backend whose writes can be seen before they are durable.
+///
+/// A copy to such a backend synchronizes what it finds there: whoever wrote it may have been killed before it was durable.
+public protocol SynchronizingBackend: LockboxBackend {
+    /// Makes what was written under a prefix durable, in case a process was killed before it could do so.
+    ///
+    /// - Parameter prefix: The key prefix. It need not have items.
+    /// - Throws: ``LockboxError`` if it fails.
+    func synchronize(prefix: String) throws
+}
+
+/// A backend that can check its own contents.
+public protocol VerifiableBackend: LockboxBackend {
+    /// Checks everything that is stored. Changes nothing.
+    ///
+    /// - Parameter progress: Called after each record.
+    /// - Returns: The number of intact items, and all problems found.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot check itself, as one that passes calls on to
+    ///   another may; another ``LockboxError`` if the store cannot be read at all. Problems with its contents are in the report.
+    func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport
+}
+
+/// A backend in which items of other programs, which it does not show, may have an item's place.
+package protocol CrowdedBackend: LockboxBackend {
+    /// - Throws: What creating the item would throw, if another program's item has its place.
+    func checkForForeignItem(_ key: ItemKey) throws(LockboxError)
+}

@@ -58,7 +58,7 @@ public struct ItemKey: Sendable, Hashable {
     /// - Parameter prefix: The prefix of an item.
     public static func isReserved(prefix: String) -> Bool { prefix.utf8.first == 0 }
 
-    static func checkPrefix(_ prefix: String) throws(LockboxError) {
+    package static func checkPrefix(_ prefix: String) throws(LockboxError) {
         try check(prefix, "key prefix")
         if isReserved(prefix: prefix) {
             throw LockboxError.invalidKey(reason: "the key prefix begins with a NUL character")

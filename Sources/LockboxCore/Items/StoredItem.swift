@@ -61,3 +61,117 @@ public struct StoredItem: Sendable, Hashable {
         self.attributes = attributes
     }
 }
+
+/// An encoded value and its format.
+///
+/// Descriptions never show the bytes.
+public struct ArchivedValue: Sendable, Hashable {
+    /// The maximum size of a value: 16 MiB.
+    public static let maximumSize = 16 * 1024 * 1024
+
+    /// The encoded value.
+    public let data: Data
+
+    /// The format of ``data``.
+    public let format: ValueFormat
+
+    /// Creates a value for a backend to store.
+    ///
+    /// - Parameters:
+    ///   - data: The encoded value.
+    ///   - format: The format of `data`.
+    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if `data` is larger than ``maximumSize``.
+    public init(data: Data, format: ValueFormat) throws(LockboxError) {
+        guard data.count <= Self.maximumSize else {
+            throw LockboxError.valueTooLarge(size: data.count, limit: Self.maximumSize)
+        }
+        self.data = data
+        self.format = format
+    }
+}
+
+extension ArchivedValue: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The size and the format, not the bytes.
+    public var description: String { "ArchivedValue(\(data.count) bytes, \(format))" }
+
+    /// Same as ``description``.
+    public var debugDescription: String { description }
+
+    /// Keeps `dump(_:)` from showing the bytes.
+    public var customMirror: Mirror { Mirror(self, children: ["size": data.count, "format": format]) }
+}
+
+/// The format of an archived value. Stored, encrypted, with every item.
+///
+/// The numbers 0 to 127 are reserved for Lockbox. An app's own ``ValueCoder`` uses a number from 128 to 255.
+public struct ValueFormat: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The stored number.
+    public let rawValue: UInt8
+
+    /// Creates a format from its number, known or not.
+    ///
+    /// - Parameter rawValue: 0 to 127 are reserved for Lockbox; 128 to 255 are for apps.
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// The value's bytes as they are, for a top-level `Data`.
+    public static let data = ValueFormat(rawValue: 1)
+
+    /// JSON, as written by ``JSONValueCoder``.
+    public static let json = ValueFormat(rawValue: 2)
+
+    /// Text written by Lockbox 2. It does not say which type it encodes; the reader must know.
+    public static let lockbox2 = ValueFormat(rawValue: 3)
+
+    /// The format's name, or its number if it is unknown.
+    public var description: String {
+        switch self {
+        case .data: "data"
+        case .json: "JSON"
+        case .lockbox2: "Lockbox 2's text"
+        default: "format \(rawValue)"
+        }
+    }
+}
+
+/// An item that was skipped, for example by a list or an export, because it cannot be read.
+///
+/// It can also stand for all items of a prefix whose folder cannot be used. Its record can then be neither removed nor set
+/// aside.
+public struct UnreadableItem: Sendable, Hashable {
+    /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
+    public let key: ItemKey?
+
+    /// Identifies the item's record in its store: see ``RepairableBackend``.
+    public let record: String
+
+    /// Where the record is, for example its path.
+    public let location: String
+
+    /// Why the item cannot be read.
+    public let error: LockboxError
+
+    /// Creates a description of an item that cannot be read.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key, if it is known.
+    ///   - record: Identifies the item's record in its store.
+    ///   - location: Where the record is, for example its path.
+    ///   - error: Why the item cannot be read.
+    public init(key: ItemKey?, record: String, location: String, error: LockboxError) {
+        self.key = key
+        self.record = record
+        self.location = location
+        self.error = error
+    }
+
+    /// Whether the record itself is damaged. Otherwise it may be readable later, for example with other
+    /// permissions or by a newer version.
+    public var isDamaged: Bool { error.code == .corrupt || error.code == .authenticationFailed }
+
+    package var finding: StoreFinding {
+        let finding = StoreFinding(error, location: location)
+        guard let key else { return finding }
+        let reason = "\(key.location): \(finding.reason)"
+        return StoreFinding(kind: finding.kind, location: finding.location, reason: reason)
+    }
+}

@@ -12,3 +12,126 @@ extension StoreReport {
     /// Whether there are no findings.
     public var isComplete: Bool { findings.isEmpty }
 }
+
+/// A problem found in a store.
+public struct StoreFinding: Sendable, Hashable, Codable {
+    /// The kind of a problem.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
+    public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+        /// An item, the keybag or the device key cannot be read: damaged, missing, of an unknown version, or because a
+        /// system call failed.
+        case damaged
+        /// A file, folder or device key that does not belong to this store.
+        case foreign
+        /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
+        /// when the store is next opened.
+        case leftover
+        /// The storage did not answer, denied access, or did not say whether it made a change.
+        case notReachable
+        /// The keybag is older than one seen before, or an item is newer than the keybag.
+        case rolledBack
+        /// A change of the keys was interrupted. The secrets that it should revoke still open new items, until the keys are
+        /// rotated.
+        case interrupted
+        /// The store or an item is not what the program requires.
+        case refused
+        /// Others can read or change a file or folder, or it is not a regular file or folder.
+        case unsafePermissions
+    }
+
+    /// The kind of problem.
+    public let kind: Kind
+
+    /// The record, the file, or the key of the item.
+    public let location: String
+
+    /// A description of the problem. Never contains a value.
+    public let reason: String
+
+    /// Creates a finding.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of problem.
+    ///   - location: The record, the file, or the key of the item.
+    ///   - reason: A description of the problem. Must not contain a value.
+    public init(kind: Kind, location: String, reason: String) {
+        self.kind = kind
+        self.location = location
+        self.reason = reason
+    }
+}
+
+extension StoreFinding {
+    /// Creates the finding for an error that was thrown while a record was read.
+    ///
+    /// - Parameters:
+    ///   - error: The error. It decides the kind and the reason.
+    ///   - location: The record, the file, or the key of the item. Not used if the error names a file.
+    public init(_ error: LockboxError, location: String) {
+        switch error {
+        case .unsafePermissions(let path, let reason):
+            self.init(kind: .unsafePermissions, location: path, reason: reason)
+        case .deviceKeyMismatch(let path):
+            self.init(kind: .foreign, location: path, reason: error.description)
+        // The description would say the location once more.
+        case .corrupt(location, let reason):
+            self.init(kind: .damaged, location: location, reason: reason)
+        case .authenticationFailed(location):
+            let reason = "it was tampered with, or belongs to another key, prefix or store"
+            self.init(kind: .damaged, location: location, reason: reason)
+        case .missing(location): self.init(kind: .damaged, location: location, reason: "it is missing")
+        case .rolledBack(_, let reason): self.init(kind: .rolledBack, location: location, reason: reason)
+        case .requirementNotMet(_, let reason): self.init(kind: .refused, location: location, reason: reason)
+        case .notReachable, .accessDenied, .outcomeUnknown:
+            self.init(kind: .notReachable, location: location, reason: error.description)
+        default: self.init(kind: .damaged, location: location, reason: error.description)
+        }
+    }
+}
+
+/// The progress of a long call.
+public struct StoreProgress: Sendable, Hashable {
+    /// The number of items processed so far.
+    public let completed: Int
+
+    /// The number of all items, as far as is known.
+    public let total: Int
+
+    /// Creates a progress value.
+    ///
+    /// - Parameters:
+    ///   - completed: The number of items processed so far.
+    ///   - total: The number of all items, as far as is known.
+    public init(completed: Int, total: Int) {
+        self.completed = completed
+        self.total = total
+    }
+}
+
+/// The result of ``VerifiableBackend/verify(progress:)``.
+public struct VerifyReport: StoreReport, Hashable, Codable {
+    /// The number of intact items, locked ones included.
+    public var intactCount: Int
+
+    /// How many of the intact items are locked. Only their names and attributes were checked.
+    public var lockedCount: Int
+
+    /// All problems found.
+    public var findings: [StoreFinding]
+
+    /// Creates a report.
+    ///
+    /// - Parameters:
+    ///   - intactCount: The number of intact items, locked ones included.
+    ///   - lockedCount: How many of the intact items are locked.
+    ///   - findings: All problems found.
+    public init(intactCount: Int = 0, lockedCount: Int = 0, findings: [StoreFinding] = []) {
+        self.intactCount = intactCount
+        self.lockedCount = lockedCount
+        self.findings = findings
+    }
+}

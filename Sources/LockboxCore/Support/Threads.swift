@@ -1,4 +1,123 @@
+import Dispatch
 import LockboxPlatform
+
+/// Runs blocking `work` (disk, network, Argon2id) on a thread outside the cooperative pool, and returns its
+/// result. Canceling the task does not stop it.
+package func offPool<Success: Sendable, Failure: Error>(
+    _ work: @escaping @Sendable () throws(Failure) -> Success
+) async throws(Failure) -> Success {
+    let result: Result<Success, Failure> = await withCheckedContinuation { continuation in
+        runBlocking { continuation.resume(returning: Result(catching: work)) }
+    }
+    return try result.get()
+}
+
+/// Threads for work that blocks.
+final class BlockingThreads: Sendable {
+    static let shared = BlockingThreads()
+
+    typealias Work = @Sendable () -> Void
+
+    /// More work than this at a time waits in line. Work that waits holds no lock, so what runs never waits for it.
+    private static let maximum = 256
+    /// Idle threads beyond these end.
+    private static let maximumIdle = 16
+
+    private struct State {
+        var waiting: [Work] = []
+        var threads = 0
+        /// Of these, the ones that wait for a signal which has not been given.
+        var idle = 0
+        /// Whether a thread has been woken or started, and has not looked for work yet.
+        var isComing = false
+    }
+
+    private enum Help {
+        case wake, start
+    }
+
+    private let state = Protected(State())
+    private let signal = DispatchSemaphore(value: 0)
+
+    func run(_ work: @escaping Work) {
+        let help = state.withLock { state in
+            state.waiting.append(work)
+            return Self.help(&state)
+        }
+        call(help)
+    }
+
+    /// Another thread for work that waits, at once: those that there are may be blocked for a long time. Only one at a time,
+    /// which calls the next: short work is often done before that.
+    private static func help(_ state: inout State) -> Help? {
+        if state.isComing || state.waiting.isEmpty { return nil }
+        if state.idle > 0 {
+            state.idle -= 1
+            state.isComing = true
+            return .wake
+        }
+        if state.threads == maximum { return nil }
+        state.threads += 1
+        state.isComing = true
+        return .start
+    }
+
+    private func call(_ help: Help?) {
+        switch help {
+        case nil: break
+        case .wake: signal.signal()
+        case .start: do { try detachThread { self.loop() } } catch { startFailed() }
+        }
+    }
+
+    /// The system gives no more threads. Those that there are take the work; if there are none, this one does.
+    private func startFailed() {
+        let isLast = state.withLock { state in
+            state.threads -= 1
+            state.isComing = false
+            return state.threads == 0
+        }
+        while isLast, let work = state.withLock({ $0.waiting.popLast() }) { work() }
+    }
+
+    private enum Turn {
+        case work(Work, Help?)
+        case idle, end
+    }
+
+    private func loop() {
+        var comes = true
+        while true {
+            let turn = state.withLock { state in
+                if comes { state.isComing = false }
+                return Self.take(&state)
+            }
+            comes = false
+            switch turn {
+            case .work(let work, let help):
+                call(help)
+                work()
+            case .idle:
+                signal.wait()
+                comes = true
+            case .end: return
+            }
+        }
+    }
+
+    private static func take(_ state: inout State) -> Turn {
+        if !state.waiting.isEmpty {
+            let work = state.waiting.removeFirst()
+            return .work(work, help(&state))
+        }
+        if state.idle < maximumIdle {
+            state.idle += 1
+            return .idle
+        }
+        state.threads -= 1
+        return .end
+    }
+}
 
 /// Runs `body` on a thread of its own, which may block.
 ///

@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What an import finds, in the backup and in the store.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupImportTests: BackupFixture {

@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What a backup holds, and what becomes of its file.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests: BackupFixture {

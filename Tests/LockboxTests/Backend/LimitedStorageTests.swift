@@ -4,7 +4,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// On a storage as a cluster is one: with limits, without locks, and without a place for the device key.
 @Suite struct LimitedStorageTests {

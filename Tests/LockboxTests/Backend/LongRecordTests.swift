@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// A record that is longer than any of ours is damaged, and refused unread: of what it is nothing is known, not even its
 /// revision.

@@ -1,3 +1,4 @@
+@testable import LockboxKeychainTesting
 import Foundation
 import LockboxKeychain
 import LockboxTesting
@@ -5,7 +6,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// What backends do in one step that the contract allows in several.
 @Suite struct OneStepTests {

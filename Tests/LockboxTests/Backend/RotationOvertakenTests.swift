@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Other processes that begin a rotation while one is under way, and are killed.
 @Suite struct RotationOvertakenTests {

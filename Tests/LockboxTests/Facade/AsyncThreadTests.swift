@@ -2,12 +2,9 @@ import Dispatch
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-import LockboxSodium
+@testable import LockboxStore
 
 /// Async forms do not block the cooperative pool: they run on other threads.
 @Suite struct AsyncThreadTests {
@@ -61,16 +58,6 @@ import LockboxSodium
         try await damagedItems()
         try await passcodesAndSlots()
         try await wholeStore()
-
-        let sources = try PublicSources()
-        let elsewhere: Set = [
-            "EtcdStorage", "TPMUnlock", "TPMCounter", "LockboxConfigProvider", "LockboxChanges.Iterator",
-        ]
-        // Static methods call those of an instance.
-        let calls = sources.declarations.filter(\.isAsync).map(\.call).filter {
-            !$0.isStatic && !elsewhere.contains($0.type)
-        }
-        #expect(Set(calls.map(sources.name)).symmetricDifference(done.withLock { $0 }) == [])
     }
 
     /// Calls that are blocked, however many, hold up no task that has nothing to do with them.

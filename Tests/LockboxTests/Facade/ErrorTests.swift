@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 @Suite struct ErrorTests {
     private struct Quoting: Error, CustomStringConvertible { var description: String { "hunter2" } }
@@ -231,7 +228,7 @@ import Lockbox
     @Test func everyCaseHasACodeOfItsOwn() throws {
         let cases = try SourceText.file("Sources/LockboxCore/Errors/LockboxError.swift")
             .matches(of: /\n    case (\w+)/).map { String($0.1) }
-        let codes = try SourceText.file("Sources/LockboxCore/Errors/LockboxError+Code.swift")
+        let codes = try SourceText.file("Sources/LockboxCore/Errors/LockboxError+Messages.swift")
             .matches(of: /static let (\w+) = Code\(rawValue: "(\w+)"\)/)
         for row in Self.all { #expect(row.error.code == row.code) }
         #expect(Set(Self.all.map(\.code.rawValue)) == Set(cases), "a case is not pinned here")

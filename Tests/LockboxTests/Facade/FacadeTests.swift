@@ -2,12 +2,9 @@ import Foundation
 import LockboxTesting
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What the facade adds to its backend.
 @Suite struct FacadeTests {

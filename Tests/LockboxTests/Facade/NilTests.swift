@@ -4,7 +4,7 @@ import LockboxTesting
 import Testing
 
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// Lockbox 2's getters, called without their warnings.
 private protocol Getters {

@@ -1,12 +1,13 @@
+import LockboxIdentities
+@testable import LockboxKeychainTesting
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
 import LockboxKeychain
 import LockboxKeychainMigration
-import LockboxMigration
-@testable import LockboxSealed
+@testable import LockboxStore
 @testable import LockboxTesting
 
 /// However a program prints a public value, it shows neither a secret nor a key nor a closure.
@@ -161,21 +162,6 @@ import LockboxMigration
     @Test("Promise 7: no way of printing a public value shows a secret, a key or a closure")
     func noWayOfPrintingShowsASecret() throws {
         expectPrintingHides([secret, code.text], bytes: [deviceKey], in: try samples())
-    }
-
-    /// Those behind traits are printed in the tests of their own.
-    @Test func everyPublicTypeIsPrinted() throws {
-        var printed = Set(try samples().keys)
-        for target in [
-            "LockboxTPMTests", "LockboxFIDO2Tests", "LockboxEtcdTests", "Traits/ConfigurationTests",
-        ] {
-            let text = try SourceText.file("Tests/\(target)/PrintingTests.swift")
-            #expect(text.contains("expectPrintingHides("), "\(target)")
-            printed.formUnion(text.matches(of: /"([\w.]+)":\s/).map { String($0.1) })
-        }
-        let types = try PublicSources().types.filter { $0.value.keyword != "protocol" }
-        #expect(types.count > 70)
-        #expect(printed.symmetricDifference(types.keys) == [])
     }
 
     @Test func descriptionsSayWhatAValueIs() throws {

@@ -1,10 +1,11 @@
+import LockboxKeychainTesting
 import Foundation
 import Testing
 
 import Lockbox
 import LockboxCore
 import LockboxKeychain
-import LockboxSealed
+import LockboxStore
 import LockboxTesting
 
 /// Calls that throw nothing but our errors say so: these tests are compiled only then.

@@ -4,7 +4,7 @@ import LockboxTesting
 import Testing
 
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// A change within the closure of an update would wait for itself, or start the update again for ever.
 @Suite struct UpdateClosureTests {

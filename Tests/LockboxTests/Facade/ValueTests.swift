@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 import LockboxTesting
 
 @Suite struct ValueTests {

@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// A commit to files of which a part fails, or beside which others commit.
 @Suite(.timeLimit(.minutes(10))) struct CommitTests {

@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Lists and looks while a name is hidden, as btrfs and FUSE hide it while its file is replaced. Here the test hides it, so
 /// that it happens at the moment that counts, and everywhere.

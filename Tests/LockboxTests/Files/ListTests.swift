@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What is there all the time is in every list, and is found by every look, whatever others do meanwhile.
 @Suite(.timeLimit(.minutes(10))) struct ListTests {

@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What others could read or change, and what is no plain file, is refused with its path and the reason.
 @Suite(.timeLimit(.minutes(10))) struct PermissionTests {

@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 @testable import LockboxTesting
 
 @Suite struct StorageConformanceTests {

@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// A writer's file is in `tmp` before it has the lock.
 @Suite struct TemporaryFileTests {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// The searchable attributes in an item's metadata.
 @Suite struct SearchableAttributesTests {

@@ -1,3 +1,5 @@
+import LockboxIdentities
+import LockboxKeychainTesting
 import Foundation
 import LockboxKeychain
 import LockboxTesting

@@ -1,3 +1,4 @@
+import LockboxKeychainTesting
 import Foundation
 import LockboxTesting
 import Testing

@@ -1,3 +1,4 @@
+@testable import LockboxKeychainTesting
 import Dispatch
 import Foundation
 import LockboxTesting

@@ -1,12 +1,12 @@
+@testable import LockboxKeychainTesting
 import Foundation
 import LockboxKeychain
 import LockboxKeychainMigration
 import LockboxTesting
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxMigration
 
 /// From a simulated Keychain with what the libraries write, which is what their sources pass to `SecItemAdd`.
 @Suite struct KeychainMigrationTests {

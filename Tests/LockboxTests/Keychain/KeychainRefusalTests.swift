@@ -1,12 +1,12 @@
+@testable import LockboxKeychainTesting
 import Foundation
 import LockboxKeychain
 import LockboxKeychainMigration
 import LockboxTesting
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxMigration
 
 /// What a migration from or into the Keychain names, and does not lose.
 @Suite struct KeychainRefusalTests {

@@ -1,3 +1,4 @@
+@testable import LockboxKeychainTesting
 import Foundation
 import LockboxTesting
 import Testing

@@ -1,3 +1,4 @@
+import LockboxKeychainTesting
 import Foundation
 import LockboxKeychain
 import LockboxTesting

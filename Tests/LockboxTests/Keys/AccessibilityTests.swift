@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What each class is worth in each state of the store.
 @Suite(.serialized) struct AccessibilityTests {

@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Somebody has the device key and may write, but has none of the secrets that unlock the store.
 @Suite struct RequirementTests {

@@ -2,9 +2,8 @@ import Foundation
 import LockboxTesting
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxMigration
 
 /// Who may do a migration, and what becomes of a run that may not any more.
 @Suite struct MigrationClaimTests {

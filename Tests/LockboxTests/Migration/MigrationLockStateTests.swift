@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Migrations of a store that is locked, or open in part.
 @Suite struct MigrationLockStateTests: MigrationFixture {

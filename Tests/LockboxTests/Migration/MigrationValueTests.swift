@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Which values count as the same, and that nothing of one is lost.
 @Suite struct MigrationValueTests: MigrationFixture {

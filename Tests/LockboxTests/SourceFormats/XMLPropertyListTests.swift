@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Property lists in XML as other programs than Foundation's writer make them: hexadecimal numbers and UTF-16.
 @Suite struct XMLPropertyListTests: SourceFileFixture, MigrationFixture {

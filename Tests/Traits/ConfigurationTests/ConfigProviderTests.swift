@@ -1,3 +1,4 @@
+@testable import LockboxKeychainTesting
 import Configuration
 import ConfigurationTesting
 import Foundation

@@ -1,3 +1,4 @@
+import LockboxIdentities
 import Foundation
 import Testing
 

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxEtcdTests/Support/TCPSocket.swift
+../../../../Extensions/Etcd/Tests/Support/TCPSocket.swift

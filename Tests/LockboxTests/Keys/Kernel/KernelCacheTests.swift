@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// What a process remembers of the kernel's records, and for how long.
 @Suite(.needsKernelKeyring)

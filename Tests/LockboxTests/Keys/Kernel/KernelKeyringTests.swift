@@ -2,12 +2,9 @@ import Foundation
 import CLinux
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// What the kernel holds of a store that is unlocked for the user, and a kernel that refuses to.
 @Suite struct KernelKeyringTests {

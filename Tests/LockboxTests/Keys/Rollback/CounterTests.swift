@@ -3,8 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// A counter in memory that can fail.
 private final class Counter: GenerationCounter {

@@ -3,9 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Old keys, in a copy of the store, and what has been written since.
 @Suite struct RevocationTests {

@@ -3,9 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// An old state of the store is put back.
 @Suite struct RollbackTests {

@@ -1,3 +1,4 @@
+import Lockbox
 @testable import LockboxTesting
 
 extension DefectiveBackend {

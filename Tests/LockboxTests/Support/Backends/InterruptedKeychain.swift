@@ -1,3 +1,4 @@
+import LockboxKeychainTesting
 import LockboxKeychain
 import LockboxTesting
 

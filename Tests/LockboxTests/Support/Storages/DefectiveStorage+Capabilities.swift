@@ -3,7 +3,7 @@ import Synchronization
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 extension DefectiveStorage: LockingStorage {
     /// The namespaces that are locked.

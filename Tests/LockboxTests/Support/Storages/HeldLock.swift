@@ -1,4 +1,4 @@
-import LockboxSealed
+import LockboxStore
 
 extension LockingStorage {
     /// Runs `body` while nobody else can commit to the namespace.

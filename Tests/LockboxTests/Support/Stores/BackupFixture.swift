@@ -1,12 +1,9 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Two machines, played by two folders, and a backup of the first.
 protocol BackupFixture {

@@ -1,11 +1,8 @@
 import Foundation
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxMigration
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// Runs `other` before the call of that number that is made while the flag is up, and tells whether there was one.
 final class Interruption: Sendable {

@@ -1,5 +1,5 @@
 import Lockbox
-@testable import LockboxSealed
+@testable import LockboxStore
 
 extension SealedBackend {
     /// Overwrites an item's record.

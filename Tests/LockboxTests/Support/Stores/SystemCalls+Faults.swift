@@ -1,7 +1,7 @@
 import Foundation
 
 @testable import LockboxCore
-@testable import LockboxFiles
+@testable import LockboxStore
 
 extension SystemCalls {
     /// Runs `body` before each of these calls, until it returns true.

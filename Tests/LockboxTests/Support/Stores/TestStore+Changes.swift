@@ -2,8 +2,7 @@ import Foundation
 import Testing
 
 @testable import LockboxCore
-@testable import LockboxFiles
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// What others do to a store's folder.
 extension TestStore {

@@ -1,6 +1,5 @@
 @testable import LockboxCore
-@testable import LockboxSealed
-@testable import LockboxSodium
+@testable import LockboxStore
 
 /// The keybag and the device key.
 struct KeyFiles {

@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxSealed
+@testable import LockboxStore
 
 /// LockboxTestProcess has the same.
 let testPrefix = "com.example.process"

@@ -17,7 +17,7 @@ extension StoreChoice {
 
 #if Etcd
     import LockboxEtcd
-    import LockboxSealed
+    import LockboxStore
 
     /// The records of a store: in files, or in a cluster.
     enum CommandStorage: InspectableStorage, LockingStorage, QuarantiningStorage {

@@ -1,0 +1,1 @@
+../../../Etcd/Tests/Support/TCPSocket.swift

@@ -1,0 +1,164 @@
+// A process of its own for the tests: one that uses a store beside others, or dies in the middle.
+//
+//     LockboxTestProcess use DIRECTORY NUMBER          waits for the end of standard input, then writes and reads
+//     LockboxTestProcess write DIRECTORY KEY VALUE     archives one value
+//     LockboxTestProcess read DIRECTORY KEY            prints it; status 1 if it is absent, 3 if it cannot be read
+//     LockboxTestProcess remove DIRECTORY KEY
+//     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th call that changes the disk
+//     LockboxTestProcess count DIRECTORY N LOG         waits as well, then counts N times, with a byte in LOG after each
+//     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
+//     LockboxTestProcess die DIRECTORY KEY N           the same for a removal
+//     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
+//     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
+//     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
+//     LockboxTestProcess defaults …                    sets and migrates UserDefaults: see Defaults.swift
+//     LockboxTestProcess idle DIRECTORY SECONDS        waits for changes and prints what it costs: see IdleSubscriber.swift
+//     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
+//     LockboxTestProcess kill …                        for Proofs/KillMatrix/run: see KillMatrix.swift
+//     LockboxTestProcess load …                        for Proofs/Rotation/run: see RotationLoad.swift
+//     LockboxTestProcess limits …                      for Proofs/Limits/run: see Limits.swift
+//     LockboxTestProcess history …                     for Proofs/History/run: see History.swift
+//     LockboxTestProcess attacks                       for Proofs/Attacks/run: see Attacks.swift
+
+import Foundation
+
+@testable import Lockbox
+@testable import LockboxCore
+@testable import LockboxStore
+
+let arguments = Array(CommandLine.arguments.dropFirst())
+let prefix = "com.example.process"
+
+func lockbox(_ directory: String, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
+    // On a machine that is busy enough, twenty processes may wait longer than users should.
+    let storage = FileStorage(directory: directory, calls: calls, lockTimeout: .seconds(300))
+    return try Lockbox(keyPrefix: prefix, backend: backend(on: storage))
+}
+
+/// The kernel takes all copies of a folder for one store, so each has a memory of its own there.
+func backend(on storage: FileStorage) -> EncryptedFileBackend {
+    let seen = SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(storage.directory)")
+    return SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring(), seen: seen)
+}
+
+/// Dies before its nth call that changes the disk: the calls in between leave it as it is. Proofs/KillMatrix tries them all.
+func dying(before last: Int) -> SystemCalls {
+    let count = Counter()
+    return SystemCalls(fault: { call in
+        switch call {
+        case .mkdir, .write, .fsync, .rename, .link, .unlink, .chmod:
+            if count.next() == last { kill(getpid(), SIGKILL) }
+        case .open, .fstat, .stat, .read, .close, .flock, .readdir: break
+        }
+        return nil
+    })
+}
+
+func waitForEndOfInput() {
+    while readLine() != nil {}
+}
+
+switch arguments.first {
+case "use" where arguments.count == 3:
+    waitForEndOfInput()
+    let lockbox = try lockbox(arguments[1])
+    try lockbox.archiveObject("of \(arguments[2])", forKey: "own \(arguments[2])")
+    try lockbox.archiveObject("of \(arguments[2])", forKey: "shared")
+    guard try lockbox.unarchiveObject(forKey: "own \(arguments[2])") == "of \(arguments[2])" else { exit(2) }
+
+case "write" where arguments.count == 4:
+    try lockbox(arguments[1]).archiveObject(arguments[3], forKey: arguments[2])
+
+case "read" where arguments.count == 3:
+    do {
+        guard let value: String = try lockbox(arguments[1]).unarchiveObject(forKey: arguments[2]) else {
+            exit(1)
+        }
+        print(value)
+    } catch {
+        FileHandle.standardError.write(Data("\(error)\n".utf8))
+        exit(3)
+    }
+
+case "idle" where arguments.count == 3:
+    try idle(arguments[1], UInt32(arguments[2])!)
+
+case "remove" where arguments.count == 3:
+    try lockbox(arguments[1]).removeObject(forKey: arguments[2])
+
+case "count" where arguments.count == 4:
+    waitForEndOfInput()
+    let log = open(arguments[3], O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    let lockbox = try lockbox(arguments[1])
+    for _ in 0..<(Int(arguments[2]) ?? 0) {
+        try lockbox.update("count", as: Int.self) { $0 = ($0 ?? 0) + 1 }
+        guard write(log, ".", 1) == 1 else { exit(2) }
+    }
+
+case "die" where arguments.count == 5:
+    try lockbox(arguments[1], dying(before: Int(arguments[4])!)).archiveObject(
+        arguments[3],
+        forKey: arguments[2]
+    )
+
+case "die" where arguments.count == 4:
+    try lockbox(arguments[1], dying(before: Int(arguments[3])!)).removeObject(forKey: arguments[2])
+
+case "die-in" where arguments.count >= 4:
+    let last = Int(arguments[2])!
+    let storage = FileStorage(directory: arguments[1], calls: dying(before: last))
+    try run(arguments[3], Array(arguments[4...]), backend(on: storage), arguments[1])
+
+case "memory" where arguments.count == 3:
+    exit(try scanMemory(directory: arguments[1], folder: arguments[2]))
+
+case "fork" where arguments.count == 3:
+    exit(try forkWithOpenStore(arguments[1], passcode: arguments[2]))
+
+case "migrate" where arguments.count == 2:
+    waitForEndOfInput()
+    exit(try migrate(arguments[1]))
+
+case "hold" where arguments.count == 3:
+    let backend = EncryptedFileBackend(directory: arguments[1])
+    let record = try backend.record(of: ItemKey(prefix: prefix, key: arguments[2]))
+    try backend.storage.holdingLock(of: record.namespace) {
+        print("held")
+        fflush(nil)
+        waitForEndOfInput()
+    }
+
+case "defaults":
+    try runDefaults(Array(arguments.dropFirst()))
+
+case "kill":
+    try kill(Array(arguments.dropFirst()))
+
+case "load":
+    try load(Array(arguments.dropFirst()))
+
+case "limits":
+    try limits(Array(arguments.dropFirst()))
+
+case "history":
+    try history(Array(arguments.dropFirst()))
+
+case "attacks" where arguments.count == 1:
+    try attacks()
+
+case "vectors" where arguments.count == 2:
+    try printVectors(arguments[1])
+
+default:
+    exit(64)
+}
+
+/// Used by one thread only; a class so that the closure can change it.
+final class Counter: @unchecked Sendable {
+    private var value = 0
+
+    func next() -> Int {
+        value += 1
+        return value
+    }
+}

@@ -1,3 +1,0 @@
-@_exported public import LockboxCore
-@_exported public import LockboxMigration
-@_exported public import LockboxSealed

@@ -1,0 +1,229 @@
+package import LockboxCore
+import LockboxPlatform
+import LockboxStore
+
+/// The exclusive right to run a migration, held by one thread of one process at a time. The migration's record
+/// names the holder.
+///
+/// While it works, the holder changes the record every second. If a record names a holder and does not change,
+/// that process was killed or stopped, and another one takes over.
+final class MigrationClaim {
+    /// The time without a change after which the claim can be taken over.
+    @TaskLocal package static var patience: Duration = .seconds(5)
+    /// The time between two changes of the record by its holder.
+    @TaskLocal package static var interval: Duration = .seconds(1)
+
+    /// The record as it was when the claim was acquired.
+    private(set) var record = MigrationRecord()
+
+    private let marker: ItemKey
+    private let backend: any LockboxBackend
+    private let now: Date
+    private var runner = MigrationRecord.Runner(id: .random(in: .min ... .max), heartbeat: 0)
+    private var renewed = ContinuousClock.now
+
+    /// Waits until no other process runs the migration.
+    init(_ marker: ItemKey, _ backend: any LockboxBackend, now: Date) throws {
+        self.marker = marker
+        self.backend = backend
+        self.now = now
+        var seen: (runner: MigrationRecord.Runner, since: ContinuousClock.Instant)?
+        while true {
+            let other = try MigrationRecord(backend.value(for: marker, now: now), marker).runner
+            if let other, seen?.runner != other { seen = (other, .now) }
+            let isFree = other == nil || seen.map { .now - $0.since >= Self.patience } ?? false
+            if isFree, try take(from: other) { return }
+            usleep(20_000)
+        }
+    }
+
+    /// Returns false if another process has acquired the claim first.
+    private func take(from other: MigrationRecord.Runner?) throws -> Bool {
+        var isTakenOver = false
+        try backend.update(marker, now: now) { old in
+            record = try MigrationRecord(old?.value, marker)
+            isTakenOver = record.runner == other
+            guard isTakenOver else { return old }
+            var next = record
+            next.runner = runner
+            return try next.item(marker, now: now)
+        }
+        renewed = .now
+        return isTakenOver
+    }
+
+    /// Shows that the holder is still working. Call it before each item is read and before each change.
+    ///
+    /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
+    func renew() throws {
+        guard .now - renewed >= Self.interval else { return }
+        var next = runner
+        next.heartbeat += 1
+        try change { $0.runner = next }
+        runner = next
+        renewed = .now
+    }
+
+    /// Releases the claim.
+    ///
+    /// - Parameter done: The old keys of the items that are done.
+    func release(done: some Sequence<String> = []) throws {
+        try change { record in
+            record.done.formUnion(done)
+            record.runner = nil
+        }
+    }
+
+    private func change(_ body: (inout MigrationRecord) -> Void) throws {
+        try backend.update(marker, now: now) { old in
+            var record = try MigrationRecord(old?.value, marker)
+            guard record.runner == runner else {
+                throw LockboxError.conflict(record: MigrationRecord.name(marker))
+            }
+            body(&record)
+            return try record.item(marker, now: now)
+        }
+    }
+}
+
+/// The state of a migration: an item under a prefix that apps cannot use.
+package struct MigrationRecord: Codable {
+    private static let version = 1
+
+    private var version = Self.version
+    /// The old keys of the items that are done. The source may have one of them again.
+    package var done: Set<String> = []
+    /// The process that runs the migration, if any.
+    var runner: Runner?
+
+    struct Runner: Codable, Hashable {
+        let id: UInt64
+        /// Incremented while the process is working.
+        var heartbeat: UInt64
+    }
+
+    init() {}
+
+    /// Decodes a record, or creates an empty one if there is none.
+    init(_ item: ArchivedValue?, _ key: ItemKey) throws {
+        guard let item else { return }
+        let record = Self.name(key)
+        do {
+            // The version comes first: nothing else is known about a later one.
+            let version = try JSONDecoder().decode(Version.self, from: item.data).version
+            guard version == Self.version else {
+                throw LockboxError.unsupportedVersion(record: record, version: version)
+            }
+            self = try JSONDecoder().decode(Self.self, from: item.data)
+        } catch is DecodingError {
+            throw LockboxError.corrupt(record: record, reason: "it is not well-formed")
+        }
+    }
+
+    /// The record's name in error messages.
+    static func name(_ key: ItemKey) -> String {
+        "the record of the migration \(String(reflecting: key.key))"
+    }
+
+    private struct Version: Decodable { let version: Int }
+
+    /// - Parameter machine: A hash of the machine whose old items it is about. Nil in a store that is on one machine, or if
+    ///   the old items are where all machines have them.
+    package static func key(ofMigration name: String, prefix: String, machine: String? = nil) throws
+        -> ItemKey
+    {
+        if name.isEmpty { throw LockboxError.invalidKey(reason: "the migration's name is empty") }
+        let reserved = machine.map { "\0migration of \($0)\0" } ?? "\0migration\0"
+        let length = reserved.utf8.count + max(prefix.utf8.count, prefix.canonical.utf8.count)
+        // No prefix begins with a NUL, so a hash cannot be mistaken for one.
+        let suffix = length > ItemKey.maximumLength ? "\0" + hash(of: prefix) : prefix
+        return try ItemKey(storedPrefix: reserved + suffix, key: name)
+    }
+
+    /// BLAKE2b-256 in hexadecimal.
+    private static func hash(of prefix: String) -> String {
+        Sodium.hash(of: Array(prefix.canonical.utf8)).hexadecimal
+    }
+
+    /// Always readable, and left out of backups, because another machine has its own old items.
+    func item(_ key: ItemKey, now: Date) throws -> StoredItem {
+        try StoredItem(
+            key: key,
+            value: ArchivedValue(data: JSONEncoder().encode(self), format: .json),
+            accessibility: .alwaysThisDeviceOnly,
+            modified: now
+        )
+    }
+}
+
+/// This machine, among those that share a storage.
+enum Machine {
+    /// Returns what the system calls this machine. Tests put another one in its place.
+    @TaskLocal package static var identify: @Sendable () throws -> String = { try machineIdentifier() }
+
+    /// 64 hexadecimal digits, the same as long as the system is not installed anew.
+    ///
+    /// A hash, because the identifier itself should not leave the machine.
+    static func hash() throws -> String {
+        Sodium.hash(of: Array("lockbox.machine\0\(try identify())".utf8)).hexadecimal
+    }
+
+    /// Reads an identifier of 32 hexadecimal digits from a file that contains nothing else, machine-id(5).
+    static func identifier(inFile path: String, _ calls: SystemCalls = SystemCalls()) throws -> String {
+        let file = CInt(try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path))
+        defer { calls.close(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = try bytes.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
+        let text = String(decoding: bytes[..<count], as: UTF8.self)
+        let digits = text.hasSuffix("\n") ? text.dropLast() : text[...]
+        guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else {
+            let reason = "it does not identify this machine; systemd-machine-id-setup makes an identifier"
+            throw LockboxError.corrupt(record: path, reason: reason)
+        }
+        return String(digits)
+    }
+}
+
+/// Finds out whether a source of a migration is in the same store as the new items. Two backends may be the same
+/// store, opened separately: removing an old item from one would then remove the new one from the other.
+///
+/// Looks for a probe in the source. Asks only once.
+final class StoreIdentity {
+    private let backend: any LockboxBackend
+    private let now: Date
+    private var answer: Bool?
+
+    init(_ backend: any LockboxBackend, _ now: Date) { (self.backend, self.now) = (backend, now) }
+
+    func isStore(of source: any SourceItems) throws -> Bool {
+        if let answer { return answer }
+        let isSame = try backend.withProbe(.alwaysThisDeviceOnly, now: now) { try source.contains($0) }
+        answer = isSame
+        return isSame
+    }
+}
+
+extension LockState {
+    /// Throws the error that writing an item of this class would throw.
+    package func check(_ accessibility: Accessibility) throws {
+        switch self {
+        case .unprotected:
+            if accessibility == .whenPasscodeSetThisDeviceOnly { throw LockboxError.passcodeNotSet }
+        case .unlocked: break
+        case .locked: if accessibility.rank < 1 { throw LockboxError.interactionNotAllowed(accessibility) }
+        case .beforeFirstUnlock:
+            if accessibility.rank < 2 { throw LockboxError.interactionNotAllowed(accessibility) }
+        }
+    }
+}
+
+extension Accessibility {
+    /// The longer a class stays open, the higher its rank.
+    var rank: Int {
+        switch self {
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: 0
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: 1
+        case .always, .alwaysThisDeviceOnly: 2
+        }
+    }
+}

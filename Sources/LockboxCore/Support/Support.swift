@@ -1,0 +1,92 @@
+import CLinux
+package import LockboxPlatform
+
+/// The process's environment variables. Empty variables count as unset. So do all variables in a program that has more
+/// rights than the user who has started it.
+package enum Environment {
+    /// - Throws: `invalidLocation` if the value is not UTF-8. Repaired, two folders could become one.
+    package static subscript(name: String) -> String? {
+        get throws(LockboxError) {
+            guard let bytes = bytes(name) else { return nil }
+            if let text = String(validating: bytes, as: UTF8.self) { return text }
+            throw LockboxError.invalidLocation(location: name, reason: "the variable is not UTF-8")
+        }
+    }
+
+    /// The value as it is.
+    package static func bytes(_ name: String) -> [UInt8]? {
+        guard let value = trusted_environment(name), value.pointee != 0 else { return nil }
+        return Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+    }
+}
+
+extension Sequence<UInt8> {
+    /// Two digits for each byte.
+    package var hexadecimal: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+extension Data {
+    /// Nil unless these are two digits for each byte.
+    package init?(hexadecimal text: String) {
+        guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ UInt8(ascii: "0") <= $0 }) else {
+            return nil
+        }
+        self.init()
+        var rest = text[...]
+        while !rest.isEmpty {
+            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
+            append(byte)
+            rest = rest.dropFirst(2)
+        }
+    }
+}
+
+/// A POSIX mutex. FoundationEssentials has no locks.
+package final class Lock: @unchecked Sendable {
+    // Unchecked: the pointer never changes, and a mutex is made to be shared by threads.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    /// - Parameter isRecursive: Whether the thread that holds the lock may take it again.
+    package init(isRecursive: Bool = false) {
+        var attributes = pthread_mutexattr_t()
+        pthread_mutexattr_init(&attributes)
+        pthread_mutexattr_settype(
+            &attributes,
+            CInt(isRecursive ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL)
+        )
+        let result = pthread_mutex_init(mutex, &attributes)
+        precondition(result == 0, "pthread_mutex_init: \(result)")
+        pthread_mutexattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    package func withLock<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+}
+
+/// A value protected by a lock.
+///
+/// Not `Synchronization.Mutex`, because ThreadSanitizer on Linux does not recognize it and would report races
+/// in every app that uses Lockbox.
+package final class Protected<Value: Sendable>: @unchecked Sendable {
+    // Unchecked, also for exclusive access: the value is accessed only while the lock is held, which nobody can take twice.
+    private let lock = Lock()
+    @exclusivity(unchecked) private var value: Value
+
+    package init(_ value: Value) { self.value = value }
+
+    package func withLock<Result, Failure>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try lock.withLock { () throws(Failure) in try body(&value) }
+    }
+}

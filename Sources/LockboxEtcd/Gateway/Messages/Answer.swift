@@ -1,5 +1,0 @@
-#if Etcd
-    protocol Answer: Message {
-        var header: Header? { get }
-    }
-#endif

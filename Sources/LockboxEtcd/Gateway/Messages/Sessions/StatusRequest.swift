@@ -1,5 +1,0 @@
-#if Etcd
-    struct StatusRequest: Request {
-        func write(to json: inout JSONWriter) {}
-    }
-#endif

@@ -1,0 +1,334 @@
+public import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend {
+    /// Returns the keys to change an item with. Creates the store if `creating` is true.
+    ///
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no store.
+    func keyring(of key: ItemKey, creating: Bool) throws -> Keyring {
+        guard let keyring = try keys.keyring(creating: creating) else {
+            throw LockboxError.itemNotFound(key: key.key)
+        }
+        return keyring
+    }
+
+    /// Commits the edits in order, as many at once as the storage allows and 4 MiB of memory hold. Decides again whenever
+    /// another writer has changed one of the records.
+    func change(_ edits: [ItemEdit], _ keyring: Keyring) throws {
+        var (rest, keyring) = (edits[...], keyring)
+        var (lock, locked): ((any StorageLock)?, Set<String?>) = (nil, [])
+        defer { lock?.release() }
+        let limits = (count: storage.limits.maximumChanges, length: 4 << 20)
+        var next = limits
+        var conflicts = ConflictLimit()
+        while !rest.isEmpty {
+            do {
+                let part = try prepare(rest.prefix(next.count), keyring, next.length)
+                // A decision may have changed its mind, and need locks that come before this one.
+                let namespaces = Set(part.changes.map(\.record.namespace))
+                if namespaces != locked {
+                    lock?.release()
+                    (lock, locked) = (nil, namespaces)
+                }
+                let outcome: CommitOutcome =
+                    try part.changes.isEmpty
+                    ? .committed : storage.commit(part.changes, expecting: part.expected, keeping: &lock)
+                switch outcome {
+                case .committed:
+                    rest = rest.dropFirst(part.count)
+                    lock?.release()
+                    (lock, next, conflicts) = (nil, limits, ConflictLimit())
+                case .unknown(let error): throw error
+                case .conflict:
+                    try conflicts.check(part.changes[0].record, storage)
+                    // The lock is for these records.
+                    next = (part.count, .max)
+                    keyring = try keys.currentKeyring()
+                }
+            } catch let error as LockboxError where error.dependsOnKeys {
+                // Another process may have set or removed a passcode since the keybag was read.
+                let current = try keys.currentKeyring()
+                if current === keyring { throw error }
+                keyring = current
+            }
+        }
+    }
+
+    /// Commits what a closure decides. It is called again whenever another writer has changed one of the records.
+    func change(
+        _ records: some Sequence<ItemRecord>,
+        _ keyring: Keyring,
+        _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change?
+    ) throws {
+        try withoutActuallyEscaping(decide) { decide in
+            try change(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, keyring)
+        }
+    }
+
+    private typealias Part = (changes: [RecordChange], expected: [RecordName: RecordRevision], count: Int)
+
+    private func prepare(_ edits: ArraySlice<ItemEdit>, _ keyring: Keyring, _ maximumLength: Int) throws
+        -> Part
+    {
+        var part: Part = ([], [:], 0)
+        var length = 0
+        var (ahead, most): (ArraySlice<ItemEdit>, Int) = ([], 16)
+        while part.count < edits.count, part.count == 0 || length < maximumLength {
+            if ahead.isEmpty { ahead = try readTogether(edits.dropFirst(part.count), most: &most) }
+            var edit = ahead.removeFirst()
+            if edit.needsMetadata, edit.record.contents == nil {
+                edit.record.contents = try beginning(of: edit.record.name)
+            }
+            guard let change = try decide(edit, keyring) else {
+                part.count += 1
+                continue
+            }
+            let record = edit.record
+            if let item = change.item {
+                let bytes = try seal(item, record, keyring)
+                length += bytes.count
+                // The storage's limit is a strict one. This record is decided again, for the next commit.
+                if length > storage.limits.maximumCommitLength, part.count > 0 { break }
+                part.changes.append(.put(record.name, bytes))
+                part.expected[KeyStore<Storage>.keybagRecord] = keyring.revision
+            } else {
+                part.changes.append(.remove(record.name))
+            }
+            part.expected[record.name] = change.expected
+            part.count += 1
+        }
+        return part
+    }
+
+    // MARK: Decisions
+
+    private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change? {
+        switch edit.decision {
+        case .write(let changes, let key, let policy): try write(changes, key, policy, edit.record, keyring)
+        case .remove: (nil, nil)
+        case .removeReadable(let now): try removeReadable(edit.record, keyring, at: now)
+        case .custom(let decide): try decide(edit.record, keyring)
+        }
+    }
+
+    private func write(
+        _ changes: ItemChanges,
+        _ key: ItemKey,
+        _ policy: WritePolicy,
+        _ record: ItemRecord,
+        _ keyring: Keyring
+    ) throws -> ItemEdit.Change {
+        guard let value = changes.value else {
+            // Sealed again, because the boxes of an item are bound to each other.
+            let (old, revision) = try item(record, keyring, at: changes.expiryTime)
+            return (try changes.item(after: old, for: key, policy: policy), revision)
+        }
+        let old = try existing(record, keyring, at: changes.modified)
+        try policy.check(key: key.key, exists: old.exists)
+        if let damage = old.damage, policy == .updateOnly { throw damage }
+        try checkIsOpen(old, keyring)
+        let attributes = try changes.attributes(after: old.attributes, value: value, policy: policy)
+        return (StoredItem(key: key, value: value, checked: attributes), old.revision)
+    }
+
+    private func removeReadable(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
+        -> ItemEdit.Change
+    {
+        let revision = try item(record, keyring, at: now).revision
+        // An absent record means an absent item, unless the whole store is gone.
+        if revision == .absent { try keys.checkIsThere() }
+        return (nil, revision)
+    }
+
+    private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
+        guard let accessibility = old.attributes?.accessibility, !keyring.isOpen(accessibility) else {
+            return
+        }
+        throw LockboxError.interactionNotAllowed(accessibility)
+    }
+}
+
+extension SealedBackend: SynchronizingBackend {
+    /// Makes the items of a prefix that can be read durable.
+    public func synchronize(prefix: String) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        try storage.synchronize(namespace(of: prefix, keyring))
+    }
+}
+
+extension LockboxError {
+    /// Whether the operation could succeed with other keys.
+    fileprivate var dependsOnKeys: Bool {
+        switch self {
+        case .interactionNotAllowed, .passcodeNotSet: true
+        default: false
+        }
+    }
+}
+
+/// Reading many records in few calls of the storage.
+extension SealedBackend {
+    /// Calls a closure with each item's record of a namespace, with its contents if a transactional storage gives them.
+    func forEachRecord(
+        in namespace: String,
+        waitingForCommits: Bool = false,
+        _ body: (ItemRecord) throws -> Void
+    ) throws {
+        // Otherwise the names alone, which need less memory, are followed by one read for each.
+        guard storage.limits.isTransactional else {
+            return try items(in: namespace, waitingForCommits: waitingForCommits).forEach(body)
+        }
+        try storage.forEachPage(
+            of: namespace,
+            maximum: ItemEnvelope.maximumLength,
+            waitingForCommits: waitingForCommits
+        ) { page in
+            for (name, record) in page {
+                // Files that are not items are left out.
+                guard let id = RecordID(name: name) else { continue }
+                let name = RecordName(namespace: namespace, name: name)
+                try body(ItemRecord(name: name, id: id, contents: record.map(KnownContents.present)))
+            }
+        }
+    }
+
+    /// Returns the first of these edits with what their records hold, if the storage reads several as of one instant;
+    /// otherwise all without. If one cannot be read, none has contents: what is wrong shows when it is read by itself.
+    ///
+    /// - Parameter most: How many to read. Receives how many of this size 4 MiB of memory hold.
+    func readTogether(_ edits: ArraySlice<ItemEdit>, most: inout Int) throws -> ArraySlice<ItemEdit> {
+        guard storage.limits.isTransactional, edits.count > 1 else { return edits }
+        let edits = edits.prefix(most)
+        let found: [RecordName: Record]
+        do {
+            found = try storage.read(edits.map(\.record.name), maximum: ItemEnvelope.maximumLength)
+        } catch let error as LockboxError where error.code == .corrupt {
+            return edits
+        }
+        let length = found.values.reduce(0) { $0 + $1.bytes.count } / max(1, found.count)
+        most = max(1, (4 << 20) / max(1, length))
+        return ArraySlice(
+            edits.map { edit in
+                var edit = edit
+                edit.record.contents = found[edit.record.name].map(KnownContents.present) ?? .absent
+                return edit
+            }
+        )
+    }
+
+    /// Reads as much of a record as its metadata takes. Returns nil if it is damaged: what is wrong shows when it is read again.
+    func beginning(of record: RecordName) throws -> KnownContents? {
+        var contents = KnownContents.absent
+        // Most metadata is in the first bytes that are read in any case.
+        for limit in [0, ItemEnvelope.maximumMetadataEnd] {
+            var isCut = false
+            do {
+                _ = try storage.read(record, upTo: limit, maximum: ItemEnvelope.maximumLength) {
+                    let revision = $0.revision
+                    isCut = !ItemHeader.containsMetadata($0.bytes)
+                    contents = .present(Record(bytes: Array($0.bytes), revision: revision))
+                }
+            } catch let error as LockboxError where error.code == .corrupt {
+                return nil
+            }
+            if !isCut { break }
+        }
+        return contents
+    }
+
+    /// Reads a record and the keybag as of one instant, if other machines may change both. So revoked keys, and a store that
+    /// was put back, are noticed at the next read, which takes no more calls of the storage.
+    ///
+    /// - Parameters:
+    ///   - record: Receives its contents.
+    ///   - keyring: Receives the current keys.
+    /// - Returns: Whether it has read both. If false, nothing was changed.
+    func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
+        guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
+        let keybag = KeyStore<Storage>.keybagRecord
+        let found: [RecordName: Record]
+        do {
+            found = try storage.read([keybag, record.name], maximum: ItemEnvelope.maximumLength)
+        } catch let error as LockboxError where error.code == .corrupt {
+            return false
+        }
+        record.contents = found[record.name].map(KnownContents.present) ?? .absent
+        let isPresent = found[keybag]?.revision == keyring.revision
+        if !isPresent { keyring = try keys.currentKeyring() }
+        return true
+    }
+
+    /// Reads one record, unless its contents are known. Returns false if it does not exist.
+    func contents(
+        of record: ItemRecord,
+        upTo limit: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool {
+        switch record.contents {
+        case .absent: return false
+        case .present(let known):
+            var bytes = known.bytes
+            try bytes.withUnsafeMutableBytes {
+                try body(RecordContents(bytes: $0, revision: known.revision))
+            }
+            return true
+        case nil:
+            return try storage.read(record.name, upTo: limit, maximum: ItemEnvelope.maximumLength, body)
+        }
+    }
+}
+
+/// An item's record that is to be changed, and how.
+struct ItemEdit {
+    var record: ItemRecord
+    let decision: Decision
+
+    /// What becomes of the record.
+    enum Decision {
+        case write(ItemChanges, to: ItemKey, policy: WritePolicy)
+        /// Whatever is there.
+        case remove
+        /// An item that can be read.
+        case removeReadable(now: Date)
+        /// What the closure returns; if that is nil, nothing is changed.
+        case custom((ItemRecord, Keyring) throws -> Change?)
+    }
+
+    /// The item to store, or nil to remove it, and the revision that the decision is based on. No revision: it
+    /// does not matter what is there.
+    typealias Change = (item: StoredItem?, expected: RecordRevision?)
+
+    /// Whether the decision needs the old item's attributes, and not its value.
+    var needsMetadata: Bool {
+        if case .write(let changes, _, _) = decision { changes.value != nil } else { false }
+    }
+}
+
+// Not nested in the generic class, whose metadata would have to be looked up at every access.
+
+/// The name of an item's record, and the ID that the name encodes.
+struct ItemRecord: Sendable {
+    let name: RecordName
+    let id: RecordID
+    /// What was read of it together with other records. Nil if it has to be read.
+    var contents: KnownContents?
+}
+
+/// A namespace's items. Compact, because there may be a million.
+struct ItemRecords: RandomAccessCollection {
+    let namespace: String
+    var ids: [RecordID] = []
+
+    var startIndex: Int { 0 }
+    var endIndex: Int { ids.count }
+
+    subscript(index: Int) -> ItemRecord {
+        ItemRecord(name: RecordName(namespace: namespace, name: ids[index].name), id: ids[index])
+    }
+}
+
+/// What a record was at some instant.
+enum KnownContents: Sendable {
+    case absent
+    case present(Record)
+}

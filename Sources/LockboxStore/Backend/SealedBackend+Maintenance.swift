@@ -1,0 +1,265 @@
+public import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend: VerifiableBackend {
+    /// Checks everything in the store. Changes nothing.
+    ///
+    /// The values of locked classes are not opened; the report contains their number.
+    ///
+    /// - Parameter progress: Called after each record.
+    /// - Returns: The number of intact items, and all problems found.
+    /// - Throws: ``LockboxError`` if the store cannot be read at all, or becomes unreachable during the call. Problems with
+    ///   its contents are in the report.
+    public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
+        var report = VerifyReport()
+        report.findings = try (storage as? any InspectableStorage)?.findings() ?? []
+        let keyring: Keyring?
+        do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
+            if error.isOfWholeStore(notOf: storage.location(of: KeyStore<Storage>.keybagRecord)) {
+                throw error
+            }
+            report.add(error, try keybagLocation(error))
+            return report
+        }
+        guard let keyring else { return report }
+        if try keys.isInterrupted() {
+            report.add(
+                .interrupted,
+                keys.keybagLocation,
+                "an earlier change of the keys was interrupted; rotate the keys to complete it"
+            )
+        }
+        let namespaces = try namespaces(keyring, &report)
+        let total = namespaces.reduce(0) { $0 + $1.count }
+        for (number, record) in namespaces.joined().enumerated() {
+            try verify(record, keyring, &report)
+            progress(StoreProgress(completed: number + 1, total: total))
+        }
+        return report
+    }
+
+    /// Returns every item of the store, and reports everything else.
+    private func namespaces(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
+        var found: [ItemRecords] = []
+        for namespace in try storage.namespaces() {
+            guard keyring.owns(namespace: namespace) else {
+                report.add(.foreign, namespace, "the folder does not belong to this store")
+                continue
+            }
+            do { found.append(try items(in: namespace, reporting: &report)) } catch let error as LockboxError
+            {
+                if error.isOfWholeStore(notOf: namespace) { throw error }
+                report.add(error, namespace)
+            }
+        }
+        return found
+    }
+
+    private func items(in namespace: String, reporting report: inout VerifyReport) throws -> ItemRecords {
+        var items = ItemRecords(namespace: namespace)
+        try storage.forEachName(in: namespace, waitingForCommits: false) { name in
+            if let id = RecordID(name: name) { return items.ids.append(id) }
+            let record = RecordName(namespace: namespace, name: name)
+            report.add(.foreign, storage.location(of: record), "it is not an item")
+        }
+        return items
+    }
+
+    private func verify(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        do { try check(record, keyring, &report) } catch let error as LockboxError {
+            let location = storage.location(of: record.name)
+            if error.isOfWholeStore(notOf: location) { throw error }
+            if try isOfAnotherStore(record.name, keyring) {
+                report.add(.foreign, location, "it is damaged, or belongs to another store")
+            } else {
+                report.add(error, location)
+            }
+        }
+    }
+
+    private func check(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+        guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
+        do {
+            _ = try read(record, keyring, upTo: .max) {
+                _ = try ItemEnvelope.openValue(
+                    $0.bytes,
+                    id: $1,
+                    keyring: $2,
+                    now: nil
+                )
+            }
+        } catch LockboxError.interactionNotAllowed {
+            report.lockedCount += 1
+        } catch let error as LockboxError {
+            return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
+        }
+        report.intactCount += 1
+    }
+
+    /// Judges by the store ID in the record's header, which is not authenticated.
+    private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
+        var other = false
+        do {
+            _ = try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
+                other = ItemHeader.storeID($0.bytes).map { $0 != keyring.storeID } ?? false
+            }
+        } catch is LockboxError {
+            return false
+        }
+        return other
+    }
+
+    private func keybagLocation(_ error: LockboxError) throws -> String {
+        switch error {
+        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _),
+            .missing(let record), .rolledBack(let record, _), .requirementNotMet(let record, _):
+            record
+        case .deviceKeyMismatch(let path), .unsafePermissions(let path, _), .invalidDeviceKey(let path, _):
+            path
+        default: throw error
+        }
+    }
+}
+
+extension VerifyReport {
+    mutating func add(_ kind: StoreFinding.Kind, _ location: String, _ reason: String) {
+        findings.append(StoreFinding(kind: kind, location: location, reason: reason))
+    }
+
+    mutating func add(_ error: LockboxError, _ location: String) {
+        findings.append(StoreFinding(error, location: location))
+    }
+}
+
+extension SealedBackend: RepairableBackend {
+    /// Removes an unreadable item by its record. Returns false if it is readable, and stays.
+    @discardableResult
+    public func remove(record: String) throws -> Bool {
+        let record = try itemRecord(record)
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        var conflicts = ConflictLimit()
+        while true {
+            var expected: [RecordName: RecordRevision] = [:]
+            switch try look(at: record) {
+            case .readable: return false
+            case .absent: break
+            case .damaged(let revision): expected[record] = revision
+            case .unread where lock == nil:
+                // It has no revision to expect. So nobody else may commit between the look and the removal.
+                lock = try storage.lockIfAny(record.namespace)
+                if lock != nil { continue }
+            case .unread: break
+            }
+            switch try storage.commit([.remove(record)], expecting: expected, keeping: &lock) {
+            case .committed: return true
+            case .unknown(let error): throw error
+            case .conflict: try conflicts.check(record, storage)
+            }
+        }
+    }
+
+    /// Sets an unreadable item aside, and returns where it is now. Supported on files.
+    @discardableResult
+    public func quarantine(record: String) throws -> String {
+        guard let storage = storage as? any QuarantiningStorage else {
+            throw LockboxError.notSupported(operation: "quarantine")
+        }
+        let record = try itemRecord(record)
+        // Nobody else commits between the look and the quarantine.
+        let lock = try storage.lockIfAny(record.namespace)
+        defer { lock?.release() }
+        if case .readable = try look(at: record) {
+            throw LockboxError.conflict(record: storage.location(of: record))
+        }
+        return try storage.quarantine(record, lock: lock)
+    }
+
+    /// Whether a record that was named as unreadable still is: another writer may have replaced it since.
+    ///
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if only its value is locked, which may be intact.
+    private func look(at record: RecordName) throws -> RepairState {
+        guard let id = RecordID(name: record.name) else { return .unread }
+        let (item, keyring) = (ItemRecord(name: record, id: id), try keys.currentKeyring())
+        var revision: RecordRevision?
+        do {
+            guard try metadata(item, keyring, { revision = $0.revision }) != nil else { return .absent }
+            let isThere = try read(item, keyring, upTo: .max) {
+                revision = $0.revision
+                _ = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+            }
+            return isThere ? .readable : .absent
+        } catch let error as LockboxError {
+            // Rethrows what is not about this record.
+            _ = try unreadableItem(item, error)
+            return revision.map(RepairState.damaged) ?? .unread
+        }
+    }
+
+    /// Refuses everything that is not the name of an item of this store, above all the keybag.
+    private func itemRecord(_ record: String) throws -> RecordName {
+        let keyring = try keys.currentKeyring()
+        let parts = record.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, keyring.owns(namespace: parts[0]),
+            try RecordID(name: parts[1]) != nil || exists(parts[1], in: parts[0])
+        else { throw LockboxError.invalidKey(reason: "no item of this store has that record") }
+        return RecordName(namespace: parts[0], name: parts[1])
+    }
+
+    private func exists(_ name: String, in namespace: String) throws -> Bool {
+        var exists = false
+        try storage.forEachName(in: namespace, waitingForCommits: false) { if $0 == name { exists = true } }
+        return exists
+    }
+}
+
+/// What is there of a record that is to be repaired.
+private enum RepairState {
+    case absent, readable
+    case damaged(RecordRevision)
+    /// The storage does not read it, for example because others can write to its file. Or it is no item.
+    case unread
+}
+
+extension RecordName {
+    /// See ``UnreadableItem/record``.
+    var path: String { namespace.map { "\($0)/\(name)" } ?? name }
+}
+
+/// A namespace that cannot be used makes no other one unreachable.
+extension SealedBackend {
+    /// Runs `body`, which lists a namespace. If it fails because of this namespace, for example because its folder is not
+    /// safe to use, names the namespace and returns nil.
+    ///
+    /// - Throws: Other errors. A lock that is held for too long is no damage either.
+    func skippingIfUnusable<Result>(
+        _ namespace: String,
+        _ unreadable: (UnreadableItem) throws -> Void,
+        _ body: () throws -> Result
+    ) throws -> Result? {
+        do { return try body() } catch let error as LockboxError where error.code != .lockTimeout {
+            guard let location = error.location, isIn(namespace, location) else { throw error }
+            // No item has such a record, so a repair refuses it.
+            try unreadable(UnreadableItem(key: nil, record: namespace, location: location, error: error))
+            return nil
+        }
+    }
+
+    /// Whether this is the namespace's folder, or something in it.
+    private func isIn(_ namespace: String, _ location: String) -> Bool {
+        "\(location)/".hasPrefix(storage.location(of: RecordName(namespace: namespace, name: "")))
+    }
+}
+
+extension LockboxError {
+    /// Whether it is no damage of one record: the storage does not answer, refuses, or is not the one from before.
+    ///
+    /// - Parameter location: The record's.
+    func isOfWholeStore(notOf location: String) -> Bool {
+        switch self {
+        case .notReachable, .accessDenied, .storeReplaced: true
+        case .rolledBack(let other, _): other != location
+        default: false
+        }
+    }
+}

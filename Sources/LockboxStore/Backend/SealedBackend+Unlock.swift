@@ -1,0 +1,329 @@
+public import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend {
+    /// The accessibility classes that are open now.
+    ///
+    /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    public var lockState: LockState {
+        get throws { try keys.lockState }
+    }
+
+    /// Whether the system keeps all open keys out of swap space.
+    ///
+    /// The system limits how much memory can be locked into RAM (`ulimit -l`). Keys beyond that limit are still
+    /// in guarded memory and left out of core dumps.
+    public var isLockedIntoMemory: Bool { keys.isLockedIntoMemory }
+
+    /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
+    ///
+    /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    public var unlockScope: UnlockScope? {
+        get throws { try keys.unlockScope }
+    }
+
+    /// Unlocks the store: for this backend only, or for every process of the user.
+    ///
+    /// An unlock runs Argon2id once, with the strength that the passcode was set with. Reading and writing items do not run
+    /// it. A wrong passcode costs as much as the right one. There is no lockout after wrong attempts: an attacker with the
+    /// files and the device key guesses on a copy, where attempts are not counted, so a lockout would only affect the owner.
+    ///
+    /// With the scope ``UnlockScope/user``, the keys are kept in the user's keyring in the Linux kernel, where
+    /// every backend on this store in any of the user's processes finds them. If the kernel refuses, as in many
+    /// containers, the store is unlocked for this backend only, and the result is ``UnlockScope/process``.
+    ///
+    /// ```swift
+    /// import Lockbox
+    ///
+    /// let backend = EncryptedFileBackend.default
+    /// if try backend.unlock(.standard, scope: .user, timeout: .seconds(8 * 60 * 60)) == .process {
+    ///     print("Every program has to unlock for itself on this machine.")
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - passcode: The source of the passcode.
+    ///   - scope: Which processes to unlock the store for.
+    ///   - timeout: With the scope ``UnlockScope/user``, the time after which the kernel drops all keys except
+    ///     those of the `afterFirstUnlock` classes, in whole seconds and at least one. If `nil`, they stay
+    ///     until a lock or a restart of the machine. If the kernel refuses the keys, the timeout has no effect,
+    ///     and this backend stays unlocked until it is locked.
+    /// - Returns: The processes for which the store is unlocked.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/passcodeNotSet`` if the store has no passcode (another
+    ///   store may have been put in its place); ``LockboxError/invalidPasscode(reason:)`` if the source returns no valid passcode;
+    ///   ``LockboxError/notEnoughMemory(bytes:)``.
+    @discardableResult
+    public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
+        throws
+        -> UnlockScope
+    {
+        try keys.unlock(PasscodeUnlock(passcode), scope: scope, timeout: timeout)
+    }
+
+    /// Unlocks the store with a recovery code, a key, or hardware.
+    ///
+    /// - Parameters:
+    ///   - method: What opens one of the store's slots.
+    ///   - scope: Which processes to unlock the store for.
+    ///   - timeout: See `unlock(_:scope:timeout:)`.
+    /// - Returns: The processes for which the store is unlocked.
+    /// - Throws: ``LockboxError/wrongPasscode`` if the secret opens no slot; ``LockboxError/slotNotFound(slot:)`` if the
+    ///   store has no slot of this kind; any error of the method.
+    @discardableResult
+    public func unlock(with method: any UnlockMethod, scope: UnlockScope = .process, timeout: Duration? = nil)
+        throws
+        -> UnlockScope
+    {
+        try keys.unlock(method, scope: scope, timeout: timeout)
+    }
+
+    /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
+    /// from this process's and the kernel's memory.
+    ///
+    /// The user's other processes lose these keys too, unless they have unlocked the store for themselves. The
+    /// `always` classes stay open.
+    ///
+    /// Without a passcode, the call does nothing. Calls in progress on other threads are completed.
+    ///
+    /// - Parameter includingAfterFirstUnlock: Whether to wipe the keys of the `afterFirstUnlock` classes too,
+    ///   as a restart of the machine does. Otherwise they stay in this process until it ends, and in the kernel
+    ///   until the next restart.
+    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed.
+    ///   The same error is thrown if another process holds the keybag's lock for 30 seconds without progress, because it
+    ///   may put the keys back. The keys of this process are wiped in any case.
+    public func lock(includingAfterFirstUnlock: Bool = false) throws {
+        try keys.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
+    }
+
+    /// Sets the passcode of a store that has none. The store is then unlocked. Creates the store if there is none.
+    ///
+    /// Creates a new device key (if the store keeps it), new unlock keys and new class keys, and reseals every item. Copies
+    /// made before the call, such as a keybag that opened without a passcode, cannot open items written after it. Once
+    /// resealing is complete, they cannot open any item in the store.
+    ///
+    /// - Parameters:
+    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
+    ///   ``LockboxError/notEnoughMemory(bytes:)``.
+    @discardableResult
+    public func setPasscode(
+        _ passcode: PasscodeSource,
+        strength: PasscodeStrength = .moderate,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        try makeRoomForKeys()
+        let hasNewDeviceKey = try keys.setPasscode(passcode, strength: strength)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+    }
+
+    /// Changes the passcode of an unlocked store.
+    ///
+    /// Creates new keys and reseals every item, so that the old passcode cannot open items written after the call.
+    /// Processes that unlocked the store with the old passcode need the new one for these items; an unlock for every
+    /// process of the user stays in effect.
+    ///
+    /// - Parameters:
+    ///   - old: The source of the current passcode, which is checked. If `nil`, an unlocked store is enough: its keys are
+    ///     in memory, and they open everything that the passcode protects. Ask for the current passcode if somebody else
+    ///     may be using a program that was left unlocked.
+    ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; ``LockboxError/invalidPasscode(reason:)``;
+    ///   ``LockboxError/notEnoughMemory(bytes:)``.
+    @discardableResult
+    public func changePasscode(
+        from old: PasscodeSource? = nil,
+        to passcode: PasscodeSource,
+        strength: PasscodeStrength = .moderate,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        try makeRoomForKeys()
+        let hasNewDeviceKey = try keys.changePasscode(from: old, to: passcode, strength: strength)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+    }
+
+    /// Removes the passcode of an unlocked store. If it has no other slot, it is then always open.
+    ///
+    /// First destroys the keys of `whenPasscodeSetThisDeviceOnly`, so that no copy of that class's items opens with the new
+    /// keybag. Then removes these items, and reseals all others. If the call is interrupted in between,
+    /// reading one of these items throws ``LockboxError/corrupt(record:reason:)``. The next call removes them, even
+    /// though it throws ``LockboxError/passcodeNotSet``.
+    ///
+    /// - Parameters:
+    ///   - old: The source of the current passcode, which is checked. If `nil`, an unlocked store is enough.
+    ///   - otherSlots: Whether to remove all other slots too.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    @discardableResult
+    public func removePasscode(
+        _ old: PasscodeSource? = nil,
+        includingOtherSlots otherSlots: Bool = false,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        try makeRoomForKeys()
+        let hasNewDeviceKey: Bool
+        do { hasNewDeviceKey = try keys.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
+            .passcodeNotSet
+        {
+            try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
+            throw LockboxError.passcodeNotSet
+        }
+        try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+    }
+}
+
+extension SealedBackend {
+    /// The slots of the store's keybag: everything that unlocks the store. Empty if the device key alone opens it.
+    ///
+    /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    public var slots: [UnlockSlot] {
+        get throws { try keys.slots.map(UnlockSlot.init) }
+    }
+
+    /// The random ID of the store, in 32 hexadecimal digits, for ``StoreRequirements/identity``. `nil` if there is no
+    /// store yet.
+    ///
+    /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    public var identity: String? {
+        get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.storeID.hexadecimal }
+    }
+
+    /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
+    ///
+    /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    public func status() throws -> StoreStatus? { try keys.status() }
+
+    /// Adds a recovery code: a slot for use when the passcode is forgotten or the hardware is lost. It opens all classes.
+    ///
+    /// Create the code, show it once, and ask for it back, to make sure that it was written down:
+    ///
+    /// ```swift
+    /// import Lockbox
+    ///
+    /// let code = RecoveryCode()
+    /// print("Write this down:", code.text)
+    /// try EncryptedFileBackend.default.addRecoveryCode(code, confirmation: .closure { readLine() ?? "" })
+    /// ```
+    ///
+    /// Like every change of the slots, creates new keys and reseals every item.
+    ///
+    /// - Parameters:
+    ///   - code: The new code.
+    ///   - confirmation: The code, as it was typed back.
+    ///   - label: A name for people, at most 256 bytes of UTF-8.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/wrongPasscode`` if the confirmation is another code;
+    ///   ``LockboxError/invalidPasscode(reason:)`` if it is mistyped; ``LockboxError/slotRefused(reason:)`` if there are 32
+    ///   slots, or the label has more than 256 bytes; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    @discardableResult
+    public func addRecoveryCode(
+        _ code: RecoveryCode,
+        confirmation: PasscodeSource,
+        label: String = "",
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        let typed = try confirmation.withBytes { try RecoveryCode(typed: $0) }
+        if typed != code { throw LockboxError.wrongPasscode }
+        let method = RecoveryCodeUnlock(known: code)
+        try makeRoomForKeys()
+        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: true)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+    }
+
+    /// Adds a slot: a key in a file, or hardware. The store must have a recovery code, because these can be lost.
+    ///
+    /// Like every change of the slots, creates new keys and reseals every item.
+    ///
+    /// - Parameters:
+    ///   - method: What opens the slot.
+    ///   - label: A name for people, at most 256 bytes of UTF-8.
+    ///   - opensAllClasses: Whether the slot opens all classes. By default it opens the `afterFirstUnlock` classes, which is
+    ///     enough for a service that starts without a person.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/slotRefused(reason:)`` if there is no recovery code, if there are 32 slots, if the label has
+    ///   more than 256 bytes, or if the key is the device key; ``LockboxError/interactionNotAllowed(_:)`` if the store is
+    ///   locked; any error of the method.
+    @discardableResult
+    public func addSlot(
+        _ method: any UnlockMethod,
+        label: String,
+        opensAllClasses: Bool = false,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        if method.kind == .recoveryCode {
+            throw LockboxError.slotRefused(
+                reason: "a recovery code has to be typed back; use addRecoveryCode"
+            )
+        }
+        try makeRoomForKeys()
+        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: opensAllClasses)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+    }
+
+    /// Removes a slot. Its secret and copies of the keybag cannot open items written after the call.
+    ///
+    /// Like every change of the slots, creates new keys and reseals every item. For the passcode's slot, does the same as
+    /// `removePasscode(_:)`.
+    ///
+    /// - Parameters:
+    ///   - id: The slot's ID.
+    ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/slotNotFound(slot:)``; ``LockboxError/slotRefused(reason:)`` if it is the only recovery
+    ///   code of a store that hardware or a key also unlocks; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    @discardableResult
+    public func removeSlot(
+        _ id: UnlockSlot.ID,
+        resealing: Bool = true,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        guard let slot = try keys.slots.first(where: { $0.id.hexadecimal == id }) else {
+            throw LockboxError.slotNotFound(slot: id)
+        }
+        if slot.kind == .passcode { return try removePasscode(resealing: resealing, progress: progress) }
+        try makeRoomForKeys()
+        return try resealAfterChange(keys.removeSlot(slot.id, named: id), resealing: resealing, progress)
+    }
+
+    /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot.
+    ///
+    /// The keybag of such a store is older than the one that was seen last, and every call throws
+    /// ``LockboxError/rolledBack(record:reason:)``. Call this only if you know who restored the copy. It creates new keys
+    /// and reseals every item.
+    ///
+    /// - Parameters:
+    ///   - method: What unlocks the store. Not needed if the device key alone opens it.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The number of resealed items, and those that could not be resealed.
+    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/interactionNotAllowed(_:)`` if the store has slots, and no
+    ///   method is given.
+    @discardableResult
+    public func acceptRestored(
+        _ method: (any UnlockMethod)? = nil,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> RotationReport {
+        try resealAfterChange(keys.acceptRestored(method), resealing: true, progress)
+    }
+}

@@ -1,0 +1,307 @@
+public import LockboxCore
+public import LockboxPlatform
+
+extension SealedBackend {
+    /// Creates an item, or changes the parts of an existing one that the changes set. As in the Keychain, a locked
+    /// item cannot be changed. With ``WritePolicy/replace``, a damaged one is overwritten.
+    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+        let keyring = try keyring(of: key, creating: changes.createsItem(policy))
+        let edit = ItemEdit(
+            record: itemRecord(of: key, keyring),
+            decision: .write(changes, to: key, policy: policy)
+        )
+        try change([edit], keyring)
+    }
+
+    /// Performs many operations. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized together. If
+    /// one of these is refused, none of them is performed.
+    public func apply(_ operations: [ItemOperation]) throws {
+        try ItemOperation.checkKeysDiffer(operations)
+        let creating = operations.contains { $0.createsItem }
+        guard let keyring = try keys.keyring(creating: creating) else {
+            return try operations.forEach { try $0.checkIsRemoval() }
+        }
+        let edits = operations.map { operation in
+            let record = itemRecord(of: operation.key, keyring)
+            switch operation {
+            case .write(let changes, let key, let policy):
+                return ItemEdit(record: record, decision: .write(changes, to: key, policy: policy))
+            case .remove: return ItemEdit(record: record, decision: .remove)
+            case .removeReadable(_, let now):
+                return ItemEdit(record: record, decision: .removeReadable(now: now))
+            }
+        }
+        try change(edits, keyring)
+    }
+
+    /// Moves an item to another key, in one commit unless both items are too long for that. If the storage is not
+    /// transactional, a crash in between leaves the item under both keys, and the call can be repeated.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try move(key, to: newKey, policy: policy, now: now) { _ in }
+    }
+
+    /// - Parameter willMove: is called with the item before each attempt.
+    func move(
+        _ key: ItemKey,
+        to newKey: ItemKey,
+        policy: WritePolicy,
+        now: Date,
+        willMove: (StoredItem?) throws -> Void
+    ) throws {
+        if key == newKey { return try copy(key, to: newKey, policy: policy, now: now) }
+        let keyring = try keyring(of: key, creating: false)
+        let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
+        var moved: RecordRevision?
+        // The new item is decided first, each time anew.
+        try change([target, source], keyring) { record, keyring in
+            if record.name == source.name {
+                // Decided once more by itself: it was changed after the new item had been committed.
+                guard let revision = moved else { throw LockboxError.conflict(record: key.location) }
+                moved = nil
+                return (nil, revision)
+            }
+            let (item, revision) = try item(source, keyring, at: now)
+            try willMove(item)
+            guard let item else { throw LockboxError.itemNotFound(key: key.key) }
+            moved = revision
+            let old = try self.item(target, keyring, at: now)
+            // A move that was interrupted is completed.
+            if old.item == item.renamed(to: newKey) { return nil }
+            try policy.check(key: newKey.key, exists: old.item != nil)
+            return (item.renamed(to: newKey), old.revision)
+        }
+    }
+
+    /// Returns the whole item, or nil if it is absent or has expired, and its record's revision.
+    func item(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
+        -> (item: StoredItem?, revision: RecordRevision)
+    {
+        var (item, revision): (StoredItem?, RecordRevision) = (nil, .absent)
+        do {
+            let isThere = try read(record, keyring, upTo: .max) {
+                revision = $0.revision
+                item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
+            }
+            if let item { try check(item.attributes.accessibility, item.key, record) }
+            return (item, isThere ? revision : .absent)
+        } catch let error as LockboxError where error.code == .interactionNotAllowed {
+            let old = try existing(record, keyring, at: now)
+            if old.isExpired { return (nil, old.revision) }
+            throw error
+        }
+    }
+
+    /// Atomically creates, replaces or removes an item.
+    public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        // Without a store there is no item. The store is created only if there is something to store.
+        if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
+        let keyring = try keyring(of: key, creating: true)
+        try self.change([itemRecord(of: key, keyring)], keyring) { record, keyring in
+            let (old, revision) = try item(record, keyring, at: now)
+            return (try change(old), revision)
+        }
+    }
+
+    /// Reseals items unless they already use the current keys. Returns the number of resealed ones.
+    func reseal(_ records: [ItemRecord]) throws -> Int {
+        var resealed: Set<RecordName> = []
+        try change(records, keys.currentKeyring()) { record, keyring in
+            resealed.remove(record.name)
+            var (item, epoch, revision): (StoredItem?, UInt32?, RecordRevision) = (nil, nil, .absent)
+            _ = try read(record, keyring, upTo: .max) {
+                revision = $0.revision
+                epoch = ItemHeader.seal($0.bytes)?.1
+                item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+            }
+            // Checked only after the item has been opened, because a damaged header can name any epoch.
+            guard let item, epoch != keyring.epoch else { return nil }
+            resealed.insert(record.name)
+            return (item, revision)
+        }
+        return resealed.count
+    }
+
+    func existing(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+        let found = try look(at: record, keyring, at: now)
+        guard found.isRefusedUnread else { return found }
+        // Its revision, and then once more, as another writer may have replaced it meanwhile.
+        let revision = try storage.revision(of: record.name, maximum: .max)
+        let again = try look(at: record, keyring, at: now)
+        return again.isRefusedUnread ? ExistingItem(again.state, revision) : again
+    }
+
+    private func look(at record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+        var revision = RecordRevision.absent
+        do {
+            guard let old = try metadata(record, keyring, { revision = $0.revision }) else {
+                return ExistingItem(.absent, .absent)
+            }
+            if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }
+            return ExistingItem(.present(old.attributes), revision)
+        } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
+        {
+            return ExistingItem(.damaged(error), revision)
+        }
+    }
+}
+
+extension SealedBackend {
+    /// Removes an item, readable or not.
+    public func remove(_ key: ItemKey) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        let record = itemRecord(of: key, keyring).name
+        let isAbsent = try isAbsent(record)
+        try commit([.remove(record)])
+        // An absent record means an absent item, unless the whole store is gone.
+        if isAbsent { try keys.checkIsThere() }
+    }
+
+    /// A damaged record can be removed. Nothing can where nobody answers, or in another state of the store than before.
+    private func isAbsent(_ record: RecordName) throws -> Bool {
+        do { return try storage.revision(of: record, maximum: .max) == .absent } catch let error
+            as LockboxError
+            where !error.isOfWholeStore(notOf: storage.location(of: record))
+        { return false }
+    }
+
+    func commit(_ changes: [RecordChange]) throws {
+        switch try storage.commit(changes, expecting: [:]) {
+        case .committed, .conflict: return
+        case .unknown(let error): throw error
+        }
+    }
+
+    /// Removes every item with a prefix.
+    public func removeAll(prefix: String) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        try remove(items(in: namespace(of: prefix, keyring))) { _ in .remove }
+    }
+
+    /// Removes the expired items with a prefix, and returns their number.
+    @discardableResult
+    public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
+        guard let keyring = try keys.keyring(creating: false) else { return 0 }
+        var passed: [String: UnreadableItem] = [:]
+        let count = try remove(items(in: namespace(of: prefix, keyring))) { item in
+            do {
+                let old = try existing(item, keyring, at: now)
+                if let damage = old.damage { throw damage }
+                return old.isExpired ? .removeIfUnchanged(old.revision) : .keep
+            } catch let error as LockboxError {
+                let item = try unreadableItem(item, error)
+                passed[item.record] = item
+                return .keep
+            }
+        }
+        for item in passed.values.sorted(by: { $0.record < $1.record }) { try unreadable(item) }
+        return count
+    }
+
+    /// Removes every item of a class, with any prefix, whose key is no longer in the keybag. What cannot be listed stays:
+    /// nothing opens it, and the rotation that follows names it.
+    func removeUnopenableItems(of accessibility: Accessibility) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
+            // A commit in progress may still use the old keys.
+            let items = try skippingIfUnusable(namespace, { _ in }) {
+                try self.items(in: namespace, waitingForCommits: true)
+            }
+            guard let items else { continue }
+            try remove(items) { item in
+                guard let seal = try? seal(of: item), seal.accessibility == accessibility else {
+                    return .keep
+                }
+                // Another process may have created a key of this class again, and used it.
+                let isOpenable = try keys.currentKeyring().holds(.classKey(accessibility), epoch: seal.epoch)
+                return isOpenable ? .keep : .removeIfUnchanged(seal.revision)
+            }
+        }
+    }
+
+    /// Removes in batches, so that other writers get the lock in between.
+    private static var removalBatch: Int { 250 }
+
+    @discardableResult
+    private func remove(_ items: ItemRecords, _ choose: (ItemRecord) throws -> RemovalChoice) throws -> Int {
+        if items.isEmpty {
+            try storage.synchronize(items.namespace)
+            try keys.checkIsThere()
+        }
+        var count = 0
+        let length = min(Self.removalBatch, storage.limits.maximumChanges)
+        for start in stride(from: 0, to: items.count, by: length) {
+            count += try remove(items[start..<min(start + length, items.count)], choose)
+        }
+        return count
+    }
+
+    /// Chooses again if one of the items has been changed meanwhile.
+    private func remove(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice) throws
+        -> Int
+    {
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        var conflicts = ConflictLimit()
+        while true {
+            var changes: [RecordChange] = []
+            var expected: [RecordName: RecordRevision] = [:]
+            for item in items {
+                switch try choose(item) {
+                case .keep: continue
+                case .remove: break
+                case .removeIfUnchanged(let revision): expected[item.name] = revision
+                }
+                changes.append(.remove(item.name))
+            }
+            if changes.isEmpty { return 0 }
+            switch try storage.commit(changes, expecting: expected, keeping: &lock) {
+            case .committed: return changes.count
+            case .unknown(let error): throw error
+            case .conflict: try conflicts.check(changes[0].record, storage)
+            }
+        }
+    }
+}
+
+/// What to do with an item.
+private enum RemovalChoice {
+    case keep, remove
+    case removeIfUnchanged(RecordRevision)
+}
+
+/// The state of a record before a write.
+struct ExistingItem {
+    enum State {
+        case absent
+        case expired
+        case present(ItemAttributes)
+        /// Exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
+        case damaged(LockboxError)
+    }
+
+    let state: State
+    let revision: RecordRevision
+
+    init(_ state: State, _ revision: RecordRevision) {
+        self.state = state
+        self.revision = revision
+    }
+
+    var exists: Bool {
+        switch state {
+        case .absent, .expired: false
+        case .present, .damaged: true
+        }
+    }
+
+    var isExpired: Bool { if case .expired = state { true } else { false } }
+
+    var attributes: ItemAttributes? { if case .present(let attributes) = state { attributes } else { nil } }
+
+    var damage: LockboxError? { if case .damaged(let error) = state { error } else { nil } }
+
+    /// As a record is that is longer than any of ours. Its revision is not known.
+    var isRefusedUnread: Bool { damage != nil && revision == .absent }
+}

@@ -1,0 +1,406 @@
+public import LockboxCore
+public import LockboxPlatform
+
+/// Seals items and stores them in a ``RecordStorage``.
+///
+/// The keys are kept in the store's keybag, wrapped with the device key. They are unwrapped once, at the first
+/// use, and then stay in memory. For the format of the records, see <doc:OnDiskFormat>.
+///
+/// Names and attributes are sealed with a key that needs only the device key, so items can be listed and
+/// removed while they are locked.
+public final class SealedBackend<Storage: RecordStorage>: LockableBackend, LocatingBackend {
+    /// Stores the records.
+    public let storage: Storage
+
+    let keys: KeyStore<Storage>
+    private let namespaces = Protected<[String: String]>([:])
+
+    /// Creates a backend. Reads and writes nothing.
+    ///
+    /// - Parameters:
+    ///   - storage: Stores the records.
+    ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
+    ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
+    ///   - requirements: What the program requires of the store.
+    public convenience init(
+        storage: Storage,
+        deviceKey: DeviceKeySource = .stored,
+        requires requirements: StoreRequirements = .none
+    ) {
+        self.init(storage: storage, deviceKey: deviceKey, requires: requirements, kernel: KernelKeyring())
+    }
+
+    init(
+        storage: Storage,
+        deviceKey: DeviceKeySource,
+        requires requirements: StoreRequirements = .none,
+        kernel: KernelKeyring,
+        seen: SeenGeneration? = nil,
+        counter: (any GenerationCounter)? = nil
+    ) {
+        self.storage = storage
+        keys = KeyStore(
+            storage: storage,
+            deviceKey: deviceKey,
+            requirements: requirements,
+            kernel: kernel,
+            seen: seen,
+            counter: counter
+        )
+    }
+
+    // MARK: Reading
+
+    /// Returns the value of an item, or `nil` if it is absent.
+    public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
+        var value: ArchivedValue?
+        try read(key, now) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
+        return value
+    }
+
+    /// Returns an item with its attributes, or `nil` if it is absent.
+    public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        var item: StoredItem?
+        try read(key, now) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
+        return item
+    }
+
+    /// Returns the attributes of an item, locked or not, or `nil` if it is absent.
+    public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
+        guard var keyring = try keys.keyring(creating: false) else { return nil }
+        var record = itemRecord(of: key, keyring)
+        let isPresent = try readBesideKeybag(&record, &keyring)
+        let metadata = try metadata(record, keyring)
+        if metadata == nil, !isPresent { try keys.checkIsThere() }
+        return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
+    }
+
+    /// Returns the attributes of every item with a prefix.
+    public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+        var found: [ItemKey: ItemAttributes] = [:]
+        try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }) { found[$0] = $1 }
+        return found
+    }
+
+    /// Calls a closure with the attributes of every item with a prefix. Needs some 120 MB of memory for a million
+    /// items.
+    public func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
+        guard let keyring = try keys.keyring(creating: false) else { return }
+        var isEmpty = true
+        try forEachRecord(in: namespace(of: prefix, keyring)) { item in
+            isEmpty = false
+            // Nil if the item was removed after the names were read.
+            guard let metadata = try metadata(item, keyring, in: prefix, unreadable: unreadable) else {
+                return
+            }
+            if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
+        }
+        if isEmpty { try keys.checkIsThere() }
+    }
+
+    /// Returns every prefix that has items.
+    public func prefixes() throws -> Set<String> { try prefixes { throw $0.error } }
+
+    /// Returns every prefix that has readable items.
+    public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
+        guard let keyring = try keys.keyring(creating: false) else { return [] }
+        var prefixes: Set<String> = []
+        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
+            guard let prefix = try prefix(of: namespace, keyring, unreadable) else { continue }
+            if !ItemKey.isReserved(prefix: prefix) { prefixes.insert(prefix) }
+        }
+        if prefixes.isEmpty { try keys.checkIsThere() }
+        return prefixes
+    }
+
+    /// Returns nil, after it has named them, if none of the namespace's items can be read.
+    private func prefix(
+        of namespace: String,
+        _ keyring: Keyring,
+        _ unreadable: (UnreadableItem) throws -> Void
+    ) throws -> String? {
+        var passed: [UnreadableItem] = []
+        let items = try skippingIfUnusable(namespace, unreadable) { try self.items(in: namespace) }
+        for item in items ?? ItemRecords(namespace: namespace) {
+            let metadata = try metadata(item, keyring) { passed.append($0) }
+            if let metadata { return metadata.key.prefix }
+        }
+        try passed.forEach(unreadable)
+        return nil
+    }
+
+    // MARK: One record
+
+    /// Does not throw for a locked item that has expired, and so counts as absent.
+    private func read(
+        _ key: ItemKey,
+        _ now: Date?,
+        _ open: (RecordContents, RecordID, Keyring) throws -> Void
+    ) throws {
+        do {
+            guard var keyring = try keys.keyring(creating: false) else { return }
+            var record = itemRecord(of: key, keyring)
+            let isPresent = try readBesideKeybag(&record, &keyring)
+            let isThere = try read(record, keyring, upTo: .max) { contents, id, keyring in
+                if let seal = ItemHeader.seal(contents.bytes) { try check(seal.0, key, record) }
+                try open(contents, id, keyring)
+            }
+            // An absent record means an absent item, unless the whole store is gone.
+            if !isThere, !isPresent { try keys.checkIsThere() }
+        } catch let error as LockboxError where error.code == .interactionNotAllowed {
+            if now != nil, try attributes(for: key, now: now) == nil { return }
+            throw error
+        }
+    }
+
+    /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked, or if the record is
+    /// not authentic with keys that may be outdated, tries again with the current keybag. Returns false if there is no such
+    /// record.
+    func read(
+        _ record: ItemRecord,
+        _ keyring: Keyring,
+        upTo limit: Int,
+        _ open: (RecordContents, RecordID, Keyring) throws -> Void
+    ) throws -> Bool {
+        do {
+            return try contents(of: record, upTo: limit) { contents in
+                if let epoch = ItemHeader.seal(contents.bytes)?.1 {
+                    try keyring.checkEpoch(epoch, of: record.id, in: record.name.namespace)
+                }
+                try open(contents, record.id, keyring)
+            }
+        } catch let error as RecordError where error.isOfKeyring || error == .notAuthentic {
+            let current = try keys.currentKeyring()
+            let isCurrent =
+                error.isOfKeyring
+                ? current === keyring && record.contents == nil : !current.succeeds(keyring)
+            if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
+            // What was read earlier may be sealed with keys that are gone by now.
+            return try read(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
+        } catch let error as RecordError {
+            throw error.lockboxError(storage.location(of: record.name))
+        }
+    }
+
+    /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
+    func check(_ accessibility: Accessibility, _ key: ItemKey, _ record: ItemRecord) throws {
+        let requirements = keys.requirements
+        if requirements.allows(accessibility) || ItemKey.isReserved(prefix: key.prefix) { return }
+        throw LockboxError.requirementNotMet(
+            record: storage.location(of: record.name),
+            reason:
+                "its class is \(accessibility); this program requires at least \(requirements.minimumAccessibility!)"
+        )
+    }
+
+    /// The store's own records are exempt, as the class keeps them out of backups.
+    private func checkStaysHere(_ item: StoredItem) throws {
+        let accessibility = item.attributes.accessibility
+        if storage.isOnThisDevice || !accessibility.isThisDeviceOnly
+            || ItemKey.isReserved(prefix: item.key.prefix)
+        {
+            return
+        }
+        throw LockboxError.notSupported(
+            operation: "keeping an item of the class \(accessibility) in a storage that other devices share"
+        )
+    }
+
+    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if the storage cannot hold the record.
+    func seal(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
+        try check(item.attributes.accessibility, item.key, record)
+        try checkStaysHere(item)
+        let bytes = try sealed(item, record, keyring)
+        if bytes.count > storage.limits.maximumRecordLength {
+            throw LockboxError.valueTooLarge(size: item.value.data.count, limit: maximumValueSize)
+        }
+        return bytes
+    }
+
+    private func sealed(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
+        do { return try ItemEnvelope.seal(item, id: record.id, keyring: keyring) } catch .locked(
+            let accessibility
+        ) {
+            throw LockboxError.interactionNotAllowed(accessibility)
+        } catch RecordError.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
+            throw LockboxError.passcodeNotSet
+        } catch {
+            throw error.lockboxError("the key of the class \(item.attributes.accessibility)")
+        }
+    }
+
+    /// Returns nil if there is no such item.
+    ///
+    /// - Parameters:
+    ///   - prefix: The one whose namespace the record is in, if it is known.
+    ///   - look: Receives the record before it is opened.
+    func metadata(
+        _ record: ItemRecord,
+        _ keyring: Keyring,
+        in prefix: String? = nil,
+        _ look: (RecordContents) -> Void = { _ in }
+    ) throws -> ItemMetadata? {
+        var metadata: ItemMetadata?
+        var isCut = false
+        func open(upTo limit: Int) throws {
+            _ = try read(record, keyring, upTo: limit) {
+                look($0)
+                isCut = limit == 0 && !ItemHeader.containsMetadata($0.bytes)
+                if !isCut { metadata = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2) }
+            }
+        }
+        // Most metadata is in the first bytes that are read in any case.
+        try open(upTo: 0)
+        if isCut { try open(upTo: ItemEnvelope.maximumMetadataEnd) }
+        // The record is bound to its name, but not to its folder.
+        if let metadata, metadata.key.prefix != prefix,
+            namespace(of: metadata.key.prefix, keyring) != record.name.namespace
+        {
+            throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
+        }
+        if let metadata { try check(metadata.attributes.accessibility, metadata.key, record) }
+        return metadata
+    }
+
+    /// Returns nil if there is no such item, or if it cannot be read, after it has named it.
+    func metadata(
+        _ record: ItemRecord,
+        _ keyring: Keyring,
+        in prefix: String? = nil,
+        unreadable: (UnreadableItem) throws -> Void
+    ) throws -> ItemMetadata? {
+        do { return try metadata(record, keyring, in: prefix) } catch let error as LockboxError {
+            try unreadable(unreadableItem(record, error))
+            return nil
+        }
+    }
+
+    /// - Throws: `error` itself if it is not about this record, but about the whole store.
+    func unreadableItem(_ record: ItemRecord, key: ItemKey? = nil, _ error: LockboxError) throws
+        -> UnreadableItem
+    {
+        let location = storage.location(of: record.name)
+        guard error.location == location else { throw error }
+        return UnreadableItem(key: key, record: record.name.path, location: location, error: error)
+    }
+
+    /// The class and the epoch in an item's header, or nil if the header is malformed or the item absent.
+    func seal(of record: ItemRecord) throws -> (
+        accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
+    )? {
+        var seal: (Accessibility, UInt32, RecordRevision)?
+        _ = try contents(of: record, upTo: ItemHeader.length) { contents in
+            seal = ItemHeader.seal(contents.bytes).map { ($0, $1, contents.revision) }
+        }
+        return seal
+    }
+
+    /// Returns the name of an item's record, existing or not. Creates the store if there is none.
+    func record(of key: ItemKey) throws -> RecordName {
+        itemRecord(of: key, try keys.currentKeyring(creating: true)).name
+    }
+
+    /// Returns how errors refer to the record of an item, or `nil` if there is no store.
+    public func location(of key: ItemKey) throws -> String? {
+        try keys.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
+    }
+
+    /// The size in bytes of the largest value that fits into one record together with the longest attributes.
+    public var maximumValueSize: Int {
+        ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumRecordLength)
+    }
+
+    /// Whether the items stay on this device. Same as the storage's ``RecordStorage/isOnThisDevice``.
+    public var isOnThisDevice: Bool { storage.isOnThisDevice }
+
+    // MARK: One namespace
+
+    private static var maximumNamespaces: Int { 1024 }
+
+    func namespace(of prefix: String, _ keyring: Keyring) -> String {
+        namespaces.withLock { namespaces in
+            if let namespace = namespaces[prefix] { return namespace }
+            if namespaces.count >= Self.maximumNamespaces { namespaces.removeAll() }
+            let namespace = keyring.namespace(ofPrefix: prefix)
+            namespaces[prefix] = namespace
+            return namespace
+        }
+    }
+
+    func itemRecord(of key: ItemKey, _ keyring: Keyring) -> ItemRecord {
+        let id = keyring.itemID(key)
+        return ItemRecord(
+            name: RecordName(namespace: namespace(of: key.prefix, keyring), name: id.name),
+            id: id
+        )
+    }
+
+    /// Returns the namespace's items, damaged ones included. Files that are not items are left out.
+    func items(in namespace: String, waitingForCommits: Bool = false) throws -> ItemRecords {
+        var items = ItemRecords(namespace: namespace)
+        try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits) { name in
+            if let id = RecordID(name: name) { items.ids.append(id) }
+        }
+        return items
+    }
+}
+
+extension SealedBackend: CustomStringConvertible, CustomReflectable {
+    /// The type's name. Does not show any keys.
+    public var description: String { "\(Self.self)" }
+
+    /// Keeps `dump(_:)` from showing the keys.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The default backend: stores each item in a file of its own, encrypted with libsodium.
+///
+/// ```swift
+/// let backend = EncryptedFileBackend(directory: "/var/lib/example/secrets")
+/// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+/// ```
+public typealias EncryptedFileBackend = SealedBackend<FileStorage>
+
+extension SealedBackend where Storage == FileStorage {
+    /// Creates a backend for the store in a folder. Reads and writes nothing.
+    ///
+    /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.
+    ///
+    /// - Parameters:
+    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory. See
+    ///     `FileStorage`.
+    ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
+    ///     key is stored in the folder.
+    ///   - requirements: What the program requires of the store.
+    ///   - counter: A monotonic counter, such as one in a TPM, that detects a store restored from an older copy. Every
+    ///     program that uses the store must pass it, because the changes of a program without it are not counted.
+    public convenience init(
+        directory: String,
+        deviceKey: DeviceKeySource = .stored,
+        requires requirements: StoreRequirements = .none,
+        counter: (any GenerationCounter)? = nil
+    ) {
+        self.init(
+            storage: FileStorage(directory: directory),
+            deviceKey: deviceKey,
+            requires: requirements,
+            kernel: KernelKeyring(),
+            counter: counter
+        )
+    }
+
+    /// The user's store, shared by all programs like a login keychain.
+    ///
+    /// Its folder is `LOCKBOX_DIRECTORY`; otherwise `lockbox` in the first folder of `STATE_DIRECTORY`, which
+    /// systemd sets for services; otherwise `lockbox` in `XDG_DATA_HOME`; otherwise `~/.local/share/lockbox`.
+    /// On Apple's systems, `~/Library/Application Support/lockbox` replaces the last two. The environment is
+    /// read once.
+    public static var `default`: EncryptedFileBackend { defaultBackend }
+}
+
+private let defaultBackend = EncryptedFileBackend(storage: FileStorage(StoreLocation.standard()))

@@ -1,0 +1,292 @@
+public import LockboxCore
+import LockboxPlatform
+
+extension FileStorage {
+    /// Commits under a lock that the caller holds, or takes one.
+    public func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        lock: inout (any StorageLock)?
+    ) throws -> CommitOutcome {
+        if let outcome = try confirmRemoval(changes, expecting) { return outcome }
+        let given = try (lock as? FolderLocks).flatMap { try isValid($0, for: changes) ? $0 : nil }
+        // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
+        let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
+        var temporary = try isEarly && changes.contains(where: \.isPut) ? write(changes) : nil
+        defer { temporary?.remove() }
+        let locks = try given ?? FolderLocks(folderIDs(of: changes).map(acquireLock))
+        // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
+        for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
+        where try revision(of: record, locks) != expected {
+            lock = locks
+            return .conflict
+        }
+        defer { if given == nil { locks.release() } }
+        if temporary == nil, changes.contains(where: \.isPut) {
+            // While many files are synchronized, those who wait see that it goes on.
+            temporary = try write(changes) { for held in locks.held { try? held.lock.setRenaming(false) } }
+        }
+        return try apply(changes, temporary, locks, isOwn: given == nil)
+    }
+
+    /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
+    private func confirmRemoval(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) throws
+        -> CommitOutcome?
+    {
+        guard expecting.values.allSatisfy({ $0 == .absent }) else { return nil }
+        var expecting = expecting
+        for change in changes {
+            guard case .remove(let record) = change, try !exists(record) else { return nil }
+            expecting[record] = nil
+        }
+        guard expecting.isEmpty else { return nil }
+        do {
+            for namespace in Set(changes.map(\.record.namespace)) {
+                try synchronize(.init(namespace: namespace))
+            }
+        } catch {
+            guard error.code == .outcomeUnknown else { throw error }
+            return .unknown(error)
+        }
+        return .committed
+    }
+
+    /// Makes what others have renamed or removed in a namespace durable. The process that did it may have been killed
+    /// before its own fsync.
+    public func synchronize(_ namespace: String) throws(LockboxError) {
+        try synchronize(.namespace(namespace))
+    }
+
+    private func synchronize(_ id: StoreFolders.FolderID) throws(LockboxError) {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            try folders.folder(id, creating: false)?.synchronizeChanges()
+        }
+    }
+
+    // MARK: The locks
+
+    /// Waits for the lock of the namespace's folder, and takes it.
+    public func lock(_ namespace: String?) throws(LockboxError) -> any StorageLock {
+        FolderLocks([try acquireLock(.init(namespace: namespace))])
+    }
+
+    /// Whether nobody else commits to the namespaces of `changes` under these locks. Not if the store was moved meanwhile, or
+    /// a lock file removed.
+    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws(LockboxError) -> Bool {
+        let isCovered = changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
+        guard isCovered else { return false }
+        for held in locks.held where try !folders.isInPlace(held.folder, held.id) || !held.lock.isInPlace {
+            return false
+        }
+        return true
+    }
+
+    /// The folders that are changed, always in the same order, to avoid deadlocks.
+    private func folderIDs(of changes: [RecordChange]) -> [StoreFolders.FolderID] {
+        if changes.count == 1 { return [.init(namespace: changes[0].record.namespace)] }
+        let namespaces = Set(changes.map(\.record.namespace)).sorted { $0 ?? "" < $1 ?? "" }
+        return namespaces.map { .init(namespace: $0) }
+    }
+
+    /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
+    func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
+        do {
+            return try folders.followingRemovals { () throws(LockboxError) -> FolderLocks.Held in
+                // Whoever takes the root's lock may only be waiting.
+                if id != .root { try folders.sweepOnce() }
+                while true {
+                    let folder = try folders.existing(id)
+                    let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
+                    if try folders.isInPlace(folder, id) {
+                        if lock.isFirst { try folders.synchronize(above: id) }
+                        return (id, folder, lock)
+                    }
+                    lock.release()
+                    try folders.reopen()
+                }
+            }
+        } catch {
+            throw error.ofWriting
+        }
+    }
+
+    /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
+    private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
+        let id = StoreFolders.FolderID(namespace: record.namespace)
+        var revision = RecordRevision.absent
+        try folders.sparingDescriptors {
+            let isLocked = locks.covers(id)
+            let folder = isLocked ? locks.lock(of: id).folder : try folders.current(id, within: 1_000_000)
+            let look = { (folder: Directory) in
+                try folder.readRecord(record.name, upTo: 0, maximum: .max) { revision = $0.revision }
+            }
+            guard let folder, try !look(folder), !isLocked else { return }
+            _ = try lookAgain(id, look)
+        }
+        return revision
+    }
+
+    // MARK: The changes
+
+    /// Renames the temporary files, and removes files when these are durable: an item that is moved is never lost.
+    private func apply(
+        _ changes: [RecordChange],
+        _ temporary: TemporaryFiles?,
+        _ locks: FolderLocks,
+        isOwn: Bool
+    ) throws -> CommitOutcome {
+        do {
+            let removals = changes.filter { !$0.isPut }
+            if removals.count < changes.count {
+                for change in changes where change.isPut { try apply(change, temporary, locks) }
+                if !removals.isEmpty { do { try synchronize(locks) } catch { return .unknown(error) } }
+            }
+            for change in removals { try apply(change, temporary, locks) }
+        } catch {
+            // Earlier changes of this commit stay in effect.
+            try? synchronize(locks)
+            throw error
+        }
+        // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
+        // commit. A keybag is synchronized before another one can replace it.
+        if isOwn, !locks.covers(.root) { locks.release() }
+        do { try synchronize(locks) } catch { return .unknown(error) }
+        return .committed
+    }
+
+    private func synchronize(_ locks: FolderLocks) throws(LockboxError) {
+        for held in locks.held { try held.folder.synchronizeChanges() }
+    }
+
+    private func apply(_ change: RecordChange, _ temporary: TemporaryFiles?, _ locks: FolderLocks) throws {
+        let record = change.record
+        let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
+        guard change.isPut else {
+            if try !folder.removeEntry(record.name) { _ = try quarantine(record, locks) }
+            return
+        }
+        var again: TemporaryFiles?
+        defer { again?.remove() }
+        while true {
+            try lock.setRenaming(true)
+            let result = (again ?? temporary!).rename(record, to: folder)
+            try? lock.setRenaming(false)
+            if again != nil || result != -Int(ENOENT) && result != -Int(EXDEV) {
+                try check(result, "rename", folder.filePath(record.name))
+                return
+            }
+            // Swept away, between its creation and its lock, or another store has been mounted meanwhile.
+            again = try write([change])
+        }
+    }
+
+    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
+        -> TemporaryFiles
+    {
+        do {
+            return try folders.followingRemovals { () throws(LockboxError) in
+                try TemporaryFiles(changes, folders.existing(.temporary), progress)
+            }
+        } catch {
+            throw error.ofWriting
+        }
+    }
+}
+
+extension RecordChange {
+    fileprivate var isPut: Bool {
+        if case .put = self { true } else { false }
+    }
+}
+
+extension RecordName {
+    /// The keybag comes before items, whose names each store has of its own.
+    fileprivate var order: (String, String) { (namespace ?? "", name) }
+}
+
+/// The new records of a commit, written to `tmp` and synchronized, but not renamed yet.
+///
+/// Each file's own lock is held as long as it is open, and the namespace's lock may be: see ``Leftovers``.
+final class TemporaryFiles {
+    let folder: Directory
+    private var names: [RecordName: String] = [:]
+    private var descriptors: [CInt] = []
+
+    /// So many files are open at once: as many as a store may have open folders.
+    static let filesAtOnce = StoreFolders.maximumOpen
+
+    /// - Parameters:
+    ///   - changes: If there are more than ``filesAtOnce``, the caller holds the namespaces' locks.
+    ///   - progress: Called then after so many files, which may have taken the disk seconds.
+    init(_ changes: [RecordChange], _ folder: Directory, _ progress: () -> Void = {}) throws(LockboxError) {
+        self.folder = folder
+        do {
+            for start in stride(from: 0, to: changes.count, by: Self.filesAtOnce) {
+                close()
+                var files: [(name: String, bytes: [UInt8])] = []
+                for case .put(let record, let bytes) in changes[start...].prefix(Self.filesAtOnce) {
+                    files.append((Leftovers.temporaryName(namespace: record.namespace), bytes))
+                    names[record] = files.last?.name
+                }
+                descriptors = try folder.writeFiles(files)
+                if changes.count > Self.filesAtOnce { progress() }
+            }
+        } catch {
+            remove()
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    private func close() {
+        for descriptor in descriptors { folder.calls.close(descriptor) }
+        descriptors = []
+    }
+
+    /// Renames a record's file into its folder. Returns the result of the call.
+    func rename(_ record: RecordName, to folder: Directory) -> Int {
+        guard let name = names[record] else { return -Int(ENOENT) }
+        let result = folder.calls.rename(
+            name,
+            at: self.folder.descriptor,
+            to: record.name,
+            at: folder.descriptor
+        )
+        if result == 0 { names[record] = nil }
+        return result
+    }
+
+    /// Removes the files that have not been renamed.
+    func remove() {
+        for name in names.values { folder.remove(name) }
+        names = [:]
+    }
+}
+
+/// What an error of a system call means in the terms of the storage contract.
+extension LockboxError {
+    /// Whether this process is not allowed to do it, or nobody is on this file system.
+    var isRefusal: Bool {
+        guard case .storageFailure(_, _, let code) = self else { return false }
+        return [EROFS, EACCES, EPERM].contains(code)
+    }
+
+    /// Of a write, or of the lock that it needs.
+    var ofWriting: LockboxError {
+        guard case .storageFailure(let operation, let path, let code) = self, isRefusal else { return self }
+        return .readOnly(location: path, reason: Self.reason(operation, code))
+    }
+
+    /// Of reading the record at that path.
+    func ofReading(_ record: String) -> LockboxError {
+        guard case .storageFailure(let operation, record, let code) = self,
+            [EACCES, EPERM, EIO].contains(code)
+        else { return self }
+        return .unreadable(record: record, reason: Self.reason(operation, code))
+    }
+
+    static func reason(_ operation: String, _ code: CInt) -> String {
+        "\(operation) failed: \(String(cString: strerror(code))) (errno \(code))"
+    }
+}

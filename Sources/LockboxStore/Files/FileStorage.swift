@@ -1,0 +1,342 @@
+public import LockboxCore
+import LockboxPlatform
+
+/// Stores records as files in a folder that only its owner can access.
+///
+/// ```
+/// <directory>/                 0700
+///   device-key  keybag  lock   0600
+///   tmp/                       temporary files, before they are renamed
+///   quarantine/                what was set aside; nothing reads it
+///   items/<namespace>/<record> a folder for each prefix, a file for each item
+///   items/<namespace>/lock
+/// ```
+///
+/// A record is written to `tmp`, synchronized, and renamed into its folder, which is then synchronized too. At
+/// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode
+/// and type of every file and folder are checked before its contents are used. Writers lock a folder with `flock`, in
+/// order of arrival, and wait at most 30 seconds for a holder that makes no progress. On FUSE, where locks are not shared,
+/// the store is only read.
+///
+/// A store that does not exist yet is empty. The first commit creates it.
+public final class FileStorage: LockingStorage {
+    /// The store's folder, as an absolute path.
+    public var directory: String { folders.directory }
+
+    let folders: StoreFolders
+    let calls: SystemCalls
+    let lockTimeout: Duration
+
+    /// Creates a storage. Reads and writes nothing.
+    ///
+    /// - Parameters:
+    ///   - directory: The store's folder. A path that begins with `~/` is in the home folder. A relative path is resolved
+    ///     immediately, against the current directory. Where no store can be, each call throws
+    ///     ``LockboxError/invalidLocation(location:reason:)``: if the path is empty, looks like an address, or is not UTF-8.
+    ///   - isForOneMachine: Whether only this machine uses the store, through one path. Then it may be written also on FUSE:
+    ///     another mount of the same files does not see the locks, and changes would be lost. The environment variable
+    ///     `LOCKBOX_ONE_MACHINE=1` says the same.
+    public convenience init(directory: String, isForOneMachine: Bool = false) {
+        self.init(StoreLocation(directory), isForOneMachine: isForOneMachine)
+    }
+
+    convenience init(
+        directory: String,
+        calls: SystemCalls,
+        lockTimeout: Duration = .seconds(30),
+        isForOneMachine: Bool = false
+    ) {
+        self.init(
+            StoreLocation(directory),
+            calls: calls,
+            lockTimeout: lockTimeout,
+            isForOneMachine: isForOneMachine
+        )
+    }
+
+    init(
+        _ location: StoreLocation,
+        calls: SystemCalls = SystemCalls(),
+        lockTimeout: Duration = .seconds(30),
+        isForOneMachine: Bool = false
+    ) {
+        folders = StoreFolders(location, calls: calls, isForOneMachine: isForOneMachine)
+        self.calls = calls
+        self.lockTimeout = lockTimeout
+    }
+
+    /// Records of up to 1 GiB, and 1,000 changes in a commit. Not transactional: each record is changed
+    /// separately.
+    public var limits: StorageLimits {
+        StorageLimits(maximumRecordLength: 1 << 30, maximumChanges: 1000, isTransactional: false)
+    }
+
+    /// Always `true`.
+    public var isOnThisDevice: Bool { true }
+
+    /// Returns the record's path.
+    ///
+    /// - Parameter record: The record's name. The record need not exist.
+    public func location(of record: RecordName) -> String {
+        "\(directory)/\(record.namespace.map { "items/\($0)/" } ?? "")\(record.name)"
+    }
+
+    // MARK: Looking up one record
+
+    /// Calls a closure with the first bytes of a file. Returns false if it does not exist.
+    public func read(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool {
+        try folders.sparingDescriptors {
+            let id = StoreFolders.FolderID(namespace: record.namespace)
+            guard let folder = try folders.current(id, within: 1_000_000) else { return false }
+            if try folder.readRecord(record.name, upTo: limit, maximum: maximum, body) { return true }
+            return try lookAgain(id) {
+                try $0.readRecord(record.name, upTo: limit, maximum: maximum, body)
+            }
+        }
+    }
+
+    /// Returns whether the record exists, readable or not.
+    func exists(_ record: RecordName) throws -> Bool {
+        try folders.sparingDescriptors {
+            try lookAgain(StoreFolders.FolderID(namespace: record.namespace)) { try $0.holds(record.name) }
+        }
+    }
+
+    /// Accepts that a record is absent only if no file was being replaced meanwhile. During a replace, a FUSE
+    /// file system may have moved the old file away and not yet put the new one in its place.
+    func lookAgain(_ id: StoreFolders.FolderID, _ look: (Directory) throws -> Bool) throws -> Bool {
+        for attempt in 0..<50 {
+            guard let folder = try folders.current(id) else { return false }
+            let before = try LockFile.count(of: folder)
+            if try look(folder) { return true }
+            if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return false }
+            if attempt < 3 { continue }
+            // If the count is odd and the lock is free, the writer was killed.
+            if !before.isMultiple(of: 2), let lock = try? DirectoryLock.attempt(folder) {
+                defer { lock.release() }
+                return try look(folder)
+            }
+            usleep(1000)
+        }
+        return false
+    }
+
+    // MARK: Lists
+
+    /// Calls a closure with the name of every file in a namespace's folder.
+    public func forEachName(
+        in namespace: String,
+        waitingForCommits: Bool,
+        _ body: (String) throws -> Void
+    ) throws {
+        let id = StoreFolders.FolderID.namespace(namespace)
+        let names = try folders.sparingDescriptors {
+            try waitingForCommits ? namesBehindCommits(id) : completeNames(id)
+        }
+        for name in names where name != LockFile.name { try body(name) }
+    }
+
+    private func namesBehindCommits(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
+        guard try folders.current(id) != nil else { return NameList() }
+        let held = try acquireLock(id)
+        defer { held.lock.release() }
+        return try held.folder.names()
+    }
+
+    /// Waits for running writers, but not for a stopped one.
+    private func completeNames(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
+        let deadline = ContinuousClock.now + lockTimeout
+        var patience = Duration.milliseconds(50)
+        while true {
+            guard let folder = try folders.current(id) else { return NameList() }
+            if let names = try undisturbedNames(folder) { return names }
+            // Waits in line with the writers, but only briefly: the next one may have been stopped.
+            do {
+                let lock = try folder.queue.acquire(folder, timeout: patience)
+                defer { lock.release() }
+                return try folder.names()
+            } catch {
+                guard error.isRefusal || error.code == .lockTimeout, ContinuousClock.now < deadline else {
+                    throw error
+                }
+                patience *= 2
+                usleep(100)
+            }
+        }
+    }
+
+    /// Returns nil if a file was renamed meanwhile. Comparing two lists would not help, because both may lack
+    /// the same name.
+    private func undisturbedNames(_ folder: Directory) throws(LockboxError) -> NameList? {
+        let before = try LockFile.count(of: folder)
+        var names = try folder.names()
+        if !before.isMultiple(of: 2) {
+            // A rename is in progress, or was when its process was killed or stopped. It can hide a name from
+            // only one of two lists.
+            try names.formUnion(folder.names())
+        }
+        return try LockFile.count(of: folder) == before ? names : nil
+    }
+
+    /// Returns the names of the folders of namespaces.
+    public func namespaces() throws(LockboxError) -> [String] {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            guard let items = try folders.current(.items) else { return [] }
+            return Array(try items.names())
+        }
+    }
+}
+
+extension FileStorage: NotifyingStorage {
+    /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
+    /// machine.
+    public func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws(LockboxError) -> @Sendable () -> Void {
+        if let refusal = folders.location.refusal { throw refusal }
+        // The store's folder can be moved, and with it the folders `items` and the namespace's.
+        let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
+        try watch.start { event in
+            report(
+                event.map {
+                    switch $0 {
+                    case .entries(let names): .records(names)
+                    case .everything: .everything
+                    }
+                }
+            )
+        }
+        return { watch.cancel() }
+    }
+}
+
+extension FileStorage: InspectableStorage {
+    /// Returns the files and folders in the store that do not belong there or are not safe to use.
+    public func findings() throws(LockboxError) -> [StoreFinding] {
+        guard let root = try folders.rootAsItIs() else { return [] }
+        let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
+        var findings = try root.names().filter { !own.contains($0) }.map {
+            StoreFinding(
+                kind: .foreign,
+                location: root.filePath($0),
+                reason: "it does not belong to the store"
+            )
+        }
+        do { findings += try leftovers(in: root) } catch {
+            findings.append(StoreFinding(error, location: root.filePath("tmp")))
+        }
+        findings += lockFindings(in: root)
+        // One after the other: each open folder is a descriptor.
+        for namespace in try namespaces() {
+            let folder = try? folders.sparingDescriptors { () throws(LockboxError) in
+                try folders.folder(.namespace(namespace), creating: false)
+            }
+            if let folder { findings += lockFindings(in: folder) }
+        }
+        return findings
+    }
+
+    private func lockFindings(in folder: Directory) -> [StoreFinding] {
+        do throws(LockboxError) { try folder.checkFile(LockFile.name) } catch {
+            return [StoreFinding(error, location: folder.filePath(LockFile.name))]
+        }
+        return []
+    }
+
+    private func leftovers(in root: Directory) throws(LockboxError) -> [StoreFinding] {
+        guard let temporary = try root.directory("tmp", creating: false) else { return [] }
+        return try temporary.names().map {
+            StoreFinding(
+                kind: .leftover,
+                location: temporary.filePath($0),
+                reason: "its writer was killed or is still running"
+            )
+        }
+    }
+}
+
+extension FileStorage: QuarantiningStorage {
+    /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and
+    /// returns its path.
+    public func quarantine(_ record: RecordName) throws(LockboxError) -> String {
+        try quarantine(record, lock: nil)
+    }
+
+    /// Quarantines a record under a lock that the caller holds, or takes one.
+    public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws(LockboxError) -> String {
+        if let locks = lock as? FolderLocks, try isValid(locks, for: [.remove(record)]) {
+            return try quarantineDurably(record, locks)
+        }
+        let locks = FolderLocks([try acquireLock(.init(namespace: record.namespace))])
+        defer { locks.release() }
+        return try quarantineDurably(record, locks)
+    }
+
+    private func quarantineDurably(_ record: RecordName, _ locks: FolderLocks) throws(LockboxError) -> String
+    {
+        let path = try quarantine(record, locks)
+        for held in locks.held { try held.folder.synchronizeChanges() }
+        return path
+    }
+
+    func quarantine(_ record: RecordName, _ locks: FolderLocks) throws(LockboxError) -> String {
+        let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
+        guard try folder.holds(record.name) else { throw LockboxError.missing(record: location(of: record)) }
+        let quarantine = try folders.sparingDescriptors { () throws(LockboxError) in
+            try folders.existing(.quarantine)
+        }
+        // The same name may be set aside more than once.
+        let name = "\(record.name).\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        try lock.setRenaming(true)
+        let renamed = calls.rename(record.name, at: folder.descriptor, to: name, at: quarantine.descriptor)
+        try? lock.setRenaming(false)
+        try check(renamed, "rename", folder.filePath(record.name))
+        try quarantine.synchronizeChanges()
+        return quarantine.filePath(name)
+    }
+}
+
+extension FileStorage: CustomStringConvertible, CustomReflectable {
+    /// The store's folder.
+    public var description: String { "FileStorage(\(directory))" }
+
+    /// The store's folder.
+    public var customMirror: Mirror { Mirror(self, children: ["directory": directory]) }
+}
+
+/// The files in `tmp`: temporary files of running writers, and those that killed writers left behind.
+enum Leftovers {
+    /// Returns `<namespace or "root">.<random>`. While the file exists, its own lock is held, or the namespace's.
+    static func temporaryName(namespace: String?) -> String {
+        "\(namespace ?? "root").\(String(UInt64.random(in: .min ... .max), radix: 16))"
+    }
+
+    /// Removes the files of killed writers. If both locks are free, the writer was killed.
+    static func sweep(_ root: Directory) throws(LockboxError) {
+        guard let temporary = try root.directory("tmp", creating: false) else { return }
+        let items = try root.directory("items", creating: false)
+        for name in try temporary.names() {
+            let namespace = String(name.prefix { $0 != "." })
+            // If there is no such folder, nobody has its lock, and the root's will do.
+            let folder = try? items?.directory(namespace, creating: false) ?? root
+            guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
+            defer { lock.release() }
+            if !isOpen(name, in: temporary) { temporary.remove(name) }
+        }
+    }
+
+    /// Whether a writer has the file's own lock. A writer that has only just created the file writes it again if it is
+    /// removed.
+    private static func isOpen(_ name: String, in temporary: Directory) -> Bool {
+        let file = temporary.calls.open(name, at: temporary.descriptor, O_RDONLY)
+        guard file >= 0 else { return false }
+        defer { temporary.calls.close(CInt(file)) }
+        return temporary.calls.lock(CInt(file)) == -Int(EWOULDBLOCK)
+    }
+}

@@ -1,0 +1,346 @@
+import LockboxCore
+import LockboxPlatform
+
+/// An item's record: header, metadata box, MACs, value box.
+///
+/// Each box authenticates every byte before it, and its context contains the store ID, the class, the epoch and
+/// the item's ID. So a record opens only as the item it was sealed as, and its parts only together.
+enum ItemEnvelope {
+    /// The number of bytes that are enough to read the metadata.
+    static let maximumMetadataEnd = ItemHeader.length + ItemMetadata.boxLengths.upperBound + ItemMACs.length
+
+    static let maximumLength = maximumMetadataEnd + SealedBox.overhead + ItemValue.maximumLength
+
+    /// The size of a value that fits into a record of this length, whatever its attributes.
+    static func maximumValueSize(inRecordOf length: Int) -> Int {
+        if length >= maximumLength { return ArchivedValue.maximumSize }
+        return ItemValue.maximumSize(in: max(0, length - maximumMetadataEnd - SealedBox.overhead))
+    }
+
+    // MARK: Sealing
+
+    /// - Throws: ``RecordError/unknownKey`` if the keyring has no key for the class, ``RecordError/locked(_:)``
+    ///   if it is locked.
+    static func seal(_ item: StoredItem, id: RecordID, keyring: Keyring) throws(RecordError) -> [UInt8] {
+        let accessibility = item.attributes.accessibility
+        let valueKey = try keyring.key(.classKey(accessibility), epoch: keyring.epoch)
+        let metadataKey = try keyring.key(.metadata, epoch: keyring.epoch)
+        let metadata = ItemMetadata(key: item.key, attributes: item.attributes)
+        let header = ItemHeader(
+            accessibility: accessibility,
+            epoch: keyring.epoch,
+            metadataLength: metadata.boxLength,
+            storeID: keyring.storeID
+        )
+        let length = header.valueStart + SealedBox.overhead + ItemValue.length(item.value)
+
+        return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            let record = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
+            Sodium.wipe(record)
+            var writer = ByteWriter(record)
+            header.write(to: &writer)
+            writer.skip(SealedBox.prefixLength)
+            metadata.write(to: &writer)
+            seal(record, from: ItemHeader.length, to: header.metadataEnd, header, id, metadataKey, .metadata)
+            ItemMACs(header, id, keyring).write(to: record, item.attributes.origin)
+
+            writer = ByteWriter(record)
+            writer.skip(header.valueStart + SealedBox.prefixLength)
+            ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
+            seal(record, from: header.valueStart, to: length, header, id, valueKey, .value)
+            count = length
+        }
+    }
+
+    /// Seals the box between two offsets, authenticating everything before it.
+    static func seal(
+        _ record: UnsafeMutableRawBufferPointer,
+        from start: Int,
+        to end: Int,
+        _ header: ItemHeader,
+        _ id: RecordID,
+        _ key: SecretKey,
+        _ personal: Personal
+    ) {
+        withContext(header, id) { context in
+            SealedBox.seal(
+                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
+                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
+                context: context,
+                key: key,
+                personal: personal
+            )
+        }
+    }
+
+    // MARK: Opening
+
+    /// Opens the value, in place. Returns nil if it has expired at `now`.
+    static func openValue(
+        _ record: UnsafeMutableRawBufferPointer,
+        id: RecordID,
+        keyring: Keyring,
+        now: Date?
+    ) throws -> ArchivedValue? {
+        let header = try header(of: record, keyring)
+        let plaintext = try open(
+            record,
+            from: header.valueStart,
+            to: record.count,
+            header,
+            id,
+            try keyring.key(.classKey(header.accessibility), epoch: header.epoch),
+            .value
+        )
+        defer { Sodium.wipe(plaintext) }
+        return try ItemValue.read(UnsafeRawBufferPointer(plaintext), now: now)
+    }
+
+    /// Opens the metadata, in place, after which the value can no longer be opened. `record` may be cut off
+    /// anywhere after the MACs.
+    ///
+    /// The key in the metadata has to be that of the record, as the metadata's box needs no more than the device key.
+    static func openMetadata(
+        _ record: UnsafeMutableRawBufferPointer,
+        id: RecordID,
+        keyring: Keyring
+    ) throws -> ItemMetadata {
+        let header = try header(of: record, keyring)
+        let origin = try ItemMACs(header, id, keyring).check(record)
+        let plaintext = try open(
+            record,
+            from: ItemHeader.length,
+            to: header.metadataEnd,
+            header,
+            id,
+            try keyring.key(.metadata, epoch: header.epoch),
+            .metadata
+        )
+        defer { Sodium.wipe(plaintext) }
+        var metadata = try ItemMetadata(
+            UnsafeRawBufferPointer(plaintext),
+            accessibility: header.accessibility
+        )
+        guard keyring.itemID(metadata.key) == id else { throw RecordError.notAuthentic }
+        metadata.attributes.origin = origin
+        return metadata
+    }
+
+    /// Opens the value and the metadata, in place. Returns nil if the item has expired at `now`.
+    static func openItem(
+        _ record: UnsafeMutableRawBufferPointer,
+        id: RecordID,
+        keyring: Keyring,
+        now: Date?
+    ) throws -> StoredItem? {
+        // The value's box authenticates the metadata's, so the value must be opened first.
+        guard let value = try openValue(record, id: id, keyring: keyring, now: now) else { return nil }
+        let metadata = try openMetadata(record, id: id, keyring: keyring)
+        return StoredItem(key: metadata.key, value: value, checked: metadata.attributes)
+    }
+
+    private static func header(
+        of record: UnsafeMutableRawBufferPointer,
+        _ keyring: Keyring
+    ) throws(RecordError) -> ItemHeader {
+        let header = try ItemHeader(UnsafeRawBufferPointer(record))
+        guard header.storeID == keyring.storeID else { throw .notAuthentic }
+        return header
+    }
+
+    private static func open(
+        _ record: UnsafeMutableRawBufferPointer,
+        from start: Int,
+        to end: Int,
+        _ header: ItemHeader,
+        _ id: RecordID,
+        _ key: SecretKey,
+        _ personal: Personal
+    ) throws(RecordError) -> UnsafeMutableRawBufferPointer {
+        guard end - start >= SealedBox.overhead else { throw .malformed("it is cut short") }
+        let plaintext = withContext(header, id) { context in
+            SealedBox.open(
+                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
+                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
+                context: context,
+                key: key,
+                personal: personal
+            )
+        }
+        guard let plaintext else { throw .notAuthentic }
+        return plaintext
+    }
+
+    /// Calls `body` with the context: store ID, class, epoch, item ID. 53 bytes.
+    private static func withContext<Result>(
+        _ header: ItemHeader,
+        _ id: RecordID,
+        _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        withUnsafeTemporaryAllocation(byteCount: 16 + 1 + 4 + RecordID.length, alignment: 8) { context in
+            var writer = ByteWriter(context)
+            withUnsafeBytes(of: header.storeID) { writer.write($0) }
+            writer.write(header.accessibility.number)
+            writer.write(header.epoch)
+            id.withBytes { writer.write($0) }
+            return body(UnsafeRawBufferPointer(context))
+        }
+    }
+}
+
+/// An item's first 32 bytes, which are not encrypted.
+struct ItemHeader: Equatable {
+    static let length = 32
+
+    let accessibility: Accessibility
+    /// The epoch of the class key and the metadata key that seal this item.
+    let epoch: UInt32
+    /// The length of the metadata box, which follows the header. The MACs and the value box come after it.
+    let metadataLength: Int
+    let storeID: StoreID
+
+    /// Where the MACs begin, which authenticate everything before them.
+    var metadataEnd: Int { Self.length + metadataLength }
+
+    var valueStart: Int { metadataEnd + ItemMACs.length }
+
+    func write(to writer: inout ByteWriter) {
+        RecordKind.item.write(to: &writer)
+        writer.write(accessibility.number)
+        writer.skip(1)
+        writer.write(epoch)
+        writer.write(UInt32(metadataLength))
+        withUnsafeBytes(of: storeID) { writer.write($0) }
+    }
+}
+
+extension ItemHeader {
+    init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
+        var reader = ByteReader(record)
+        try RecordKind.item.check(&reader)
+        guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
+            reader.skipZeros(1), let epoch = reader.read(UInt32.self),
+            let metadataLength = reader.read(UInt32.self).map(Int.init),
+            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+        else { throw .malformed("its header is not well-formed") }
+        guard ItemMetadata.boxLengths.contains(metadataLength), reader.remaining >= metadataLength else {
+            throw .malformed("its metadata has an impossible length")
+        }
+        self.init(
+            accessibility: accessibility,
+            epoch: epoch,
+            metadataLength: metadataLength,
+            storeID: storeID
+        )
+    }
+
+    /// Returns false if a record, of which these are the first bytes, has more metadata.
+    static func containsMetadata(_ record: UnsafeMutableRawBufferPointer) -> Bool {
+        var reader = ByteReader(UnsafeRawBufferPointer(record))
+        guard reader.readBytes(12) != nil, let length = reader.read(UInt32.self) else { return true }
+        return record.count >= ItemHeader.length + Int(length) + ItemMACs.length
+            || Int(length) > ItemMetadata.boxLengths.upperBound
+    }
+
+    /// Returns the class and the epoch of a record that may be cut off after the header.
+    static func seal(_ record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
+        var reader = ByteReader(UnsafeRawBufferPointer(record))
+        guard (try? RecordKind.item.check(&reader)) != nil,
+            let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
+            reader.skipZeros(1), let epoch = reader.read(UInt32.self)
+        else { return nil }
+        return (accessibility, epoch)
+    }
+
+    /// Returns the store ID of a record that may be cut off after the header.
+    static func storeID(_ record: UnsafeMutableRawBufferPointer) -> StoreID? {
+        var reader = ByteReader(UnsafeRawBufferPointer(record))
+        guard (try? RecordKind.item.check(&reader)) != nil, reader.readBytes(10) != nil else { return nil }
+        return reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+    }
+}
+
+/// The two MACs between an item's metadata box and its value box. They authenticate the item's ID and everything before them.
+///
+/// The first is made with the key of the item's class, so metadata can be authenticated at the level of the class without
+/// reading the value. The second is made with the key of `whenUnlocked`: it proves that the class was chosen by somebody who
+/// could unlock the store. It is random if nobody proved that, in classes that need an unlock anyway, and in a store without slots.
+struct ItemMACs {
+    static let length = 2 * macLength
+
+    private static let macLength = 32
+
+    private let header: ItemHeader
+    private let id: RecordID
+    private let classKey: SecretKey?
+    private let unlockKey: SecretKey?
+    private let protection: Keyring.Protection
+
+    init(_ header: ItemHeader, _ id: RecordID, _ keyring: Keyring) {
+        self.header = header
+        self.id = id
+        classKey = keyring.openKey(.classKey(header.accessibility), epoch: header.epoch)
+        unlockKey = keyring.openKey(.classKey(.whenUnlocked), epoch: header.epoch)
+        protection = keyring.protection(ofEpoch: header.epoch)
+    }
+
+    private var needsUnlock: Bool { KeyRole.classKey(header.accessibility).level == .unlocked }
+
+    /// Writes the MACs into a record that is complete up to them.
+    func write(to record: UnsafeMutableRawBufferPointer, _ origin: ClassOrigin) {
+        if let classKey { compute(.classMAC, classKey, of: record, into: field(0, of: record)) }
+        if let unlockKey, !needsUnlock, protection == .slots, origin.proof == .unlocked {
+            compute(.unlockMAC, unlockKey, of: record, into: field(1, of: record))
+        } else {
+            Sodium.fillRandom(field(1, of: record))
+        }
+    }
+
+    /// Checks the MACs whose keys are open. Returns who chose the class.
+    func check(_ record: UnsafeMutableRawBufferPointer) throws(RecordError) -> ClassOrigin {
+        guard record.count >= header.valueStart else { throw .malformed("it is cut short") }
+        if let classKey, !isRight(0, .classMAC, classKey, record) { throw .notAuthentic }
+        if protection == .none { return ClassOrigin(.unprotected) }
+        guard let unlockKey, classKey != nil else { return ClassOrigin(.locked) }
+        if needsUnlock { return ClassOrigin(.unlocked) }
+        let isProven = protection == .slots && isRight(1, .unlockMAC, unlockKey, record)
+        return ClassOrigin(isProven ? .unlocked : .missing)
+    }
+
+    private func isRight(
+        _ number: Int,
+        _ personal: Personal,
+        _ key: SecretKey,
+        _ record: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: Self.macLength, alignment: 8) { mac in
+            compute(personal, key, of: record, into: mac)
+            return Sodium.isEqual(
+                UnsafeRawBufferPointer(mac),
+                UnsafeRawBufferPointer(field(number, of: record))
+            )
+        }
+    }
+
+    private func compute(
+        _ personal: Personal,
+        _ key: SecretKey,
+        of record: UnsafeMutableRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) {
+        let length = RecordID.length + header.metadataEnd
+        withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { input in
+            var writer = ByteWriter(input)
+            id.withBytes { writer.write($0) }
+            writer.write(UnsafeRawBufferPointer(rebasing: record[..<header.metadataEnd]))
+            Sodium.hash(UnsafeRawBufferPointer(input), key: key, personal: personal, into: output)
+        }
+    }
+
+    private func field(_ number: Int, of record: UnsafeMutableRawBufferPointer)
+        -> UnsafeMutableRawBufferPointer
+    {
+        let start = header.metadataEnd + number * Self.macLength
+        return UnsafeMutableRawBufferPointer(rebasing: record[start..<(start + Self.macLength)])
+    }
+}

@@ -1,0 +1,405 @@
+import LockboxCore
+
+/// A store's random ID, which each of its records contains.
+typealias StoreID = SIMD16<UInt8>
+
+extension Accessibility {
+    /// The stored number, 1 to 7.
+    var number: UInt8 {
+        switch self {
+        case .whenUnlocked: 1
+        case .afterFirstUnlock: 2
+        case .always: 3
+        case .whenUnlockedThisDeviceOnly: 4
+        case .afterFirstUnlockThisDeviceOnly: 5
+        case .alwaysThisDeviceOnly: 6
+        case .whenPasscodeSetThisDeviceOnly: 7
+        }
+    }
+
+    init?(number: UInt8) {
+        guard let accessibility = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = accessibility
+    }
+}
+
+/// The store's keys, as read from its keybag: a box under the device key, with a box for each ``UnlockLevel`` inside.
+/// The inner boxes authenticate everything before them, so who has only the device key cannot change a slot or a key
+/// without being noticed at the next unlock.
+struct Keybag: Sendable {
+    static let maximumSlots = 32
+    /// See ``Contents/lineage``.
+    static let lineageCount = 4
+    static let maximumKeys = 256
+    /// Of eight or nine keys each.
+    static let maximumEpochs = 24
+
+    /// The number of times the keybag has been written.
+    let generation: UInt64
+    let storeID: StoreID
+    /// The epoch of the keys that seal new items.
+    let epoch: UInt32
+    /// The last epoch whose keys open nothing but ``leftovers``. 0 if there is none.
+    let retired: UInt32
+    let leftovers: [Leftover]
+    /// The first epoch that the store has had slots from. 0 if it has none.
+    let firstProtected: UInt32
+    let slots: [KeybagSlot]
+    /// All keys of the keybag, open or not.
+    let keyIDs: [Keyring.KeyID]
+    /// The key that the keybag was opened with.
+    let deviceKey: SecretKey
+
+    /// The keys that the device key alone opens.
+    private let openKeys: [Keyring.Entry]
+    /// In a store without slots.
+    private let unlockKey: SecretKey?
+    private let vaults: [UnlockLevel: Vault]
+
+    /// A sealed box inside the keybag.
+    private struct Vault {
+        let box: [UInt8]
+        /// A hash of everything before the box.
+        let data: [UInt8]
+    }
+
+    /// What an unlock has opened.
+    struct Contents {
+        var unlockKeys: [UnlockLevel: SecretKey]
+        var keys: [Keyring.Entry]
+        /// Keys that tell whoever has unlocked the store before whether a keybag without slots comes from somebody who could unlock
+        /// it, too. The first one is made with the first slot, and again whenever the store gets slots again; the others are the
+        /// ones before. Empty unless everything is open.
+        var lineage: [SecretKey] = []
+        /// For each slot the keys that authenticate its unlock keys. Empty unless everything is open.
+        var authentication: [[UnlockLevel: SecretKey]] = []
+    }
+
+    var passcodeSlot: KeybagSlot? { slots.first { $0.kind == .passcode } }
+
+    /// Epochs whose keys are in the keybag. Items may still be sealed with older ones.
+    var epochs: Set<UInt32> { Set(keyIDs.lazy.filter { $0.role != .names }.map(\.epoch)) }
+
+    var isRotating: Bool { epochs.count > 1 }
+
+    var isFull: Bool { epochs.count >= Self.maximumEpochs }
+
+    /// Whether it has the keys of an epoch that has not begun.
+    var isPrepared: Bool { epochs.contains { $0 > epoch } }
+
+    // MARK: Opening
+
+    /// Returns the unlock keys that the slot's keys open. In a store without slots, they need no unlock.
+    func unlockKeys(with keys: SlotKeys?) throws -> [UnlockLevel: SecretKey] {
+        if let unlockKey { return [.unlocked: unlockKey] }
+        guard let keys, let slot = slots.first(where: { $0.id == keys.slot }) else { return [:] }
+        for level in [UnlockLevel.unlocked, .afterFirstUnlock] {
+            let key = try slot.unlockKey(level, with: keys, store: storeID)
+            if let key { return [level: key] }
+        }
+        return [:]
+    }
+
+    /// Opens all keys that the given unlock keys open.
+    func open(_ unlockKeys: [UnlockLevel: SecretKey]) throws -> Contents {
+        var contents = Contents(unlockKeys: unlockKeys, keys: openKeys)
+        if let key = unlockKeys[.unlocked] { try openAll(key, &contents) }
+        if let key = contents.unlockKeys[.afterFirstUnlock] {
+            try open(.afterFirstUnlock, key) { try readKeys(of: .afterFirstUnlock, &$0, &contents) }
+        }
+        return contents
+    }
+
+    private func openAll(_ key: SecretKey, _ contents: inout Contents) throws {
+        try open(.unlocked, key) { reader in
+            // By itself: it is kept after a lock, which wipes the others.
+            contents.unlockKeys[.afterFirstUnlock] = try Self.readKeys(1, &reader)[0]
+            contents.lineage = try Self.readKeys(Self.lineageCount, &reader)
+            var authentication = try Self.readKeys(slots.reduce(0) { $0 + $1.grants.count }, &reader)[...]
+            for slot in slots {
+                var keys: [UnlockLevel: SecretKey] = [:]
+                for grant in slot.grants { keys[grant.level] = authentication.removeFirst() }
+                contents.authentication.append(keys)
+            }
+            try readKeys(of: .unlocked, &reader, &contents)
+        }
+    }
+
+    private func open(_ level: UnlockLevel, _ key: SecretKey, _ body: (inout ByteReader) throws -> Void)
+        throws
+    {
+        guard let vault = vaults[level] else { throw RecordError.notAuthentic }
+        var box = vault.box
+        try box.withUnsafeMutableBytes { box in
+            let plaintext = vault.data.withUnsafeBytes { data in
+                withUnsafeBytes(of: storeID) {
+                    SealedBox.open(box, authenticating: data, context: $0, key: key, personal: level.personal)
+                }
+            }
+            guard let plaintext else { throw RecordError.notAuthentic }
+            defer { Sodium.wipe(plaintext) }
+            var reader = ByteReader(UnsafeRawBufferPointer(plaintext))
+            try body(&reader)
+            guard reader.remaining == 0 else { throw RecordError.malformed("it has more keys than it lists") }
+        }
+    }
+
+    private func readKeys(of level: UnlockLevel, _ reader: inout ByteReader, _ contents: inout Contents)
+        throws
+    {
+        let ids = keyIDs.filter { $0.role.level == level }
+        contents.keys += zip(ids, try Self.readKeys(ids.count, &reader)).map { ($0, $1) }
+    }
+
+    fileprivate static func readKeys(_ count: Int, _ reader: inout ByteReader) throws -> [SecretKey] {
+        guard let bytes = reader.readBytes(count * SecretKey.length) else {
+            throw RecordError.malformed("it has fewer keys than it lists")
+        }
+        return try SecretKey.keys(count) { $0.copyMemory(from: bytes) }
+    }
+}
+
+extension UnlockLevel {
+    var personal: Personal {
+        switch self {
+        case .unlocked: .unlocked
+        case .afterFirstUnlock: .afterFirstUnlock
+        }
+    }
+}
+
+// MARK: - Reading the record
+
+extension Keybag {
+    /// Opens a record, in place, with one of the given device keys.
+    init(_ record: UnsafeMutableRawBufferPointer, deviceKeys: [SecretKey]) throws {
+        let header = try KeybagHeader(UnsafeRawBufferPointer(record))
+        let (plaintext, key) = try Self.open(record, deviceKeys)
+        defer { Sodium.wipe(plaintext) }
+        try self.init(header, KeybagHeader.bytes(of: record), UnsafeRawBufferPointer(plaintext), key)
+    }
+
+    private init(
+        _ header: KeybagHeader,
+        _ headerBytes: UnsafeRawBufferPointer,
+        _ plaintext: UnsafeRawBufferPointer,
+        _ deviceKey: SecretKey
+    ) throws {
+        var reader = ByteReader(plaintext)
+        guard let epoch = reader.read(UInt32.self), let slotCount = reader.read(UInt16.self),
+            slotCount <= Self.maximumSlots, let keyCount = reader.read(UInt16.self),
+            keyCount <= Self.maximumKeys
+        else { throw RecordError.malformed("its header is not well-formed") }
+        let unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
+        let firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
+        guard let retired = reader.read(UInt32.self), retired < epoch,
+            let leftoverCount = reader.read(UInt32.self), leftoverCount <= Leftover.maximumCount
+        else { throw RecordError.malformed("its header is not well-formed") }
+        let keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
+        guard Set(keyIDs).count == keyIDs.count else {
+            throw RecordError.malformed("it contains the same key twice")
+        }
+        guard keyIDs.count(where: { $0.role == .names }) == 1 else {
+            throw RecordError.malformed("it has not exactly one key for file names")
+        }
+        let openIDs = keyIDs.filter { $0.role.level == nil }
+        let openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
+        let leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
+        let slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
+        guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
+        else {
+            throw RecordError.malformed("it contains the same slot twice")
+        }
+        var vaults: [UnlockLevel: Vault] = [:]
+        for (level, length) in Self.vaultLengths(keyIDs, slots) {
+            let data = KeybagHeader.digest(headerBytes, plaintext[..<reader.offset])
+            guard let box = reader.readBytes(length) else {
+                throw RecordError.malformed("its length does not match its contents")
+            }
+            vaults[level] = Vault(box: [UInt8](box), data: data)
+        }
+        guard reader.remaining == 0 else {
+            throw RecordError.malformed("its length does not match its contents")
+        }
+        self.init(
+            generation: header.generation,
+            storeID: header.storeID,
+            epoch: epoch,
+            retired: retired,
+            leftovers: leftovers,
+            firstProtected: firstProtected,
+            slots: slots,
+            keyIDs: keyIDs,
+            deviceKey: deviceKey,
+            openKeys: openKeys,
+            unlockKey: unlockKey,
+            vaults: vaults
+        )
+    }
+
+    /// In the order in which they are stored.
+    static func vaultLengths(_ keys: [Keyring.KeyID], _ slots: [KeybagSlot]) -> [(level: UnlockLevel, Int)] {
+        func count(_ level: UnlockLevel) -> Int { keys.filter { $0.role.level == level }.count }
+        let all = 1 + lineageCount + slots.reduce(0) { $0 + $1.grants.count } + count(.unlocked)
+        return [
+            (.afterFirstUnlock, SealedBox.overhead + SecretKey.length * count(.afterFirstUnlock)),
+            (.unlocked, SealedBox.overhead + SecretKey.length * all),
+        ]
+    }
+
+    /// In the place that the unlock key has in a store without slots.
+    private static func readFirstProtected(_ reader: inout ByteReader) throws(RecordError) -> UInt32 {
+        guard let epoch = reader.read(UInt32.self), epoch > 0, reader.skipZeros(SecretKey.length - 4) else {
+            throw .malformed("it has slots, and an unlock key that needs none")
+        }
+        return epoch
+    }
+
+    private static func readKeyID(_ reader: inout ByteReader) throws(RecordError) -> Keyring.KeyID {
+        guard let role = reader.read(UInt8.self).flatMap(KeyRole.init(number:)),
+            reader.read(UInt8.self) == role.level?.rawValue ?? 0, reader.skipZeros(2),
+            let epoch = reader.read(UInt32.self)
+        else { throw .malformed("one of its keys is not well-formed") }
+        return Keyring.KeyID(role, epoch)
+    }
+
+    /// The device check tells another store's device key from damage: with another key, neither the check nor the box
+    /// is right. The box does not authenticate the check, so damage makes only one of them wrong.
+    private static func open(_ record: UnsafeMutableRawBufferPointer, _ deviceKeys: [SecretKey])
+        throws(RecordError)
+        -> (UnsafeMutableRawBufferPointer, SecretKey)
+    {
+        let checked = deviceKeys.first { KeybagHeader.check(record, isOf: $0) }
+        guard let checked else {
+            let opens = deviceKeys.contains { KeybagHeader.openBox(record, $0) != nil }
+            throw opens ? .notAuthentic : .wrongDeviceKey
+        }
+        guard let plaintext = KeybagHeader.openBox(record, checked) else { throw .notAuthentic }
+        return (plaintext, checked)
+    }
+}
+
+/// A keybag's first 64 bytes, which are not encrypted, and the box under the device key that follows them.
+struct KeybagHeader {
+    static let length = 64
+    static let maximumRecordLength =
+        length + SealedBox.overhead + fixedLength + Keybag.maximumKeys * (keyIDLength + SecretKey.length)
+        + Leftover.maximumCount * Leftover.length
+        + Keybag.maximumSlots * (KeybagSlot.maximumLength + 2 * SecretKey.length)
+        + 2 * SealedBox.overhead + (1 + Keybag.lineageCount) * SecretKey.length
+
+    /// Epoch, number of slots, number of keys, unlock key, last retired epoch, number of leftovers.
+    static let fixedLength = 8 + SecretKey.length + 8
+    static let keyIDLength = 8
+
+    private static let checkOffset = 32
+
+    let generation: UInt64
+    let storeID: StoreID
+
+    init(generation: UInt64, storeID: StoreID) {
+        self.generation = generation
+        self.storeID = storeID
+    }
+
+    init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
+        var reader = ByteReader(record)
+        try RecordKind.keybag.check(&reader)
+        guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
+            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+        else { throw .malformed("its header is not well-formed") }
+        guard record.count >= Self.length + SealedBox.overhead + Self.fixedLength,
+            record.count <= Self.maximumRecordLength
+        else { throw .malformed("its length of \(record.count) bytes is impossible") }
+        self.init(generation: generation, storeID: storeID)
+    }
+
+    func write(to writer: inout ByteWriter) {
+        RecordKind.keybag.write(to: &writer)
+        writer.skip(2)
+        writer.write(generation)
+        withUnsafeBytes(of: storeID) { writer.write($0) }
+    }
+
+    // MARK: The box
+
+    /// Seals, in place, a record whose header and plaintext are complete, and fills in the device check.
+    static func seal(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey) {
+        UnsafeMutableRawBufferPointer(rebasing: record[checkOffset..<length]).copyBytes(
+            from: check(deviceKey)
+        )
+        withBinding(record) { data, context in
+            SealedBox.seal(
+                UnsafeMutableRawBufferPointer(rebasing: record[length...]),
+                authenticating: data,
+                context: context,
+                key: deviceKey,
+                personal: .keybag
+            )
+        }
+    }
+
+    /// Opens the box in place. Returns nil if it is not authentic; with another device key it is then unchanged.
+    static func openBox(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey)
+        -> UnsafeMutableRawBufferPointer?
+    {
+        withBinding(record) { data, context in
+            SealedBox.open(
+                UnsafeMutableRawBufferPointer(rebasing: record[length...]),
+                authenticating: data,
+                context: context,
+                key: deviceKey,
+                personal: .keybag
+            )
+        }
+    }
+
+    static func check(_ record: UnsafeMutableRawBufferPointer, isOf deviceKey: SecretKey) -> Bool {
+        check(deviceKey).withUnsafeBytes {
+            Sodium.isEqual(
+                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[checkOffset..<length]),
+                $0
+            )
+        }
+    }
+
+    private static func check(_ deviceKey: SecretKey) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: length - checkOffset)
+        output.withUnsafeMutableBytes {
+            Sodium.hash(
+                UnsafeRawBufferPointer(start: nil, count: 0),
+                key: deviceKey,
+                personal: .deviceCheck,
+                into: $0
+            )
+        }
+        return output
+    }
+
+    private static func withBinding<Result>(
+        _ record: UnsafeMutableRawBufferPointer,
+        _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        let header = bytes(of: record)
+        return body(header, UnsafeRawBufferPointer(rebasing: header[16..<32]))
+    }
+
+    /// What the box authenticates: everything before the device check.
+    static func bytes(of record: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[..<checkOffset])
+    }
+
+    /// The additional data of an inner box: a hash of the header and of all plaintext before it.
+    static func digest(_ header: UnsafeRawBufferPointer, _ plaintext: Slice<UnsafeRawBufferPointer>)
+        -> [UInt8]
+    {
+        withUnsafeTemporaryAllocation(byteCount: header.count + plaintext.count, alignment: 8) { input in
+            defer { Sodium.wipe(input) }
+            input.copyBytes(from: header)
+            UnsafeMutableRawBufferPointer(rebasing: input[header.count...]).copyBytes(from: plaintext)
+            var output = [UInt8](repeating: 0, count: 32)
+            output.withUnsafeMutableBytes { Sodium.hash(UnsafeRawBufferPointer(input), into: $0) }
+            return output
+        }
+    }
+}

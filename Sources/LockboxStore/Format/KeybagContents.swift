@@ -1,0 +1,328 @@
+import LockboxCore
+
+/// What a keybag is written from: all its keys, open.
+struct KeybagContents {
+    var generation: UInt64
+    let storeID: StoreID
+    var epoch: UInt32
+    private(set) var retired: UInt32
+    private(set) var leftovers: [Leftover]
+    /// See ``Keybag/firstProtected``.
+    private var firstProtected: UInt32
+    var slots: [Slot]
+    var keys: [Keyring.Entry]
+    private(set) var unlockKeys: [UnlockLevel: SecretKey]
+    private var lineage: [SecretKey]
+
+    /// A slot, and the keys that authenticate what is sealed to it.
+    struct Slot {
+        let slot: KeybagSlot
+        let authentication: [UnlockLevel: SecretKey]
+    }
+
+    /// A new store.
+    init() throws {
+        var storeID = StoreID()
+        withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
+        generation = 1
+        self.storeID = storeID
+        epoch = 1
+        retired = 0
+        leftovers = []
+        firstProtected = 0
+        slots = []
+        unlockKeys = try Self.newUnlockKeys()
+        lineage = try SecretKey.keys(Keybag.lineageCount, Sodium.fillRandom)
+        keys = try Self.newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
+    }
+
+    /// The next version of a keybag that is completely open, or nil if it is not.
+    init?(after keybag: Keybag, unlockKeys: [UnlockLevel: SecretKey]) throws {
+        let contents = try keybag.open(unlockKeys)
+        guard contents.unlockKeys.count == UnlockLevel.allCases.count else { return nil }
+        generation = try Self.generation(after: keybag.generation)
+        storeID = keybag.storeID
+        epoch = keybag.epoch
+        retired = keybag.retired
+        leftovers = keybag.leftovers
+        firstProtected = keybag.firstProtected
+        slots = zip(keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
+        keys = contents.keys
+        self.unlockKeys = contents.unlockKeys
+        lineage = contents.lineage
+    }
+
+    /// A new epoch needs two generations. Whoever has the device key can write one so high that there are none.
+    static func generation(after last: UInt64) throws -> UInt64 {
+        if last > UInt64.max - 2 { throw RecordError.malformed("its generation is the highest there is") }
+        return last + 1
+    }
+
+    var hasPasscode: Bool { slots.contains { $0.slot.kind == .passcode } }
+
+    /// Makes new keys for every class and new unlock keys: nothing that was copied before opens what is sealed from now
+    /// on. Items that are sealed with older keys can still be opened.
+    mutating func beginEpoch() throws {
+        // An epoch that was prepared, but never began, may have left keys.
+        let highest = keys.map(\.id.epoch).reduce(epoch, max)
+        let (next, overflow) = highest.addingReportingOverflow(1)
+        if overflow { throw RecordError.malformed("its epoch is the highest there is") }
+        epoch = next
+        if !hasPasscode { keys.removeAll { $0.id.role == .classKey(.whenPasscodeSetThisDeviceOnly) } }
+        keys += try Self.newKeys(epoch: epoch, hasPasscode: hasPasscode)
+        if keys.count > Keybag.maximumKeys {
+            throw LockboxError.slotRefused(
+                reason: "items still use keys of too many earlier changes; complete a rotation first"
+            )
+        }
+        if slots.isEmpty {
+            firstProtected = 0
+        } else if firstProtected == 0 {
+            firstProtected = epoch
+            lineage = [try .random()] + lineage.dropLast()
+        }
+        unlockKeys = try Self.newUnlockKeys()
+    }
+
+    /// Retires the older epochs, and removes their keys unless a leftover may use them. The keys of an epoch that was prepared
+    /// stay, since its number must not be used again for others.
+    mutating func endRotation(leaving leftovers: [Leftover]) {
+        retired = epoch - 1
+        self.leftovers = leftovers
+        keys.removeAll { key in
+            key.id.role != .names && key.id.epoch < epoch
+                && !leftovers.contains { $0.epochs.contains(key.id.epoch) }
+        }
+    }
+
+    /// One key for metadata, and one for each class. `whenPasscodeSetThisDeviceOnly` has one only if there is a passcode.
+    private static func newKeys(epoch: UInt32, hasPasscode: Bool) throws -> [Keyring.Entry] {
+        let classes = Accessibility.allCases.filter { hasPasscode || $0 != .whenPasscodeSetThisDeviceOnly }
+        let roles = classes.map(KeyRole.classKey) + [.metadata]
+        return zip(roles, try SecretKey.keys(roles.count, Sodium.fillRandom)).map { (.init($0, epoch), $1) }
+    }
+
+    private static func newUnlockKeys() throws -> [UnlockLevel: SecretKey] {
+        [.unlocked: try .random(), .afterFirstUnlock: try .random()]
+    }
+}
+
+// MARK: - The record
+
+extension KeybagContents {
+    /// Returns the keybag's record.
+    func encoded(deviceKey: SecretKey) throws -> [UInt8] {
+        let slots = try slots.map(granted)
+        let ids = keys.map(\.id)
+        let vaults = Keybag.vaultLengths(ids, slots)
+        let open = keys.filter { $0.id.role.level == nil }
+        let length =
+            KeybagHeader.length + SealedBox.overhead + KeybagHeader.fixedLength
+            + ids.count * KeybagHeader.keyIDLength + open.count * SecretKey.length
+            + leftovers.count * Leftover.length + slots.reduce(0) { $0 + $1.length }
+            + vaults.reduce(0) { $0 + $1.1 }
+        var record = [UInt8](repeating: 0, count: length)
+        record.withUnsafeMutableBytes { record in
+            var writer = ByteWriter(record)
+            KeybagHeader(generation: generation, storeID: storeID).write(to: &writer)
+            let start = KeybagHeader.length + SealedBox.prefixLength
+            writer.skip(start - writer.offset)
+            writer.write(epoch)
+            writer.write(UInt16(slots.count))
+            writer.write(UInt16(ids.count))
+            if slots.isEmpty {
+                write(unlockKeys[.unlocked]!, to: &writer)
+            } else {
+                writer.write(firstProtected)
+                writer.skip(SecretKey.length - 4)
+            }
+            writer.write(retired)
+            writer.write(UInt32(leftovers.count))
+            for id in ids { id.write(to: &writer) }
+            for (_, key) in open { write(key, to: &writer) }
+            for leftover in leftovers { leftover.write(to: &writer) }
+            for slot in slots { slot.write(to: &writer) }
+            for (level, length) in vaults {
+                let data = KeybagHeader.digest(
+                    KeybagHeader.bytes(of: record),
+                    UnsafeRawBufferPointer(record)[start..<writer.offset]
+                )
+                let box = UnsafeMutableRawBufferPointer(
+                    rebasing: record[writer.offset..<(writer.offset + length)]
+                )
+                seal(level, slots, into: box, data)
+                writer.skip(length)
+            }
+            KeybagHeader.seal(record, deviceKey)
+        }
+        return record
+    }
+
+    private func write(_ key: SecretKey, to writer: inout ByteWriter) { key.withBytes { writer.write($0) } }
+
+    /// Seals the current unlock keys to a slot.
+    private func granted(_ slot: Slot) throws -> KeybagSlot {
+        let grants = try slot.slot.grants.map { grant in
+            try KeybagSlot.grant(
+                unlockKeys[grant.level]!,
+                grant.level,
+                to: grant.publicKey,
+                authentication: slot.authentication[grant.level]!,
+                slot: slot.slot.id,
+                store: storeID
+            )
+        }
+        return slot.slot.with(grants)
+    }
+
+    private func seal(
+        _ level: UnlockLevel,
+        _ slots: [KeybagSlot],
+        into box: UnsafeMutableRawBufferPointer,
+        _ data: [UInt8]
+    ) {
+        var writer = ByteWriter(UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]))
+        if level == .unlocked {
+            write(unlockKeys[.afterFirstUnlock]!, to: &writer)
+            for key in lineage { write(key, to: &writer) }
+            for slot in self.slots {
+                for grant in slot.slot.grants { write(slot.authentication[grant.level]!, to: &writer) }
+            }
+        }
+        for (id, key) in keys where id.role.level == level { write(key, to: &writer) }
+        data.withUnsafeBytes { data in
+            withUnsafeBytes(of: storeID) {
+                SealedBox.seal(
+                    box,
+                    authenticating: data,
+                    context: $0,
+                    key: unlockKeys[level]!,
+                    personal: level.personal
+                )
+            }
+        }
+    }
+}
+
+extension Keyring.KeyID {
+    fileprivate func write(to writer: inout ByteWriter) {
+        writer.write(role.number)
+        writer.write(role.level?.rawValue ?? 0)
+        writer.skip(2)
+        writer.write(epoch)
+    }
+}
+
+/// The purpose of a key in the keybag. The numbers are stored.
+enum KeyRole: Hashable, Sendable {
+    case classKey(Accessibility)
+    /// Seals the metadata of items of all classes, so that they can be listed and removed while locked.
+    case metadata
+    /// Derives file names from prefixes and keys. Never changes, because the names would change too.
+    case names
+
+    var number: UInt8 {
+        switch self {
+        case .classKey(let accessibility): accessibility.number
+        case .metadata: 8
+        case .names: 9
+        }
+    }
+
+    /// Which unlock opens the key, if the store has a slot. Nil: the device key alone opens it.
+    var level: UnlockLevel? {
+        switch self {
+        case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): nil
+        case .classKey(.afterFirstUnlock), .classKey(.afterFirstUnlockThisDeviceOnly): .afterFirstUnlock
+        case .classKey: .unlocked
+        }
+    }
+
+    init?(number: UInt8) {
+        switch number {
+        case 8: self = .metadata
+        case 9: self = .names
+        default:
+            guard let accessibility = Accessibility(number: number) else { return nil }
+            self = .classKey(accessibility)
+        }
+    }
+}
+
+/// The two levels of unlocking. Each has a random unlock key that seals its class keys. The numbers are stored.
+enum UnlockLevel: UInt8, Sendable, CaseIterable {
+    /// All classes.
+    case unlocked = 1
+    /// The `afterFirstUnlock` classes only: what is left after a lock, and what a service opens without a person.
+    case afterFirstUnlock = 2
+}
+
+/// A record that may still be sealed with retired keys, because it could not be resealed, or a namespace of such records.
+/// Nothing else opens with them: whoever has got hold of them could have sealed it.
+struct Leftover: Hashable, Sendable {
+    static let length = idLength + 8
+    static let maximumCount = 16_384
+
+    private static let idLength = 16
+
+    /// The first bytes of the ID of the record, or of the prefix whose namespace it is.
+    let id: SIMD16<UInt8>
+    /// The epochs whose keys it may use.
+    let epochs: ClosedRange<UInt32>
+
+    init(_ id: RecordID, _ epochs: ClosedRange<UInt32>) {
+        self.id = Self.start(of: id)
+        self.epochs = epochs
+    }
+
+    static func start(of id: RecordID) -> SIMD16<UInt8> {
+        id.withBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
+    }
+
+    init(_ reader: inout ByteReader) throws(RecordError) {
+        guard let id = reader.readBytes(Self.idLength), let first = reader.read(UInt32.self),
+            let last = reader.read(UInt32.self), first <= last
+        else { throw .malformed("one of its leftovers is not well-formed") }
+        self.id = id.loadUnaligned(as: SIMD16<UInt8>.self)
+        epochs = first...last
+    }
+
+    func write(to writer: inout ByteWriter) {
+        withUnsafeBytes(of: id) { writer.write($0) }
+        writer.write(epochs.lowerBound)
+        writer.write(epochs.upperBound)
+    }
+}
+
+/// `LBXD`, version, suite, the number of keys, a zero byte, the keys: one, or, while a keybag is replaced, the next one
+/// and the one before.
+enum DeviceKeyRecord {
+    static let maximumLength = headerLength + maximumKeys * SecretKey.length
+
+    private static let headerLength = 8
+    private static let maximumKeys = 2
+
+    static func encoded(_ keys: [SecretKey]) -> [UInt8] {
+        var record = [UInt8](repeating: 0, count: headerLength + keys.count * SecretKey.length)
+        record.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            RecordKind.deviceKey.write(to: &writer)
+            writer.write(UInt8(keys.count))
+            writer.skip(1)
+            for key in keys { key.withBytes { writer.write($0) } }
+        }
+        return record
+    }
+
+    static func decode(_ record: UnsafeRawBufferPointer) throws -> [SecretKey] {
+        var reader = ByteReader(record)
+        try RecordKind.deviceKey.check(&reader)
+        guard let count = reader.read(UInt8.self), (1...maximumKeys).contains(Int(count)),
+            reader.skipZeros(1),
+            reader.remaining == Int(count) * SecretKey.length
+        else { throw RecordError.malformed("its length is wrong") }
+        return try (0..<count).map { _ in
+            try SecretKey { $0.copyMemory(from: reader.readBytes(SecretKey.length)!) }
+        }
+    }
+}

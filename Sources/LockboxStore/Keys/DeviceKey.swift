@@ -1,0 +1,248 @@
+import LockboxCore
+import LockboxPlatform
+
+/// A store's device key, read from its sources or from a record of the store.
+struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
+    let storage: Storage
+    /// In the order in which they are tried.
+    private let sources: Protected<[DeviceKeySource.Source]>
+
+    /// The keys that may be the store's.
+    struct Candidates {
+        var keys: [SecretKey] = []
+        /// Of ``keys``, those in the store's record.
+        var stored: [SecretKey] = []
+        /// The revision of the store's record.
+        var revision: RecordRevision = .absent
+        /// Of the first source that could not be read.
+        var error: LockboxError?
+    }
+
+    init(storage: Storage, source: DeviceKeySource) {
+        self.storage = storage
+        sources = Protected(source.sources)
+    }
+
+    private var record: RecordName { RecordName(name: "device-key") }
+
+    /// The key's name in error messages.
+    var location: String { location(of: sources.withLock { $0[0] }) }
+
+    private func location(of source: DeviceKeySource.Source) -> String {
+        if case .given(let name, _) = source { return name }
+        return storage.location(of: record)
+    }
+
+    /// - Throws: The error of the first source if no source has a key.
+    func read() throws -> Candidates {
+        var found = Candidates()
+        for source in sources.withLock({ $0 }) {
+            do {
+                switch source {
+                case .given(let name, let read): found.keys.append(try DeviceKeySource.key(name, read))
+                case .stored:
+                    try checkIsKept()
+                    guard let (keys, revision) = try readRecord() else {
+                        throw LockboxError.missing(record: location(of: source))
+                    }
+                    found.keys += keys
+                    found.stored += keys
+                    found.revision = revision
+                }
+            } catch let error as LockboxError { found.error = found.error ?? error }
+        }
+        if found.keys.isEmpty { throw found.error ?? LockboxError.missing(record: location) }
+        return found
+    }
+
+    private func readRecord() throws -> ([SecretKey], RecordRevision)? {
+        var result: ([SecretKey], RecordRevision)?
+        let length = DeviceKeyRecord.maximumLength
+        do {
+            _ = try storage.read(record, upTo: length, maximum: length) { contents in
+                defer { Sodium.wipe(contents.bytes) }
+                let keys = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
+                result = (keys, contents.revision)
+            }
+        } catch let error as RecordError {
+            throw error.lockboxError(storage.location(of: record))
+        }
+        return result
+    }
+
+    /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a device key does not belong in this storage.
+    func checkIsKept() throws {
+        if storage.isOnThisDevice { return }
+        throw LockboxError.invalidDeviceKey(
+            source: storage.location(of: record),
+            reason:
+                "a device key in this storage would not protect the items from those who operate it; keep it in a file or "
+                + "a systemd credential"
+        )
+    }
+
+    // MARK: Writing
+
+    /// Returns the key of a new store. Creates it if it belongs in the store and is missing.
+    func readOrCreate(_ lock: inout (any StorageLock)?) throws -> SecretKey {
+        if case .given(let name, let read) = sources.withLock({ $0[0] }) {
+            return try DeviceKeySource.key(name, read)
+        }
+        try checkIsKept()
+        if let (keys, _) = try readRecord() { return keys[0] }
+        var bytes = DeviceKeyRecord.encoded([try .random()])
+        defer { Sodium.wipe(&bytes) }
+        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], keeping: &lock)
+        if case .unknown(let error) = outcome { throw error }
+        // If another process has created a key first, that one is used.
+        guard let (keys, _) = try readRecord() else {
+            throw LockboxError.missing(record: storage.location(of: record))
+        }
+        return keys[0]
+    }
+
+    /// Replaces the store's record by one with these keys, or removes it if there are none.
+    func store(_ keys: [SecretKey], _ lock: inout (any StorageLock)?) throws {
+        var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
+        defer { Sodium.wipe(&bytes) }
+        let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
+        let outcome = try storage.commit([change], expecting: [:], keeping: &lock)
+        if case .unknown(let error) = outcome { throw error }
+    }
+
+    /// For a commit that changes the record together with the keybag, where the storage can do that.
+    func changes(to keys: [SecretKey]?) -> [RecordChange] {
+        guard storage.limits.isTransactional, let keys else { return [] }
+        return [change(to: keys)]
+    }
+
+    private func change(to keys: [SecretKey]) -> RecordChange {
+        keys.isEmpty ? .remove(record) : .put(record, DeviceKeyRecord.encoded(keys))
+    }
+
+    /// From now on the key of another source is tried first.
+    func prefer(_ source: DeviceKeySource) { sources.withLock { $0 = source.sources + $0 } }
+}
+
+/// The source of a store's device key.
+///
+/// If the key does not belong to the store, calls throw ``LockboxError/deviceKeyMismatch(source:)`` and change nothing. The
+/// key is never derived from a machine ID, host name or hardware, which may change and lock the owner out.
+public struct DeviceKeySource: Sendable {
+    /// The minimum length of a device key, in bytes.
+    public static let minimumLength = 32
+
+    enum Source: Sendable {
+        case stored
+        case given(name: String, @Sendable () throws -> [UInt8])
+    }
+
+    /// In the order in which they are tried.
+    let sources: [Source]
+
+    private init(source: Source) { sources = [source] }
+
+    private init(sources: [Source]) { self.sources = sources }
+
+    /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
+    /// stored next to the data, it protects no better than file permissions do. A storage whose
+    /// ``RecordStorage/isOnThisDevice`` is false refuses it.
+    public static let stored = DeviceKeySource(source: .stored)
+
+    /// Uses bytes supplied by the app.
+    ///
+    /// - Parameter bytes: At least 32 secret bytes that cannot be guessed, such as random ones, not a passcode.
+    ///   The caller's own copy is not wiped.
+    public static func bytes(_ bytes: [UInt8]) -> DeviceKeySource {
+        DeviceKeySource(source: .given(name: "given by the app") { bytes })
+    }
+
+    /// Asks the app for the key, such as one kept in a hardware module or fetched at start.
+    ///
+    /// - Parameters:
+    ///   - name: The source's name in errors. Not a secret.
+    ///   - read: Returns at least ``minimumLength`` secret bytes, always the same ones for one store. It is
+    ///     called every time the keybag is read, on the thread that needs it. Errors that it throws are
+    ///     rethrown.
+    public static func closure(
+        name: String = "given by the app",
+        _ read: @escaping @Sendable () throws -> [UInt8]
+    ) -> DeviceKeySource {
+        DeviceKeySource(source: .given(name: name, read))
+    }
+
+    /// Reads the key from a file outside the store, such as on another disk or in memory. All of its 32 to
+    /// 4,096 bytes are the key.
+    ///
+    /// - Parameter path: The file, which is read every time the keybag is. Symbolic links are followed. If it
+    ///   cannot be opened, the call that needs the key throws
+    ///   ``LockboxError/storageFailure(operation:path:errno:)``; if its length is wrong,
+    ///   ``LockboxError/invalidDeviceKey(source:reason:)``; if others can read or change it,
+    ///   ``LockboxError/unsafePermissions(path:reason:)``, as with ``PasscodeSource/file(_:)``.
+    public static func file(_ path: String) -> DeviceKeySource {
+        DeviceKeySource(source: .given(name: path) { try SecretReader.file(path, maximum: 4096) })
+    }
+
+    /// Reads the key from a systemd credential: the file with the given name in `$CREDENTIALS_DIRECTORY`, 32 to
+    /// 4,096 bytes long. systemd can seal credentials with the machine's TPM.
+    ///
+    /// - Parameter name: The credential's name in the unit.
+    public static func credential(_ name: String = "lockbox-device-key") -> DeviceKeySource {
+        DeviceKeySource(
+            source: .given(name: "credential \(name)") {
+                guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
+                    throw LockboxError.invalidDeviceKey(
+                        source: "credential \(name)",
+                        reason: "CREDENTIALS_DIRECTORY is not set"
+                    )
+                }
+                return try SecretReader.file("\(directory)/\(name)", maximum: 4096)
+            }
+        )
+    }
+
+    /// Tries several sources and uses the first whose key opens the store. Use it while a device key is being replaced: see
+    /// `rotateKeys(newDeviceKey:)`.
+    ///
+    /// - Parameter sources: The sources, the new one first: a new store is created with the first. A source that fails is
+    ///   passed over if another one has the key.
+    public static func anyOf(_ sources: [DeviceKeySource]) -> DeviceKeySource {
+        let sources = sources.flatMap(\.sources)
+        if !sources.isEmpty { return DeviceKeySource(sources: sources) }
+        return .closure(name: "anyOf([])") {
+            throw LockboxError.invalidDeviceKey(source: "anyOf([])", reason: "no source is given")
+        }
+    }
+
+    /// Returns the key of the first source, or nil if it is in the store.
+    func given() throws -> SecretKey? {
+        guard case .given(let name, let read) = sources.first else { return nil }
+        return try Self.key(name, read)
+    }
+
+    /// Returns the BLAKE2b-256 hash of a given key, so that every byte of a longer key counts.
+    static func key(_ name: String, _ read: () throws -> [UInt8]) throws -> SecretKey {
+        var bytes: [UInt8]
+        do { bytes = try read() } catch LockboxError.invalidPasscode(let reason) {
+            throw LockboxError.invalidDeviceKey(source: name, reason: reason)
+        }
+        defer { Sodium.wipe(&bytes) }
+        guard bytes.count >= minimumLength else {
+            throw LockboxError.invalidDeviceKey(
+                source: name,
+                reason: "it has \(bytes.count) bytes; at least \(minimumLength) are required"
+            )
+        }
+        return try SecretKey { output in
+            bytes.withUnsafeBytes { Sodium.hash($0, into: output) }
+        }
+    }
+}
+
+extension DeviceKeySource: CustomStringConvertible, CustomReflectable {
+    /// A fixed text. Does not show the key.
+    public var description: String { "DeviceKeySource" }
+
+    /// Keeps `dump(_:)` from showing the key.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

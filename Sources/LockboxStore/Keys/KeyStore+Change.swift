@@ -1,0 +1,374 @@
+import LockboxCore
+
+/// Operations that rewrite the keybag: changes of its slots, and key rotation. They return whether the store has a new
+/// device key.
+extension KeyStore {
+    // MARK: The passcode
+
+    /// Creates the store if there is none.
+    func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws -> Bool {
+        let opened = try madeForASlot()
+        if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
+        let method = PasscodeUnlock(passcode, strength: strength)
+        let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
+        return try rewrite(.exceptProtection) { opened in
+            // Its own may be there from a first attempt, which another process has overtaken.
+            if let slot = opened.keybag.passcodeSlot, slot.id != new.keys.slot {
+                throw LockboxError.passcodeAlreadySet
+            }
+            return try change(opened, slotKeys: new.keys) { $0.add(new) }
+        }
+    }
+
+    /// Returns the store that is to get a slot, and makes it if there is none. It need not have the slot that this program
+    /// requires: that may be this one.
+    private func madeForASlot() throws -> OpenedKeybag {
+        try withUserUnlock(loadIfMade(.exceptProtection) ?? create(.exceptProtection))
+    }
+
+    /// Needs no old passcode: an unlocked store's keys are all in memory.
+    func changePasscode(from old: PasscodeSource?, to passcode: PasscodeSource, strength: PasscodeStrength)
+        throws
+        -> Bool
+    {
+        let opened = try checkPasscode(old)
+        let method = PasscodeUnlock(passcode, strength: strength)
+        let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
+        return try rewrite { opened in
+            let present = try passcodeSlot(of: opened)
+            return try change(opened, slotKeys: new.keys) { slots in
+                slots.removeAll { $0.slot.id == present }
+                slots.insert(new.slot, at: 0)
+            }
+        }
+    }
+
+    func removePasscode(_ old: PasscodeSource?, otherSlots: Bool) throws -> Bool {
+        _ = try checkPasscode(old)
+        return try rewrite { opened in
+            let present = try passcodeSlot(of: opened)
+            return try change(opened) { slots in slots.removeAll { otherSlots || $0.slot.id == present } }
+        }
+    }
+
+    private func checkPasscode(_ old: PasscodeSource?) throws -> OpenedKeybag {
+        guard try keyring(creating: false) != nil else { throw LockboxError.passcodeNotSet }
+        let opened = try current()
+        _ = try passcodeSlot(of: opened)
+        if let old { _ = try slotKeys(PasscodeUnlock(old), of: opened.keybag) }
+        try checkIsUnlocked(opened)
+        return opened
+    }
+
+    private func passcodeSlot(of opened: OpenedKeybag) throws -> KeybagSlot.ID {
+        guard let slot = opened.keybag.passcodeSlot else { throw LockboxError.passcodeNotSet }
+        return slot.id
+    }
+
+    // MARK: Other slots
+
+    /// A recovery code may be the first slot, and its store may have to be made.
+    func addSlot(_ method: any UnlockMethod, label: String, opensAllClasses: Bool) throws -> Bool {
+        let isFirst =
+            try method.kind == .recoveryCode && loadIfMade(.exceptProtection)?.keybag.slots.isEmpty ?? true
+        guard try isFirst || keyring(creating: false) != nil else { throw noRecoveryCode }
+        let opened = try isFirst ? madeForASlot() : current()
+        try checkCanBeAdded(method.kind, to: opened.keybag)
+        try checkIsUnlocked(opened)
+        let new = try makeSlot(method, label: label, opensAllClasses: opensAllClasses, opened.keybag.storeID)
+        return try rewrite(isFirst ? .exceptProtection : .all) { opened in
+            try checkCanBeAdded(method.kind, to: opened.keybag)
+            try checkIsNoDeviceKey(new.slot.slot, opened.keybag)
+            return try change(opened, slotKeys: opened.keybag.slots.isEmpty ? new.keys : nil) { $0.add(new) }
+        }
+    }
+
+    func removeSlot(_ id: KeybagSlot.ID, named name: String) throws -> Bool {
+        guard try keyring(creating: false) != nil else { throw LockboxError.slotNotFound(slot: name) }
+        return try rewrite { opened in
+            guard opened.keybag.slots.contains(where: { $0.id == id }) else {
+                throw LockboxError.slotNotFound(slot: name)
+            }
+            return try change(opened) { slots in slots.removeAll { $0.slot.id == id } }
+        }
+    }
+
+    /// Before the method is asked, which may take time or a touch.
+    private func checkCanBeAdded(_ kind: SlotKind, to keybag: Keybag) throws {
+        if kind == .passcode { throw LockboxError.slotRefused(reason: "use setPasscode to add a passcode") }
+        if kind == .recoveryCode || keybag.slots.contains(where: { $0.kind == .recoveryCode }) { return }
+        throw noRecoveryCode
+    }
+
+    private var noRecoveryCode: LockboxError {
+        .slotRefused(reason: "add a recovery code first, because a key or hardware can be lost")
+    }
+
+    // MARK: Rotation
+
+    func rotateKeys(_ device: DeviceKeyChange) throws -> Bool {
+        try rewrite { opened in
+            if case .replace(let source) = device { try checkIsNoSlotsKey(source, opened.keybag) }
+            var next = try KeybagRewrite(after: opened)
+            next.device = device
+            try next.contents.beginEpoch()
+            return next
+        }
+    }
+
+    /// Removes the keys that no item uses any more, unless another process has begun the next epoch, which may need them.
+    ///
+    /// - Parameter leftovers: The records that may still use the older keys.
+    func finishRotation(of epoch: UInt32, leaving leftovers: [Leftover]) throws {
+        try rewrite { opened in
+            let keybag = opened.keybag
+            guard keybag.epochs.contains(where: { $0 < epoch }), keybag.epoch == epoch else { return nil }
+            // Another process may have finished it with the same result.
+            if keybag.retired == epoch - 1, Set(keybag.leftovers) == Set(leftovers) { return nil }
+            var next = try KeybagRewrite(after: opened)
+            next.device = .keep
+            next.contents.endRotation(leaving: leftovers)
+            return next
+        }
+    }
+
+    /// Whether a process was killed after it wrote the next keys, and before they became those of new items.
+    func isInterrupted() throws -> Bool {
+        guard try own().keybag.isPrepared else { return false }
+        // Another process may be in the middle of it.
+        let lock = try lockIfAllowed()
+        defer { lock?.release() }
+        return try own().keybag.isPrepared
+    }
+
+    // MARK: A restored store
+
+    /// Makes an older keybag than the one seen last the newest again.
+    func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool {
+        guard let opened = try loadIfMade(.exceptRollback) else { throw keybagIsMissing }
+        if method == nil, !opened.keybag.slots.isEmpty {
+            throw LockboxError.interactionNotAllowed(.whenUnlocked)
+        }
+        // If there is no slot, the copy is from before there was one.
+        let keys = try method.map { try slotKeys($0, of: opened.keybag) }
+        return try rewrite(.exceptRollback, keys) { opened in
+            var next = try KeybagRewrite(after: opened)
+            if let highest = try highestSeen(opened, self.opened) {
+                let last = max(highest.generation, opened.keybag.generation)
+                next.contents.generation = try KeybagContents.generation(after: last)
+                next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
+            }
+            try next.contents.beginEpoch()
+            return next
+        }
+    }
+
+    // MARK: The keybag
+
+    /// Begins an epoch with other slots.
+    private func change(
+        _ opened: OpenedKeybag,
+        slotKeys: SlotKeys? = nil,
+        _ change: (inout [KeybagContents.Slot]) throws -> Void
+    ) throws -> KeybagRewrite {
+        var next = try KeybagRewrite(after: opened)
+        try change(&next.contents.slots)
+        try next.contents.checkSlots()
+        try checkRequirements(next.contents.storeID, next.contents.slots.map(\.slot))
+        next.slotKeys = slotKeys
+        try next.contents.beginEpoch()
+        return next
+    }
+
+    private func checkIsUnlocked(_ opened: OpenedKeybag) throws {
+        if opened.unlockKeys[.unlocked] == nil { throw LockboxError.interactionNotAllowed(.whenUnlocked) }
+    }
+
+    /// Replaces the keybag with the one that `change` returns. Tries again if another process has replaced it
+    /// meanwhile.
+    @discardableResult
+    private func rewrite(
+        _ check: Check = .all,
+        _ slotKeys: SlotKeys? = nil,
+        _ change: (OpenedKeybag) throws -> KeybagRewrite?
+    ) throws -> Bool {
+        try changes.withLock {
+            var lock = try storage.lockIfAny(nil)
+            defer { lock?.release() }
+            var conflicts = ConflictLimit()
+            while true {
+                // Nothing is written under a device key or a keybag that has gone.
+                guard let own = try load(slotKeys: slotKeys, check) else { throw keybagIsMissing }
+                let opened = try withUserUnlock(own)
+                let next = try mappingErrors(of: Self.keybagRecord) { try change(opened) }
+                guard var next else { return false }
+                // Keys that came from the kernel continue to come from there.
+                if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
+                guard let device = try replace(opened, by: next, &lock) else {
+                    try conflicts.check(Self.keybagRecord, storage)
+                    continue
+                }
+                if own.unlockKeys[.unlocked] != nil { try keepOpen(next.contents) }
+                return !device.isEqual(to: opened.keybag.deviceKey)
+            }
+        }
+    }
+
+    /// Keeps the store unlocked for this process if it has removed the slot that it was unlocked with.
+    private func keepOpen(_ contents: KeybagContents) throws {
+        guard let own = opened, own.unlockKeys[.unlocked] == nil,
+            let key = contents.unlockKeys[.unlocked]
+        else { return }
+        // Not if another process has replaced the keybag since.
+        do { keep(try own.adding(.unlocked, key)) } catch RecordError.notAuthentic {}
+    }
+
+    /// Replaces a keybag with another, in steps that each leave a store that opens:
+    ///
+    /// 1. the next device key beside the current one;
+    /// 2. the next keybag, which still seals with the current keys;
+    /// 3. the next keybag, which seals with the next ones: now a power cut cannot bring back a keybag that lacks them;
+    /// 4. the next device key alone.
+    ///
+    /// An unlock for the user's other processes stays in effect.
+    ///
+    /// - Returns: The device key, or nil if another process has replaced the keybag meanwhile.
+    private func replace(_ opened: OpenedKeybag, by next: KeybagRewrite, _ lock: inout (any StorageLock)?)
+        throws
+        -> SecretKey?
+    {
+        let device = try beginDeviceKey(next.device, opened.keybag, &lock)
+        let keys = UserUnlock.NextKeys(
+            store: next.contents.storeID,
+            device: device.key,
+            unlockKeys: next.contents.slots.isEmpty ? [:] : next.contents.unlockKeys
+        )
+        let isNewEpoch = next.contents.epoch != opened.keybag.epoch
+        let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
+        userUnlock.announce(records, for: keys)
+        let stages = next.stages(after: opened.keybag)
+        guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
+        try endDeviceKey(device, &lock)
+        if let opened = try load(slotKeys: next.slotKeys) { remember(opened, written: stages.last) }
+        if isNewEpoch { try userUnlock.republish(records, for: keys) }
+        return device.key
+    }
+
+    /// Returns false if another process has replaced the keybag meanwhile.
+    private func write(
+        _ stages: [KeybagContents],
+        _ expected: RecordRevision,
+        _ device: NextDeviceKey,
+        _ lock: inout (any StorageLock)?
+    ) throws -> Bool {
+        let record = Self.keybagRecord
+        var expected = expected
+        for (stage, contents) in stages.enumerated() {
+            let bytes = try contents.encoded(deviceKey: device.key)
+            let changes = [.put(record, bytes)] + (stage == 0 ? self.device.changes(to: device.stored) : [])
+            switch try storage.commit(changes, expecting: [record: expected], keeping: &lock) {
+            case .committed where stage == stages.count - 1: return true
+            case .committed:
+                // In a storage without locks, another process may have replaced it already.
+                let found = try storage.read([record], maximum: KeybagHeader.maximumRecordLength)[record]
+                guard let found, found.bytes == bytes else { return false }
+                expected = found.revision
+            case .conflict: return false
+            case .unknown(let error): throw error
+            }
+        }
+        return true
+    }
+
+    // MARK: The device key
+
+    private struct NextDeviceKey {
+        let key: SecretKey
+        /// What the store's record holds afterwards. Nil if it stays as it is.
+        let stored: [SecretKey]?
+        /// Where the key is to be read from now on, if not where it was.
+        let source: DeviceKeySource?
+    }
+
+    /// Puts the next device key beside the current one, if the store keeps it, and if the storage cannot change it
+    /// together with the keybag.
+    private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ lock: inout (any StorageLock)?)
+        throws
+        -> NextDeviceKey
+    {
+        let present = keybag.deviceKey
+        let stored = try device.read().stored
+        let isStored = stored.contains { $0.isEqual(to: present) }
+        func replaced(by key: SecretKey, _ source: DeviceKeySource? = nil) throws -> NextDeviceKey {
+            if !storage.limits.isTransactional { try device.store(isStored ? [key, present] : [key], &lock) }
+            return NextDeviceKey(key: key, stored: [key], source: source)
+        }
+        switch change {
+        case .renew where isStored: return try replaced(by: .random())
+        case .keep, .renew:
+            // A change that was interrupted may have left a second key.
+            let kept = isStored && stored.count > 1 ? [present] : nil
+            return NextDeviceKey(key: present, stored: kept, source: nil)
+        case .replace(let source):
+            if let key = try source.given() {
+                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source)
+            }
+            try device.checkIsKept()
+            return try replaced(by: .random(), source)
+        }
+    }
+
+    private func endDeviceKey(_ next: NextDeviceKey, _ lock: inout (any StorageLock)?) throws {
+        if let source = next.source { device.prefer(source) }
+        if storage.limits.isTransactional { return }
+        if let stored = next.stored { try device.store(stored, &lock) }
+    }
+}
+
+extension [KeybagContents.Slot] {
+    /// It may be there from a first attempt, which another process has overtaken.
+    fileprivate mutating func add(_ new: KeyStore<some RecordStorage>.NewSlot) {
+        removeAll { $0.slot.id == new.keys.slot }
+        append(new.slot)
+    }
+}
+
+/// A keybag that is to replace the current one.
+struct KeybagRewrite {
+    var contents: KeybagContents
+    /// What opens the new keybag for this process, if not what opened the one before.
+    var slotKeys: SlotKeys?
+    var device = DeviceKeyChange.renew
+
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    init(after opened: OpenedKeybag) throws {
+        guard let contents = try KeybagContents(after: opened) else {
+            throw LockboxError.interactionNotAllowed(.whenUnlocked)
+        }
+        self.contents = contents
+    }
+
+    /// The keybags to write, one after the other.
+    func stages(after old: Keybag) -> [KeybagContents] {
+        if contents.epoch == old.epoch { return [contents] }
+        var (first, second) = (contents, contents)
+        first.epoch = old.epoch
+        second.generation += 1
+        return [first, second]
+    }
+}
+
+extension KeybagContents {
+    /// The next version of a keybag that is completely open, or nil if it is not.
+    init?(after opened: OpenedKeybag) throws {
+        try self.init(after: opened.keybag, unlockKeys: opened.unlockKeys)
+    }
+}
+
+/// What becomes of the device key when the keybag is replaced.
+enum DeviceKeyChange {
+    case keep
+    /// A new one, where it is in the store. Elsewhere only its owner can replace it.
+    case renew
+    case replace(DeviceKeySource)
+}

@@ -1,0 +1,389 @@
+import LockboxCore
+import LockboxPlatform
+
+/// A store's keys. Decides which of them are open.
+///
+/// Either nothing has been read yet, or the keybag has been, with the keys that this process has unlocked itself: ``opened``, which
+/// ``keep(_:)`` alone sets. In addition, each access asks the kernel for the keys that the user has unlocked for every process;
+/// ``userRecords`` only caches what the kernel's records open.
+///
+/// If another process replaces the keybag, it is read again when an item needs it, when a commit finds another
+/// revision than expected, and when the keys are changed.
+final class KeyStore<Storage: RecordStorage>: Sendable {
+    let storage: Storage
+    let device: StoredDeviceKey<Storage>
+    let userUnlock: UserUnlock
+    let requirements: StoreRequirements
+    let seen: SeenGeneration
+    let counter: (any GenerationCounter)?
+    private let known = Protected<OpenedKeybag?>(nil)
+    let userRecords = Protected<UserRecords?>(nil)
+    /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
+    /// after a namespace's lock, before the keybag's lock.
+    let changes = Lock(isRecursive: true)
+    /// When a thread last found that the storage is not reachable.
+    private let outage = Protected<(error: LockboxError, end: ContinuousClock.Instant)?>(nil)
+    /// Counts the runs of Argon2id, for tests.
+    let derivations = Protected(0)
+
+    init(
+        storage: Storage,
+        deviceKey: DeviceKeySource,
+        requirements: StoreRequirements,
+        kernel: KernelKeyring,
+        seen: SeenGeneration? = nil,
+        counter: (any GenerationCounter)? = nil
+    ) {
+        self.storage = storage
+        self.counter = counter
+        self.requirements = requirements
+        device = StoredDeviceKey(storage: storage, source: deviceKey)
+        userUnlock = UserUnlock(kernel: kernel)
+        self.seen = seen ?? SeenGeneration(kernel: kernel)
+    }
+
+    /// The keybag that was read last. Nil in a forked child, which has to read it again, and to unlock the store itself.
+    var opened: OpenedKeybag? { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
+
+    /// Replaces the keybag that was read last, or what is open of it. The caller holds ``changes``.
+    func keep(_ opened: OpenedKeybag) { known.withLock { $0 = opened } }
+
+    // MARK: The keys
+
+    /// Returns the store's keys, or nil if there is no store and `creating` is false.
+    func keyring(creating: Bool) throws -> Keyring? {
+        if let opened { return try withUserUnlock(opened).keyring }
+        // Another thread may have read it meanwhile.
+        if let opened = try oneByOne({ try opened ?? loadIfMade(.all) }) {
+            return try withUserUnlock(opened).keyring
+        }
+        if creating { return try create(.all).keyring }
+        if requirements.identity != nil { throw notMet(noStore) }
+        return nil
+    }
+
+    /// Returns the store's keys according to its current keybag.
+    ///
+    /// - Parameter creating: Whether to create a store if there is none. If false, that is an error.
+    func currentKeyring(creating: Bool = false) throws -> Keyring {
+        if creating { _ = try keyring(creating: true) }
+        return try current().keyring
+    }
+
+    func current() throws -> OpenedKeybag { try withUserUnlock(own()) }
+
+    /// Like ``keyring(creating:)``, but always reads and checks the keybag and the device key again.
+    func checkedKeyring() throws -> Keyring? {
+        guard try keyring(creating: false) != nil else { return nil }
+        guard let opened = try load() else { throw keybagIsMissing }
+        return try withUserUnlock(opened).keyring
+    }
+
+    /// Throws if the store is gone or has been replaced by another one.
+    func checkIsThere() throws { _ = try own() }
+
+    /// Returns the current keybag with the keys that this process has unlocked itself.
+    func own() throws -> OpenedKeybag {
+        let revision = try keybagRevision()
+        if let opened, opened.keyring.revision == revision { return opened }
+        return try oneByOne {
+            // Another thread may have read it meanwhile.
+            if let opened, opened.keyring.revision == revision { return opened }
+            guard let opened = try load() else { throw keybagIsMissing }
+            return opened
+        }
+    }
+
+    /// Lets one thread at a time read the keybag. Those that waited for one that found the storage not reachable fail as it
+    /// did, and do not each wait as long again.
+    private func oneByOne<Result>(_ read: () throws -> Result) throws -> Result {
+        let start = ContinuousClock.now
+        return try changes.withLock {
+            if let outage = outage.withLock({ $0 }), outage.end > start { throw outage.error }
+            do { return try read() } catch let error as LockboxError where error.code == .notReachable {
+                outage.withLock { $0 = (error, .now) }
+                throw error
+            }
+        }
+    }
+
+    var isLockedIntoMemory: Bool {
+        let keyrings =
+            [opened?.keyring]
+            + (userRecords.withLock { $0 }?.outcomes.map { $0.opened?.keyring } ?? [])
+        return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
+    }
+
+    // MARK: The keybag
+
+    static var keybagRecord: RecordName { RecordName(name: "keybag") }
+
+    func keybagRevision() throws -> RecordRevision {
+        var revision = RecordRevision.absent
+        _ = try storage.read(Self.keybagRecord, upTo: 0, maximum: KeybagHeader.maximumRecordLength) {
+            revision = $0.revision
+        }
+        return revision
+    }
+
+    /// What a keybag has to be before it is used. One that was not checked for everything is only there to be replaced,
+    /// and is not kept in memory.
+    enum Check {
+        /// The latest one seen, and what this program requires.
+        case all
+        /// It may lack the slot that is about to be added.
+        case exceptProtection
+        /// It may be an older one, which is about to be accepted.
+        case exceptRollback
+    }
+
+    /// Reads the keybag. Keys that are open in this process stay open, even if the slot that opened them is gone. Locked
+    /// ones are opened if `slotKeys`, or the ones already in memory, fit.
+    @discardableResult
+    func load(slotKeys: SlotKeys? = nil, _ check: Check = .all) throws -> OpenedKeybag? {
+        try oneByOne {
+            var conflicts = ConflictLimit()
+            while true {
+                guard let (keybag, revision) = try readKeybag() else { return nil }
+                let before = opened
+                if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
+                let opened = try mappingErrors(of: Self.keybagRecord) {
+                    try open(keybag, revision, slotKeys, before)
+                }
+                if check != .exceptRollback, let error = try rollback(to: opened, after: before) {
+                    // Unless another process has just replaced it.
+                    if try keybagRevision() != revision {
+                        try conflicts.check(Self.keybagRecord, storage)
+                        continue
+                    }
+                    throw error
+                }
+                try checkRequirements(keybag.storeID, keybag.slots, check)
+                try checkItems(belongTo: opened.keyring)
+                if check == .all {
+                    remember(opened)
+                    keep(opened)
+                }
+                return opened
+            }
+        }
+    }
+
+    private func open(
+        _ keybag: Keybag,
+        _ revision: RecordRevision,
+        _ given: SlotKeys?,
+        _ before: OpenedKeybag?
+    ) throws -> OpenedKeybag {
+        let slotKeys = [given, before?.slotKeys].compactMap { $0 }.first { keys in
+            keybag.slots.contains { $0.id == keys.slot }
+        }
+        let contents = try openContents(keybag, slotKeys, before)
+        let locked = Set(keybag.keyIDs).subtracting(contents.keys.map(\.id))
+        let kept = before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? []
+        return try OpenedKeybag(
+            keybag,
+            contents.keys + kept,
+            unlockKeys: contents.unlockKeys,
+            lineage: contents.lineage,
+            slotKeys: slotKeys,
+            revision: revision
+        )
+    }
+
+    /// If no slot key fits, tries the unlock keys from before: this process itself may have removed the slot that opened
+    /// them.
+    private func openContents(_ keybag: Keybag, _ slotKeys: SlotKeys?, _ before: OpenedKeybag?) throws
+        -> Keybag.Contents
+    {
+        let unlockKeys = try keybag.unlockKeys(with: slotKeys)
+        if unlockKeys.isEmpty, let key = before?.unlockKeys[.unlocked] {
+            do { return try keybag.open([.unlocked: key]) } catch RecordError.notAuthentic {}
+        }
+        return try keybag.open(unlockKeys)
+    }
+
+    /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
+    /// between.
+    private func readKeybag() throws -> (Keybag, RecordRevision)? {
+        if try keybagRevision() == .absent { return nil }
+        var device = try device.read()
+        while true {
+            do { return try readKeybag(device) } catch RecordError.wrongDeviceKey {
+                let again = try self.device.read()
+                if again.revision == device.revision {
+                    throw device.error ?? LockboxError.deviceKeyMismatch(source: self.device.location)
+                }
+                device = again
+            }
+        }
+    }
+
+    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)
+    {
+        var found: (Keybag, RecordRevision)?
+        let length = KeybagHeader.maximumRecordLength
+        do {
+            _ = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
+                let revision = $0.revision  // of the bytes before they are opened in place
+                found = (try Keybag($0.bytes, deviceKeys: device.keys), revision)
+            }
+        } catch let error as RecordError where error != .wrongDeviceKey {
+            throw error.lockboxError(keybagLocation)
+        }
+        guard let found else { throw keybagIsMissing }
+        return found
+    }
+
+    /// The identity that the keybag states. Not authenticated: it takes no device key.
+    func storeIDInHeader() throws -> StoreID? {
+        var store: StoreID?
+        let length = KeybagHeader.maximumRecordLength
+        _ = try storage.read(Self.keybagRecord, upTo: KeybagHeader.length, maximum: length) {
+            store = try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
+        }
+        return store
+    }
+
+    /// Creates a new store's keys, unless another process creates them first.
+    func create(_ check: Check) throws -> OpenedKeybag {
+        try changes.withLock {
+            var lock = try storage.lockIfAny(nil)
+            defer { lock?.release() }
+            if let opened = try loadIfMade(check) { return opened }
+            if requirements.identity != nil || check == .all && requirements.protection != .none {
+                throw notMet(noStore)
+            }
+            let device = try device.readOrCreate(&lock)
+            let record = Self.keybagRecord
+            let keybag = try KeybagContents().encoded(deviceKey: device)
+            let outcome = try storage.commit(
+                [.put(record, keybag)],
+                expecting: [record: .absent],
+                keeping: &lock
+            )
+            if case .unknown(let error) = outcome { throw error }
+            guard let opened = try load(check) else { throw keybagIsMissing }
+            return opened
+        }
+    }
+
+    // MARK: What is required
+
+    /// Of a keybag that was read, or that is to be written.
+    func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
+        let identityAlone = StoreRequirements(identity: requirements.identity)
+        let requirements = check == .exceptProtection ? identityAlone : requirements
+        if let violation = requirements.violation(store, slots) { throw notMet(violation) }
+    }
+
+    private var noStore: String {
+        requirements.identity.map { "it does not exist, and this program requires the store \($0)" }
+            ?? "there is no store, and this program requires one with a passcode or slot; set a passcode or add a recovery "
+            + "code to create it"
+    }
+
+    private func notMet(_ reason: String) -> LockboxError {
+        .requirementNotMet(record: keybagLocation, reason: reason)
+    }
+
+    // MARK: Damaged and replaced stores
+
+    /// Reads the keybag; returns nil if there is no store.
+    func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
+        if let opened = try load(check) { return opened }
+        guard try hasItems() else {
+            try checkNothingWasCounted()
+            return nil
+        }
+        // The keybag is written before the first item: another process may have just created both.
+        if let opened = try load(check) { return opened }
+        throw keybagIsMissing
+    }
+
+    /// A store with items but without a keybag is damaged, not new.
+    private func hasItems() throws -> Bool {
+        try storage.namespaces().contains(where: Keyring.isNamespaceOfAnyStore)
+    }
+
+    /// If the keybag and the device key were replaced by another store's, every item would seem to be absent.
+    private func checkItems(belongTo keyring: Keyring) throws {
+        let namespaces = try storage.namespaces().filter(Keyring.isNamespaceOfAnyStore)
+        if !namespaces.isEmpty, !namespaces.contains(where: keyring.owns) {
+            throw LockboxError.authenticationFailed(record: keybagLocation)
+        }
+    }
+
+    var keybagLocation: String { storage.location(of: Self.keybagRecord) }
+
+    var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
+
+    private var storeIsReplaced: LockboxError {
+        .storeReplaced(location: keybagLocation)
+    }
+
+    func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as RecordError {
+            throw error.lockboxError(storage.location(of: record))
+        }
+    }
+}
+
+/// A keybag that has been read, and its open keys. A class, because every access passes it on.
+final class OpenedKeybag: Sendable {
+    let keybag: Keybag
+    let keyring: Keyring
+    /// The unlock keys that are open: both, one after a lock, or none. A store without slots has both.
+    let unlockKeys: [UnlockLevel: SecretKey]
+    /// See ``Keybag/Contents/lineage``.
+    let lineage: [SecretKey]
+    /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
+    let slotKeys: SlotKeys?
+    /// See ``isWiped``.
+    private let generation = ForkGuard.generation
+
+    /// Whether this is a forked child, in which the kernel has wiped the parent's keys.
+    var isWiped: Bool { generation != ForkGuard.generation }
+
+    init(
+        _ keybag: Keybag,
+        _ keys: [Keyring.Entry],
+        unlockKeys: [UnlockLevel: SecretKey],
+        lineage: [SecretKey],
+        slotKeys: SlotKeys?,
+        revision: RecordRevision
+    ) throws(RecordError) {
+        self.keybag = keybag
+        self.unlockKeys = unlockKeys
+        self.lineage = lineage
+        self.slotKeys = slotKeys
+        keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
+    }
+
+    /// Returns the same keybag without the keys of some levels.
+    func without(_ levels: [UnlockLevel]) throws(RecordError) -> OpenedKeybag {
+        try OpenedKeybag(
+            keybag,
+            keyring.keys { $0.level.map { !levels.contains($0) } ?? true },
+            unlockKeys: unlockKeys.filter { !levels.contains($0.key) },
+            lineage: levels.contains(.unlocked) ? [] : lineage,
+            slotKeys: slotKeys?.without(levels),
+            revision: keyring.revision
+        )
+    }
+
+    /// Returns the same keybag with the keys that an unlock key opens in addition.
+    func adding(_ level: UnlockLevel, _ key: SecretKey) throws -> OpenedKeybag {
+        let contents = try keybag.open([level: key])
+        let known = keyring.keys { _ in true }
+        let added = contents.keys.filter { entry in !known.contains { $0.id == entry.id } }
+        return try OpenedKeybag(
+            keybag,
+            known + added,
+            unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
+            lineage: contents.lineage.isEmpty ? lineage : contents.lineage,
+            slotKeys: nil,
+            revision: keyring.revision
+        )
+    }
+}

@@ -1,0 +1,255 @@
+import LockboxCore
+import LockboxPlatform
+
+/// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
+///
+/// Only ``closure(_:)`` and ``bytes(_:)`` can wait for user input. With any other source, the call throws
+/// ``LockboxError/invalidPasscode(reason:)`` if the passcode is not available within ``timeout``, if the source
+/// is a terminal, or if the variable is not set.
+///
+/// For all sources, one trailing newline (`\n` or `\r\n`) is removed, and text is converted to Unicode
+/// normalization form C, so that the passcode is the same whatever keyboard or editor produced it. A passcode
+/// has 1 to 1,024 bytes.
+public struct PasscodeSource: Sendable {
+    /// The maximum length of a passcode, in bytes.
+    public static let maximumLength = 1024
+
+    /// The time limit for reading the passcode from a pipe: 10 seconds.
+    public static let timeout: Duration = .seconds(10)
+
+    private let source: @Sendable () throws -> [UInt8]
+
+    init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
+
+    /// Uses the passcode itself.
+    ///
+    /// - Parameter passcode: 1 to 1,024 bytes of UTF-8. The caller's own string cannot be wiped.
+    public static func value(_ passcode: String) -> PasscodeSource {
+        PasscodeSource { Array(passcode.utf8) }
+    }
+
+    /// Uses the result of a closure, for programs with their own prompt.
+    ///
+    /// - Parameter passcode: Called every time the passcode is needed. Errors that it throws are rethrown.
+    public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> PasscodeSource {
+        PasscodeSource { Array(try passcode().utf8) }
+    }
+
+    /// Uses the bytes that a closure returns, for programs that keep what was typed in memory that they wipe.
+    ///
+    /// - Parameter passcode: Called every time the passcode is needed. It must return a new array each time, which is wiped
+    ///   after use. A copy that you keep is not. Errors that it throws are rethrown.
+    public static func bytes(_ passcode: @escaping @Sendable () throws -> [UInt8]) -> PasscodeSource {
+        PasscodeSource { try passcode() }
+    }
+
+    /// Reads the passcode from a file. Symbolic links are followed, because Kubernetes mounts secrets through
+    /// them.
+    ///
+    /// - Parameter path: The file. If it cannot be opened, the call that needs the passcode throws
+    ///   ``LockboxError/storageFailure(operation:path:errno:)``. If others can read or change it, the call throws
+    ///   ``LockboxError/unsafePermissions(path:reason:)``: it must belong to this user or to root, and only its owner may use it.
+    ///   The group of a file of root's may read it. An open descriptor, such as `/dev/fd/3`, and a systemd credential are not held
+    ///   to that.
+    public static func file(_ path: String) -> PasscodeSource {
+        PasscodeSource { try SecretReader.file(path, maximum: maximumLength + 2) }
+    }
+
+    /// Reads the passcode from an open file descriptor, up to the end of file: a pipe or a file, but not a
+    /// terminal. The descriptor stays open.
+    ///
+    /// - Parameter descriptor: The file descriptor. A pipe can be read only once.
+    public static func fileDescriptor(_ descriptor: Int32) -> PasscodeSource {
+        PasscodeSource {
+            try SecretReader.descriptor(
+                descriptor,
+                path: "file descriptor \(descriptor)",
+                maximum: maximumLength + 2
+            )
+        }
+    }
+
+    /// Reads the passcode from a systemd credential: the file with the given name in `$CREDENTIALS_DIRECTORY`
+    /// (`LoadCredential=`, `LoadCredentialEncrypted=`).
+    ///
+    /// - Parameter name: The credential's name in the unit.
+    public static func credential(_ name: String = "lockbox-passcode") -> PasscodeSource {
+        PasscodeSource {
+            guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
+                throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
+            }
+            return try SecretReader.file("\(directory)/\(name)", maximum: maximumLength + 2)
+        }
+    }
+
+    /// Reads the passcode from an environment variable. Use this only as a last resort: other processes of the
+    /// user can read it in `/proc`, child processes inherit it, and it may end up in logs.
+    ///
+    /// - Parameter name: The variable. An empty one counts as unset.
+    public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> PasscodeSource {
+        PasscodeSource {
+            guard let value = Environment.bytes(name) else {
+                throw LockboxError.invalidPasscode(reason: "\(name) is not set")
+            }
+            return value
+        }
+    }
+
+    /// The first of these that is set: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
+    /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`. If reading it fails, its error is thrown, and the
+    /// next is not tried.
+    public static let standard = PasscodeSource {
+        if let path = try Environment["LOCKBOX_PASSCODE_FILE"] {
+            return try SecretReader.file(path, maximum: maximumLength + 2)
+        }
+        if let directory = try Environment["CREDENTIALS_DIRECTORY"],
+            access("\(directory)/lockbox-passcode", F_OK) == 0
+        {
+            return try credential().source()
+        }
+        return try environment().source()
+    }
+
+    /// Calls `body` with the passcode, and wipes it afterwards.
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+        var bytes = try source()
+        defer { Sodium.wipe(&bytes) }
+        if bytes.last == UInt8(ascii: "\n") {
+            bytes.removeLast()
+            if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        }
+        canonicalize(&bytes)
+        if bytes.isEmpty { throw LockboxError.invalidPasscode(reason: "it is empty") }
+        if bytes.count > Self.maximumLength {
+            throw LockboxError.invalidPasscode(reason: "it is longer than \(Self.maximumLength) bytes")
+        }
+        return try bytes.withUnsafeBytes(body)
+    }
+}
+
+/// Converts text to Unicode normalization form C. Leaves bytes that are not UTF-8 unchanged. Wipes its copies.
+private func canonicalize(_ bytes: inout [UInt8]) {
+    if bytes.allSatisfy({ $0 < 0x80 }) { return }
+    guard var text = String(validating: bytes, as: UTF8.self) else { return }
+    var canonical: [UInt8] = []
+    // The maximum length in form C: growing the array would leave copies.
+    canonical.reserveCapacity(3 * bytes.count)
+    // One character at a time, since composition never crosses characters: any copies that are left are only a few bytes
+    // long.
+    for character in text { canonical += String(character).canonical.utf8 }
+    text.withUTF8 { Sodium.wipe(UnsafeMutableRawBufferPointer(mutating: UnsafeRawBufferPointer($0))) }
+    Sodium.wipe(&bytes)
+    bytes = canonical
+}
+
+extension PasscodeSource: CustomStringConvertible, CustomReflectable {
+    /// A fixed text. Does not show the passcode.
+    public var description: String { "PasscodeSource" }
+
+    /// Keeps `dump(_:)` from showing the passcode.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Reads a secret from a source that may block or never end.
+package enum SecretReader {
+    /// - Throws: `unsafePermissions` if others can read or change the file.
+    package static func file(_ path: String, maximum: Int) throws -> [UInt8] {
+        if path.utf8.contains(0) {
+            throw LockboxError.invalidLocation(location: path, reason: "its name has a zero byte")
+        }
+        // O_NONBLOCK: does not wait for a FIFO's writer.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            throw LockboxError.storageFailure(operation: "open", path: path, errno: errno)
+        }
+        defer { close(descriptor) }
+        try check(descriptor, path)
+        return try self.descriptor(descriptor, path: path, maximum: maximum)
+    }
+
+    /// Throws if others can use the file. Not if it was opened for this process, whose parent decides who else reads it. Of
+    /// systemd's credentials, the mode does not say who can read them.
+    private static func check(_ descriptor: CInt, _ path: String) throws(LockboxError) {
+        let folder = Path.parent(of: path)
+        if path == "/dev/stdin" || descriptorFolders.contains(folder) { return }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw LockboxError.storageFailure(operation: "fstat", path: path, errno: errno)
+        }
+        // Nothing else holds a secret.
+        guard [S_IFREG, S_IFIFO].contains(status.st_mode & S_IFMT) else { return }
+        let isCredential = (try? Environment["CREDENTIALS_DIRECTORY"]) == folder
+        // The group of a file that is not this user's is what lets this user read it.
+        let allowed: mode_t = isCredential ? 0o755 : status.st_uid == geteuid() ? 0o700 : 0o750
+        let reason: String? =
+            if status.st_uid != geteuid(), status.st_uid != 0 {
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); chown it"
+            } else if status.st_mode & 0o777 & ~allowed != 0 {
+                "its mode 0\(String(status.st_mode & 0o7777, radix: 8)) lets others use it; chmod 600 it"
+            } else {
+                nil
+            }
+        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+    }
+
+    /// Reads up to the end of file, or throws when the time is up.
+    static func descriptor(
+        _ descriptor: CInt,
+        path: String,
+        maximum: Int,
+        timeout: Duration = PasscodeSource.timeout
+    ) throws -> [UInt8] {
+        // poll(2) would wait for a closed descriptor.
+        guard fcntl(descriptor, F_GETFD) >= 0 else {
+            throw LockboxError.storageFailure(operation: "read", path: path, errno: errno)
+        }
+        if isatty(descriptor) == 1 {
+            throw LockboxError.invalidPasscode(
+                reason: "\(path) is a terminal; use a file or a pipe"
+            )
+        }
+        let deadline = ContinuousClock.now + timeout
+        // One byte more than allowed, to detect excess. Never grown, which would leave copies.
+        var buffer = [UInt8](repeating: 0, count: maximum + 1)
+        var count = 0
+        while count < buffer.count {
+            try wait(for: descriptor, until: deadline, path)
+            let read = buffer.withUnsafeMutableBytes {
+                LockboxPlatform.read(descriptor, $0.baseAddress! + count, $0.count - count)
+            }
+            if read == 0 { break }
+            if read < 0 {
+                if errno == EINTR || errno == EAGAIN { continue }
+                let code = errno
+                Sodium.wipe(&buffer)
+                throw LockboxError.storageFailure(operation: "read", path: path, errno: code)
+            }
+            count += read
+        }
+        defer { Sodium.wipe(&buffer) }
+        guard count <= maximum else {
+            throw LockboxError.invalidPasscode(reason: "\(path) is longer than a secret may be")
+        }
+        return Array(buffer[..<count])
+    }
+
+    private static func wait(for descriptor: CInt, until deadline: ContinuousClock.Instant, _ path: String)
+        throws
+    {
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        while true {
+            let rest = deadline - ContinuousClock.now
+            let milliseconds = Int32(
+                max(0, rest.components.seconds * 1000 + rest.components.attoseconds / 1_000_000_000_000_000)
+            )
+            let result = poll(&request, 1, milliseconds)
+            if result > 0 { return }
+            if result == 0 {
+                throw LockboxError.invalidPasscode(reason: "reading \(path) timed out")
+            }
+            if errno != EINTR {
+                throw LockboxError.storageFailure(operation: "poll", path: path, errno: errno)
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+public import LockboxCore
+public import LockboxPlatform
+
+/// What is known of a store's keys without an unlock.
+public struct StoreStatus: Sendable, Hashable, Codable {
+    /// The random ID of the store, in 32 hexadecimal digits.
+    public let identity: String
+
+    /// How often the keybag was written.
+    public let generation: UInt64
+
+    /// The number of the keys that new items are sealed with. It grows with every change of the slots and every rotation.
+    public let epoch: UInt32
+
+    /// The epochs before it whose keys are kept because items may still be sealed with them. Empty after a complete
+    /// rotation.
+    public let olderEpochs: [UInt32]
+
+    /// Whether a change of the keys was interrupted before the new ones were used. The secrets that it should revoke still
+    /// open new items until the keys are rotated.
+    public let isInterrupted: Bool
+
+    /// Everything that unlocks the store. Empty if the device key alone opens it.
+    public let slots: [UnlockSlot]
+
+    /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
+    public let unlockScope: UnlockScope?
+
+    /// When an unlock for every process of the user ends. `nil` if there is none, or if it has no time limit.
+    public let unlockedUntil: Date?
+}
+
+/// What a program requires of a store. A store that does not meet it is refused with
+/// ``LockboxError/requirementNotMet(record:reason:)``, because somebody who has the device key but no unlock secret may have
+/// replaced it.
+public struct StoreRequirements: Sendable, Hashable {
+    /// How a store must be protected.
+    public enum Protection: String, Sendable, Hashable, Codable, CaseIterable {
+        /// The device key alone may open it.
+        case none
+        /// It has a slot of any kind.
+        case anySlot
+        /// It has a passcode.
+        case passcode
+    }
+
+    /// How the store must be protected. If a slot is required, only the call that sets it creates a store.
+    public var protection: Protection
+
+    /// The least protected class that items may have. Items of a less protected class can be removed, but not read, listed or
+    /// overwritten. `nil` allows every class. The records that Lockbox itself keeps in the store are exempt.
+    public var minimumAccessibility: Accessibility?
+
+    /// The identity that the store must have: see ``SealedBackend/identity``. `nil` allows any.
+    public var identity: String?
+
+    /// No requirements.
+    public static let none = StoreRequirements()
+
+    /// Creates requirements.
+    ///
+    /// - Parameters:
+    ///   - protection: How the store must be protected.
+    ///   - minimumAccessibility: The least protected class of items, or `nil` for any. `ThisDeviceOnly` makes no difference.
+    ///   - identity: The store's identity, or `nil` for any.
+    public init(
+        protection: Protection = .none,
+        minimumAccessibility: Accessibility? = nil,
+        identity: String? = nil
+    ) {
+        self.protection = protection
+        self.minimumAccessibility = minimumAccessibility
+        self.identity = identity
+    }
+
+    /// Returns what is wrong with a store, or nil.
+    func violation(_ store: StoreID, _ slots: [KeybagSlot]) -> String? {
+        if let identity, identity != store.hexadecimal {
+            return "its identity is \(store.hexadecimal), and this program requires \(identity)"
+        }
+        switch protection {
+        case .passcode where !slots.contains { $0.kind == .passcode }:
+            return "it has no passcode, and this program requires one"
+        case .anySlot where slots.isEmpty: return "it has no slot, and this program requires one"
+        default: return nil
+        }
+    }
+
+    func allows(_ accessibility: Accessibility) -> Bool {
+        minimumAccessibility.map { accessibility.protection >= $0.protection } ?? true
+    }
+}
+
+extension SIMD16<UInt8> {
+    /// The ID of a store or a slot, as users see it.
+    var hexadecimal: String { withUnsafeBytes(of: self) { $0.hexadecimal } }
+}
+
+extension Accessibility {
+    fileprivate var protection: Int {
+        switch self {
+        case .always, .alwaysThisDeviceOnly: 0
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: 1
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly: 2
+        case .whenPasscodeSetThisDeviceOnly: 3
+        }
+    }
+}

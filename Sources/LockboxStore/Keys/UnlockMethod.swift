@@ -1,0 +1,269 @@
+import LockboxCore
+public import LockboxPlatform
+
+/// A way to unlock a store: creates the secret of a slot, and returns the same secret at every unlock.
+///
+/// Lockbox has methods for a passcode, a recovery code, and a key in a file. `LockboxTPM` and `LockboxFIDO2` add
+/// hardware. Lockbox derives the slot's keys from the secret and never stores the secret itself.
+public protocol UnlockMethod: Sendable {
+    /// The kind of the slots that this method creates and opens.
+    var kind: SlotKind { get }
+
+    /// Creates a new secret.
+    ///
+    /// - Parameter salt: 32 random bytes of the new slot. They are stored in the keybag, encrypted with the device
+    ///   key, so nobody without the device key can guess a secret that is derived from them.
+    /// - Returns: The parameters that ``deriveSecret(_:salt:)`` needs, and the secret.
+    /// - Throws: ``LockboxError`` if the secret cannot be created.
+    func enroll(salt: [UInt8]) throws -> SlotEnrollment
+
+    /// Returns the secret of a slot.
+    ///
+    /// - Parameters:
+    ///   - parameters: The parameters that ``enroll(salt:)`` returned.
+    ///   - salt: The slot's salt.
+    /// - Returns: The secret that ``enroll(salt:)`` returned. Lockbox detects a wrong one.
+    /// - Throws: ``LockboxError/wrongPasscode`` if the method itself detects a wrong PIN;
+    ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the hardware refuses any further attempt for now;
+    ///   ``LockboxError/notReachable(endpoint:reason:)`` if the hardware cannot be found.
+    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8]
+}
+
+/// The result of ``UnlockMethod/enroll(salt:)``: the secret of a new slot, and what is stored with the slot.
+public struct SlotEnrollment: Sendable {
+    /// The maximum length of ``parameters``: 2,048 bytes.
+    public static let maximumParametersLength = KeybagSlot.maximumParametersLength
+
+    /// What the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
+    public var parameters: [UInt8]
+
+    /// 32 to 64 bytes that cannot be guessed without the method and the salt.
+    public var secret: [UInt8]
+
+    /// Creates an enrollment.
+    ///
+    /// - Parameters:
+    ///   - parameters: At most ``maximumParametersLength`` bytes.
+    ///   - secret: 32 to 64 bytes. Wiped after use.
+    public init(parameters: [UInt8], secret: [UInt8]) {
+        self.parameters = parameters
+        self.secret = secret
+    }
+}
+
+extension SlotEnrollment: CustomStringConvertible, CustomReflectable {
+    /// A fixed text. Does not show the secret.
+    public var description: String { "SlotEnrollment" }
+
+    /// Keeps `dump(_:)` from showing the secret.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// One way to unlock a store.
+public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
+    /// The slot's random ID, 32 hexadecimal digits.
+    public let id: String
+
+    /// The kind of secret that opens the slot.
+    public let kind: SlotKind
+
+    /// A name for people.
+    public let label: String
+
+    /// When the slot was added.
+    public let created: Date
+
+    /// Whether the slot opens all classes, or only the `afterFirstUnlock` classes.
+    public let opensAllClasses: Bool
+
+    init(_ slot: KeybagSlot) {
+        id = slot.id.hexadecimal
+        kind = slot.kind
+        label = slot.label
+        created = slot.created
+        opensAllClasses = slot.opensAllClasses
+    }
+}
+
+/// Unlocks with a passcode, stretched with Argon2id.
+public struct PasscodeUnlock: UnlockMethod {
+    /// ``SlotKind/passcode``.
+    public var kind: SlotKind { .passcode }
+
+    private static let record = "the passcode slot"
+
+    private let passcode: PasscodeSource
+    private let strength: PasscodeStrength
+
+    /// Creates the method.
+    ///
+    /// - Parameters:
+    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess, for a new slot.
+    public init(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) {
+        self.passcode = passcode
+        self.strength = strength
+    }
+
+    /// Derives the secret from the passcode, with the strength of a new slot. Runs Argon2id.
+    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+        let cost = PasscodeCost(strength)
+        var parameters = [UInt8](repeating: 0, count: PasscodeCost.length)
+        parameters.withUnsafeMutableBytes {
+            var writer = ByteWriter($0)
+            cost.write(to: &writer)
+        }
+        return SlotEnrollment(parameters: parameters, secret: try secret(cost, salt))
+    }
+
+    /// Derives the secret from the passcode, with the strength of the slot. Runs Argon2id.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        do { return try secret(PasscodeCost(parameters), salt) } catch let error as RecordError {
+            throw error.lockboxError(Self.record)
+        }
+    }
+
+    private func secret(_ cost: PasscodeCost, _ salt: [UInt8]) throws -> [UInt8] {
+        guard salt.count >= MemoryLayout<SIMD16<UInt8>>.size else {
+            throw LockboxError.corrupt(record: Self.record, reason: "its salt has \(salt.count) bytes")
+        }
+        let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
+        var secret = [UInt8](repeating: 0, count: SecretKey.length)
+        try passcode.withBytes { passcode in
+            try secret.withUnsafeMutableBytes { try cost.derive(passcode, salt: salt, into: $0) }
+        }
+        return secret
+    }
+}
+
+extension UnlockMethod where Self == PasscodeUnlock {
+    /// Unlocks with a passcode.
+    ///
+    /// - Parameters:
+    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess, for a new slot.
+    public static func passcode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) -> Self {
+        PasscodeUnlock(passcode, strength: strength)
+    }
+}
+
+/// Unlocks with a ``RecoveryCode``.
+public struct RecoveryCodeUnlock: UnlockMethod {
+    /// ``SlotKind/recoveryCode``.
+    public var kind: SlotKind { .recoveryCode }
+
+    private let source: PasscodeSource
+    /// What was typed. A store may have several codes, and a person is asked once.
+    private let code: Protected<RecoveryCode?>
+
+    /// Creates the method.
+    ///
+    /// - Parameter code: The source of the code, as somebody types it.
+    public init(_ code: PasscodeSource) {
+        source = code
+        self.code = Protected(nil)
+    }
+
+    /// Needs no source.
+    init(known code: RecoveryCode) {
+        source = .bytes { [] }
+        self.code = Protected(code)
+    }
+
+    /// Reads the code, and derives the secret. There are no parameters.
+    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+        SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
+    }
+
+    /// Reads the code, and derives the secret. A code has 130 random bits, so Argon2id is not needed.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        guard parameters.isEmpty else {
+            throw LockboxError.corrupt(
+                record: "the slot of the recovery code",
+                reason: "it has unknown parameters"
+            )
+        }
+        let key = try typedCode().key()
+        var secret = [UInt8](repeating: 0, count: SecretKey.length)
+        salt.withUnsafeBytes { salt in
+            secret.withUnsafeMutableBytes { Sodium.hash(salt, key: key, personal: .recovery, into: $0) }
+        }
+        return secret
+    }
+}
+
+extension RecoveryCodeUnlock {
+    private func typedCode() throws -> RecoveryCode {
+        if let code = code.withLock({ $0 }) { return code }
+        let typed = try source.withBytes { try RecoveryCode(typed: $0) }
+        code.withLock { $0 = typed }
+        return typed
+    }
+}
+
+extension UnlockMethod where Self == RecoveryCodeUnlock {
+    /// Unlocks with a recovery code.
+    ///
+    /// - Parameter code: The source of the code, as somebody types it.
+    public static func recoveryCode(_ code: PasscodeSource) -> Self { RecoveryCodeUnlock(code) }
+}
+
+/// Unlocks with a key in a file or a systemd credential, without a person: for services.
+public struct KeyUnlock: UnlockMethod {
+    /// ``SlotKind/key``.
+    public var kind: SlotKind { .key }
+
+    private let key: DeviceKeySource
+
+    /// Creates the method.
+    ///
+    /// - Parameter key: The source of the key: at least 32 random bytes, stored apart from the device key, which every
+    ///   program that uses the store needs. With ``DeviceKeySource/stored``, calls throw
+    ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
+    public init(_ key: DeviceKeySource) { self.key = key }
+
+    /// Reads the key, which is the secret. There are no parameters.
+    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+        SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
+    }
+
+    /// Reads the key again.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        guard parameters.isEmpty else {
+            throw LockboxError.corrupt(record: "the key slot", reason: "it has unknown parameters")
+        }
+        guard let key = try key.given() else {
+            throw LockboxError.invalidDeviceKey(
+                source: "stored",
+                reason: "the key of a slot cannot be kept in the store; keep it in a file or a credential"
+            )
+        }
+        // Not the key itself: the same bytes as a device key would be the same key.
+        return try Sodium.derive(.key, from: key, salt).withBytes(Array.init)
+    }
+}
+
+extension KeybagSlot {
+    /// Whether a key of these bytes, hashed, opens the slot.
+    func isOpened(by key: SecretKey, _ store: StoreID) throws -> Bool {
+        guard kind == .key else { return false }
+        let secret = try Sodium.derive(.key, from: key, salt)
+        let levels = Self.levels(opensAllClasses: opensAllClasses)
+        return try fits(SlotKeys(secret: secret, slot: id, store: store, levels: levels))
+    }
+
+    /// Whether the slot's key has the bytes of a device key, of its record in the store, or of the file that it is read from. The
+    /// slot would protect nothing from whoever has the device key.
+    func isOpened(byDeviceKey key: SecretKey, _ store: StoreID) throws -> Bool {
+        let given = try [{ key.withBytes(Array.init) }, { DeviceKeyRecord.encoded([key]) }]
+            .map { try DeviceKeySource.key("", $0) }
+        return try ([key] + given).contains { try isOpened(by: $0, store) }
+    }
+}
+
+extension UnlockMethod where Self == KeyUnlock {
+    /// Unlocks with a key in a file or a systemd credential.
+    ///
+    /// - Parameter key: The source of the key, at least 32 random bytes.
+    public static func key(_ key: DeviceKeySource) -> Self { KeyUnlock(key) }
+}

@@ -1,0 +1,325 @@
+import CLinux
+import LockboxCore
+import LockboxPlatform
+
+/// Keeps an unlock for every process of the user in the kernel's keyring.
+///
+/// There are two records: one opens all classes and is removed by a lock; the other keeps the
+/// `afterFirstUnlock` classes open.
+struct UserUnlock: Sendable {
+    let kernel: KernelKeyring
+
+    /// A record in the kernel. What a given serial opens never changes.
+    struct Found: Equatable {
+        let kind: SharedUnlock.KeyKind
+        let key: KernelKeyring.Serial
+    }
+
+    /// Finds the records that can open more keys, the one that opens most first. Makes one or two system calls,
+    /// because it runs at every access.
+    func find(for keyring: Keyring) -> some Sequence<Found> {
+        keyring.unlockNames.lazy
+            .filter { $0.kind.level == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
+            .compactMap { kind, name in
+                kernel.serial(of: name).map { Found(kind: kind, key: $0) }
+            }
+    }
+
+    /// The result of opening a record.
+    enum Outcome {
+        /// The keybag, with the keys that the record opens in addition to the open ones, and its deadline.
+        case opened(OpenedKeybag, deadline: UInt64)
+        /// The record belongs to another keybag, is a copy, is over, or is damaged.
+        case invalid
+        /// The kernel did not return the record.
+        case unread
+    }
+
+    func open(_ opened: OpenedKeybag, _ found: Found) throws -> Outcome {
+        var record: SharedUnlock?
+        let isRead: Bool? = try kernel.read(found.key, maximum: SharedUnlock.length) {
+            record = try open($0, found, opened.keybag)
+            return true
+        }
+        if isRead == nil { return .unread }
+        guard let record else { return .invalid }
+        do {
+            return .opened(try opened.adding(record.level, record.key), deadline: record.deadline)
+        } catch is RecordError {
+            return .invalid
+        }
+    }
+
+    private func open(_ bytes: UnsafeMutableRawBufferPointer, _ found: Found, _ keybag: Keybag) throws
+        -> SharedUnlock?
+    {
+        try SharedUnlock(
+            bytes,
+            found.kind.level,
+            found.key,
+            keybag.storeID,
+            keybag.deviceKey,
+            now: Self.now
+        )
+    }
+
+    /// Adds the records of an unlocked store to the kernel, replacing older ones.
+    ///
+    /// - Parameter deadline: See ``SharedUnlock/deadline``. It is that of the first record.
+    /// - Returns: false if the kernel refuses. No record is then left in the kernel.
+    func publish(_ keybag: Keybag, _ unlockKeys: [UnlockLevel: SecretKey], deadline: UInt64) throws -> Bool {
+        for (level, key) in unlockKeys {
+            let record = SharedUnlock(level: level, deadline: level == .unlocked ? deadline : 0, key: key)
+            if add(record, keybag.storeID, keybag.deviceKey) { continue }
+            try remove(keybag.storeID)
+            return false
+        }
+        return true
+    }
+
+    /// A record that the kernel has.
+    struct Published {
+        let record: SharedUnlock
+        let key: KernelKeyring.Serial
+    }
+
+    /// Returns the kernel's records for the current keybag. They are passed to ``republish(_:for:)`` after the keybag has
+    /// been replaced.
+    func records(of keybag: Keybag) throws -> [Published] {
+        if keybag.slots.isEmpty { return [] }
+        return try UnlockLevel.allCases.compactMap { level in
+            let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
+            guard let key = kernel.serial(of: kind.name(keybag.storeID)) else { return nil }
+            return try kernel.read(key, maximum: SharedUnlock.length) {
+                try open($0, Found(kind: kind, key: key), keybag).map { Published(record: $0, key: key) }
+            }
+        }
+    }
+
+    /// The keys of a keybag that replaces another one.
+    struct NextKeys {
+        let store: StoreID
+        let device: SecretKey
+        /// Empty if the keybag has no slots.
+        let unlockKeys: [UnlockLevel: SecretKey]
+    }
+
+    /// Adds the next keybag's records before the keybag is replaced, so that a matching record exists at every
+    /// instant.
+    func announce(_ old: [Published], for next: NextKeys) {
+        for old in old { _ = replace(old.record, next, isOfNextKeybag: true) }
+    }
+
+    /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all others that do not open
+    /// the next keybag. In a storage without locks, the store may have been locked or unlocked meanwhile, and stays so.
+    func republish(_ old: [Published], for next: NextKeys) throws {
+        try kernel.withLock {
+            for level in UnlockLevel.allCases {
+                let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
+                let present = kernel.serial(of: kind.name(next.store))
+                let old = old.first { $0.record.level == level && $0.key == present }
+                if let old, replace(old.record, next) { continue }
+                if let present, try opens(next, Found(kind: kind, key: present)) { continue }
+                // Also if the kernel refuses the new record. The store is then locked for processes that have not
+                // unlocked it themselves.
+                try removeNow(next.store, [level])
+            }
+            for level in UnlockLevel.allCases {
+                try kernel.remove(SharedUnlock.KeyKind(level: level, isOfNextKeybag: true).name(next.store))
+            }
+        }
+    }
+
+    private func opens(_ next: NextKeys, _ found: Found) throws -> Bool {
+        let level = found.kind.level
+        let record = try kernel.read(found.key, maximum: SharedUnlock.length) {
+            try SharedUnlock($0, level, found.key, next.store, next.device, now: Self.now)
+        }
+        guard let key = next.unlockKeys[level], let record else { return false }
+        return record.key.isEqual(to: key)
+    }
+
+    private func replace(_ record: SharedUnlock, _ next: NextKeys, isOfNextKeybag: Bool = false) -> Bool {
+        guard let key = next.unlockKeys[record.level] else { return false }
+        let record = SharedUnlock(level: record.level, deadline: record.deadline, key: key)
+        return add(record, next.store, next.device, isOfNextKeybag: isOfNextKeybag)
+    }
+
+    /// Removes records. If one cannot be removed, removes the others nevertheless.
+    ///
+    /// - Parameter orThrow: See ``KernelKeyring/remove(_:orThrow:)``.
+    /// - Returns: Whether there were any.
+    @discardableResult
+    func remove(_ store: StoreID, _ levels: [UnlockLevel] = UnlockLevel.allCases, orThrow: Bool = false)
+        throws
+        -> Bool
+    {
+        try kernel.withLock { try removeNow(store, levels, orThrow) }
+    }
+
+    @discardableResult
+    private func removeNow(_ store: StoreID, _ levels: [UnlockLevel], _ orThrow: Bool = false) throws -> Bool
+    {
+        let kinds = SharedUnlock.KeyKind.allCases.filter { levels.contains($0.level) }
+        let results = kinds.map { kind in Result { try kernel.remove(kind.name(store), orThrow: orThrow) } }
+        return try results.map { try $0.get() }.contains(true)
+    }
+
+    /// In seconds since 1970, like ``SharedUnlock/deadline``.
+    static func deadline(after timeout: Duration?) -> UInt64 {
+        timeout.map { now + UInt64(max(1, $0.components.seconds)) } ?? 0
+    }
+
+    /// See ``SharedUnlock/deadline``.
+    static func isOver(_ deadline: UInt64) -> Bool { deadline > 0 && deadline <= now }
+
+    private static var now: UInt64 { UInt64(max(0, time(nil))) }
+
+    private func add(
+        _ record: SharedUnlock,
+        _ store: StoreID,
+        _ device: SecretKey,
+        isOfNextKeybag: Bool = false
+    ) -> Bool {
+        var seconds: UInt32?
+        if record.deadline > 0 {
+            if record.deadline <= Self.now { return false }
+            seconds = UInt32(clamping: record.deadline - Self.now)
+        }
+        let name = SharedUnlock.KeyKind(level: record.level, isOfNextKeybag: isOfNextKeybag).name(store)
+        guard let key = kernel.make(name, length: SharedUnlock.length) else { return false }
+        var bytes = record.encoded(key, store, device)
+        defer { Sodium.wipe(&bytes) }
+        return kernel.publish(key, bytes, seconds: seconds)
+    }
+}
+
+/// The processes for which a store is unlocked.
+///
+/// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive
+#endif
+public enum UnlockScope: String, Sendable, Hashable, Codable, CaseIterable {
+    /// One backend in this process, until it locks or the process ends.
+    case process
+    /// Every process of the user, with keys in the Linux kernel, until one of them locks, the timeout passes,
+    /// or the machine restarts.
+    case user
+}
+
+/// Caches what the kernel's records open with a given keyring, because the kernel is asked at every access.
+struct UserRecords {
+    let own: Keyring
+    /// `opened` is nil for a record that opens nothing: it belongs to another passcode or is damaged.
+    var outcomes: [Outcome] = []
+
+    struct Outcome {
+        let record: UserUnlock.Found
+        let opened: OpenedKeybag?
+        /// The kernel may keep a record longer: another process can change its time there.
+        var deadline: UInt64 = 0
+    }
+}
+
+/// The user's keyring in the Linux kernel, user-keyring(7): named secrets in kernel memory, available to every
+/// process of the user. On other systems, and where a sandbox blocks the system calls, it is empty and accepts
+/// no keys.
+struct KernelKeyring: Sendable {
+    /// The kernel's ID of a key. Adding a key again gives it a new one.
+    typealias Serial = Int32
+
+    /// For tests, called before every system call, once for a lock that is waited for: if it returns an error code, the call
+    /// fails with it.
+    var fault: (@Sendable () -> CInt?)?
+
+    /// `KEY_POS_ALL | KEY_USR_ALL`: the user's processes may do everything, others nothing.
+    private static let permissions: UInt32 = 0x3F3F_0000
+    static let maximumLength = 32_767  // keyctl(2), keys of the type "user"
+
+    func serial(of name: String) -> Serial? {
+        let result = call { kernel_key_search(name) }
+        return result > 0 ? Serial(result) : nil
+    }
+
+    /// Adds a key, replacing one of the same name. Returns false if the kernel refuses.
+    func add(_ name: String, _ bytes: [UInt8], seconds: UInt32?) -> Bool {
+        guard let key = make(name, length: bytes.count) else { return false }
+        return publish(key, bytes, seconds: seconds)
+    }
+
+    /// Makes a key that this process alone sees, until ``publish(_:_:seconds:)``. Returns nil if the kernel refuses.
+    func make(_ name: String, length: Int) -> Serial? {
+        let result = call { kernel_key_add(name, [UInt8](repeating: 0, count: length), length) }
+        return result > 0 ? Serial(result) : nil
+    }
+
+    /// Gives a key to the user's processes, in the place of one of the same name. It appears complete, including its timeout, or
+    /// not at all.
+    ///
+    /// - Returns: false if the kernel refuses. The key is then gone.
+    func publish(_ key: Serial, _ bytes: [UInt8], seconds: UInt32?) -> Bool {
+        defer { _ = call { kernel_key_withdraw(key) } }
+        if call({ kernel_key_update(key, bytes, bytes.count) }) < 0 { return false }
+        if call({ kernel_key_set_permissions(key, Self.permissions) }) < 0 { return false }
+        if let seconds, call({ kernel_key_set_timeout(key, seconds) }) < 0 { return false }
+        return call { kernel_key_publish(key) } == 0
+    }
+
+    /// Reads a key into memory that is wiped afterwards. Returns nil if the key is gone or longer than
+    /// `maximum`.
+    func read<Result>(
+        _ key: Serial,
+        maximum: Int,
+        _ body: (UnsafeMutableRawBufferPointer) throws -> Result?
+    ) rethrows -> Result? {
+        try withUnsafeTemporaryAllocation(byteCount: maximum, alignment: 8) { buffer in
+            defer { Sodium.wipe(buffer) }
+            let length = call { kernel_key_read(key, buffer.baseAddress, buffer.count) }
+            // If the key is longer than the buffer, the kernel returns its full length.
+            guard length >= 0, length <= buffer.count else { return nil }
+            return try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<length]))
+        }
+    }
+
+    /// Removes a key. Returns false if there is none.
+    ///
+    /// - Parameter orThrow: Whether it is an error if the kernel does not say whether there is one. Not where it has no keyring.
+    @discardableResult
+    func remove(_ name: String, orThrow: Bool = false) throws -> Bool {
+        let found = call { kernel_key_search(name) }
+        guard found > 0 else {
+            if !orThrow || kernel_key_is_gone(found) != 0 || found == -Int(ENOSYS) { return false }
+            throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-found))
+        }
+        let key = Serial(found)
+        // Revoked first: from then on it cannot be read, even if it is linked elsewhere.
+        let result = call { kernel_key_revoke(key) }
+        _ = call { kernel_key_unlink(key) }
+        // Another process may have removed it first.
+        if kernel_key_is_gone(result) == 0, serial(of: name) != nil {
+            throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-result))
+        }
+        return true
+    }
+
+    /// Lets the user's programs read a key and write it anew one after the other. Gives up after `patience`, as any user
+    /// of the machine can take this lock, and runs `body` without it.
+    func withLock<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
+        -> Result
+    {
+        let end = ContinuousClock.now + patience
+        var lock = call { kernel_key_lock() }
+        while lock == -Int(EWOULDBLOCK), ContinuousClock.now < end {
+            usleep(1_000)
+            lock = kernel_key_lock()
+        }
+        defer { if lock >= 0 { kernel_key_unlock(CInt(lock)) } }
+        return try body()
+    }
+
+    private func call(_ body: () -> Int) -> Int {
+        if let errno = fault?() { return -Int(errno) }
+        return body()
+    }
+}

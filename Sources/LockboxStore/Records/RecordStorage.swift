@@ -1,0 +1,320 @@
+public import LockboxCore
+import LockboxPlatform
+
+/// Stores the records of a ``SealedBackend``: named byte strings, already sealed, which the storage does not
+/// interpret.
+///
+/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are ASCII, at most
+/// 61 characters: see ``RecordName``.
+/// A storage must meet these requirements:
+///
+/// 1. **A record is changed as a whole, and durably.** Once a commit has returned, the change survives a power
+///    cut. At every instant, a reader finds the old record or the new one.
+/// 2. **A commit changes nothing unless every expectation holds.** It compares and changes the records of its
+///    namespaces with no other commit in between. An expected record outside them, such as the keybag when an
+///    item is written, is compared after the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
+/// 3. **A revision is never reused for other bytes**, not even after a restart. The storage may rely on this:
+///    records written by Lockbox have random bytes near the beginning, and no two are equal.
+/// 4. **Absent means absent.** A storage that cannot be read throws. Only a commit creates anything.
+/// 5. **Looking up records never blocks on other processes.** Listing names may wait for a running commit, but
+///    not for one whose process was stopped.
+/// 6. **Errors are ``LockboxError`` values**, and never contain stored data. An error about one record has the record's
+///    ``location(of:)``.
+///
+/// Locking is up to the storage: see ``LockingStorage``. `StorageConformance` in `LockboxTesting` tests a storage against all of
+/// these requirements.
+///
+/// Some errors have a meaning of their own, whatever the storage is made of:
+///
+/// - ``LockboxError/unreadable(record:reason:)`` and ``LockboxError/unsafePermissions(path:reason:)``: one record cannot be
+///   read or must not be used. That says nothing about what is in it.
+/// - ``LockboxError/corrupt(record:reason:)``: one record is longer than it may be.
+/// - ``LockboxError/readOnly(location:reason:)``: this process may read, but not commit.
+/// - ``LockboxError/lockTimeout(location:)``: another writer holds its lock for too long.
+/// - ``LockboxError/storeReplaced(location:)``: the records are those of another store than before.
+/// - ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``: nothing can be read or
+///   written for now. Calls on many records end at once.
+/// - ``LockboxError/outcomeUnknown(record:reason:)``: a change may or may not take effect, or a power cut may undo it.
+public protocol RecordStorage: Sendable {
+    /// The limits and guarantees of this storage.
+    var limits: StorageLimits { get }
+
+    /// Whether the records stay on this device: `false` for a storage that others operate, or that other machines share.
+    ///
+    /// If `false`, a store refuses to keep its device key there (``DeviceKeySource/stored``): beside the records, the key would
+    /// let others read names and, without a passcode, values. It also refuses items of the `ThisDeviceOnly` classes with
+    /// ``LockboxError/notSupported(operation:)``.
+    var isOnThisDevice: Bool { get }
+
+    /// Reads a record.
+    ///
+    /// - Parameters:
+    ///   - record: The record's name.
+    ///   - limit: The number of bytes needed, from the beginning. `body` may receive more.
+    ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
+    ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
+    /// - Returns: `false`, without calling `body`, if the record does not exist.
+    /// - Throws: ``LockboxError/unreadable(record:reason:)`` or another ``LockboxError`` if the record cannot be read.
+    func read(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Void
+    ) throws -> Bool
+
+    /// Reads several records.
+    ///
+    /// If the storage is transactional (``StorageLimits/isTransactional``), all are read as of the same
+    /// instant. The default implementation reads them one at a time.
+    ///
+    /// - Parameters:
+    ///   - records: The records' names.
+    ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
+    /// - Returns: The records that exist.
+    /// - Throws: ``LockboxError`` if a record cannot be read.
+    func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record]
+
+    /// Calls a closure with the name of each record in a namespace, in no particular order.
+    ///
+    /// A record that exists during the whole call is always included, even if it is replaced meanwhile.
+    ///
+    /// - Parameters:
+    ///   - namespace: The namespace. It need not exist.
+    ///   - waitingForCommits: Whether to wait for commits in progress, even those of a stopped process, up to
+    ///     the storage's time limit. If `true`, and the caller has changed an expected record such as the
+    ///     keybag, the list includes everything written by commits that still found its old revision. A
+    ///     storage that compares all expectations atomically with its changes need not wait.
+    ///   - body: Called with one name at a time. Errors that it throws are rethrown.
+    /// - Throws: ``LockboxError`` if the namespace cannot be read.
+    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws
+
+    /// Calls a closure with all records of a namespace, many at a time, in no particular order. Called if the storage is
+    /// transactional.
+    ///
+    /// A record that exists during the whole call is always included, once, even if it is replaced meanwhile. The default
+    /// implementation passes all names at once, without contents, as ``forEachName(in:waitingForCommits:_:)`` lists them. A
+    /// storage that can give the contents of many records in one round trip should do that.
+    ///
+    /// - Parameters:
+    ///   - namespace: The namespace. It need not exist.
+    ///   - maximum: The maximum length. A longer record has no contents.
+    ///   - waitingForCommits: See ``forEachName(in:waitingForCommits:_:)``.
+    ///   - body: Called with some records at a time. It may use the storage. A record without contents has to be read with
+    ///     ``read(_:upTo:maximum:_:)``. Errors that it throws are rethrown.
+    /// - Throws: ``LockboxError`` if the namespace cannot be read.
+    func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws
+
+    /// Returns every namespace that was ever written to.
+    ///
+    /// - Throws: ``LockboxError`` if the namespaces cannot be read.
+    func namespaces() throws -> [String]
+
+    /// Changes records if the expected records have the expected revisions.
+    ///
+    /// - Parameters:
+    ///   - changes: At most ``StorageLimits/maximumChanges``, one for each record. If the storage is not
+    ///     transactional (``StorageLimits/isTransactional``), the new records are durable before others are removed. Removing
+    ///     an absent record succeeds, and makes its absence durable.
+    ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
+    ///     not exist.
+    /// - Returns: Whether the changes were made. If they cannot be made durable, that is ``CommitOutcome/unknown(_:)``.
+    /// - Throws: ``LockboxError/readOnly(location:reason:)`` if this process may not commit, or another ``LockboxError``.
+    ///   Nothing was changed, except that without transactions the first of several changes may have been made.
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision]
+    ) throws -> CommitOutcome
+
+    /// Makes the changes committed to a namespace durable, in case a process was killed before it could do so.
+    ///
+    /// The default implementation does nothing, for a storage whose commits are durable as soon as they are
+    /// visible.
+    ///
+    /// - Parameter namespace: The namespace. It need not exist.
+    /// - Throws: ``LockboxError/outcomeUnknown(record:reason:)`` if it fails.
+    func synchronize(_ namespace: String) throws
+
+    /// Returns how to refer to a record in an error, for example by its path.
+    ///
+    /// - Parameter record: The record's name. The record need not exist.
+    func location(of record: RecordName) -> String
+}
+
+extension RecordStorage {
+    /// Reads one record at a time.
+    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        var found: [RecordName: Record] = [:]
+        for record in records {
+            _ = try read(record, upTo: .max, maximum: maximum) { contents in
+                let revision = contents.revision
+                found[record] = Record(bytes: Array(contents.bytes), revision: revision)
+            }
+        }
+        return found
+    }
+
+    /// Passes all names at once.
+    public func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        var names: [(name: String, record: Record?)] = []
+        try forEachName(in: namespace, waitingForCommits: waitingForCommits) { names.append(($0, nil)) }
+        try body(names)
+    }
+
+    /// Does nothing.
+    public func synchronize(_ namespace: String) {}
+
+    /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
+    func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
+        var revision = RecordRevision.absent
+        _ = try read(record, upTo: 0, maximum: maximum) { revision = $0.revision }
+        return revision
+    }
+}
+
+/// A storage that lets one writer at a time into a namespace, in order of arrival.
+///
+/// Its commits take the namespace's lock by themselves. A caller can also take it, for several commits in a row, or keep it
+/// after a conflict, so that no other writer overtakes the next attempt. A storage that compares and changes records in one
+/// step, as a database does, needs no locks and is none of these.
+public protocol LockingStorage: RecordStorage {
+    /// Waits for the exclusive lock of a namespace. Nobody else can commit to it until the lock is released or deallocated.
+    ///
+    /// - Parameter namespace: The namespace, or `nil` for the records outside any.
+    /// - Throws: ``LockboxError/lockTimeout(location:)`` if the same holder keeps the lock for too long;
+    ///   ``LockboxError/readOnly(location:reason:)`` if this process may not commit;
+    ///   ``LockboxError/notSupported(operation:)`` if there are no locks, for a storage that passes its calls on to others.
+    func lock(_ namespace: String?) throws -> any StorageLock
+
+    /// Changes records as ``RecordStorage/commit(_:expecting:)`` does, under a lock that the caller may hold.
+    ///
+    /// - Parameters:
+    ///   - changes: As in ``RecordStorage/commit(_:expecting:)``.
+    ///   - expecting: As in ``RecordStorage/commit(_:expecting:)``.
+    ///   - lock: The lock of the changed namespace if the caller holds it, from ``lock(_:)`` or from the attempt before, or
+    ///     `nil`. After a conflict it is the lock that this call has taken. The caller releases it.
+    /// - Returns: Whether the changes were made.
+    /// - Throws: Any error of ``RecordStorage/commit(_:expecting:)`` and ``lock(_:)``.
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        lock: inout (any StorageLock)?
+    ) throws -> CommitOutcome
+}
+
+extension LockingStorage {
+    /// Holds no lock before and afterwards.
+    public func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision]
+    ) throws -> CommitOutcome {
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        return try commit(changes, expecting: expecting, lock: &lock)
+    }
+}
+
+extension RecordStorage {
+    /// Waits for the lock of a namespace. Returns nil if the storage has no locks.
+    func lockIfAny(_ namespace: String?) throws -> (any StorageLock)? {
+        do { return try (self as? any LockingStorage)?.lock(namespace) } catch let error as LockboxError
+            where error.code == .notSupported
+        {
+            return nil
+        }
+    }
+
+    /// Commits under the lock that the caller holds, and keeps the lock after a conflict. Without, if the storage has no locks.
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        keeping lock: inout (any StorageLock)?
+    ) throws -> CommitOutcome {
+        guard let storage = self as? any LockingStorage else {
+            return try commit(changes, expecting: expecting)
+        }
+        return try storage.commit(changes, expecting: expecting, lock: &lock)
+    }
+}
+
+/// The exclusive lock of a namespace, while it is held. See ``LockingStorage``.
+public protocol StorageLock: AnyObject, Sendable {
+    /// Releases the lock. Deallocating it does the same.
+    func release()
+}
+
+/// A storage that can report problems with its contents.
+public protocol InspectableStorage: RecordStorage {
+    /// Returns everything in the storage that is not a record, and everything that is not safe to use. Changes
+    /// nothing.
+    ///
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
+    func findings() throws -> [StoreFinding]
+}
+
+/// A storage that can report changes.
+public protocol NotifyingStorage: RecordStorage {
+    /// Begins to report changes of the records in a namespace, whoever makes them.
+    ///
+    /// A change that begins after this call has returned is reported once it can be read.
+    ///
+    /// - Parameters:
+    ///   - namespace: The namespace. It need not exist.
+    ///   - report: Called with the names of changed records, on any thread, perhaps before this call returns. After
+    ///     a failure nothing is reported any more.
+    /// - Returns: A closure that ends the subscription. It may be called more than once, and from `report`.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this storage cannot report changes, or another
+    ///   ``LockboxError``.
+    func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws -> @Sendable () -> Void
+}
+
+/// What has changed in a namespace.
+public enum RecordNotice: Sendable, Hashable {
+    /// The records with these names were written or removed.
+    case records(Set<String>)
+
+    /// Anything may have changed.
+    case everything
+}
+
+/// A storage that can set a record aside, readable or not, and keep its bytes.
+public protocol QuarantiningStorage: RecordStorage {
+    /// Sets a record aside. Afterwards it is absent.
+    ///
+    /// - Parameter record: The record's name.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist, or another ``LockboxError`` if
+    ///   it cannot be set aside.
+    func quarantine(_ record: RecordName) throws -> String
+
+    /// Sets a record aside under a lock of the caller.
+    ///
+    /// The default implementation releases the lock first.
+    ///
+    /// - Parameters:
+    ///   - record: The record's name.
+    ///   - lock: The lock of the record's namespace, from ``LockingStorage/lock(_:)``, or `nil`. The caller releases it.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: Any error of ``quarantine(_:)``.
+    func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String
+}
+
+extension QuarantiningStorage {
+    /// Releases the lock first.
+    public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
+        lock?.release()
+        return try quarantine(record)
+    }
+}

@@ -1,0 +1,265 @@
+public import LockboxCore
+public import LockboxPlatform
+
+/// A backend that fails on demand, to test how an app behaves when its secrets are not available.
+///
+/// ```swift
+/// let backend = FailingBackend()
+/// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
+/// try lockbox.archiveObject("t0ken", forKey: "token")
+///
+/// backend.fail(.read, with: LockboxError.interactionNotAllowed(.whenUnlocked))
+/// // …the app must not log the user out now
+/// backend.succeed()
+/// ```
+///
+/// A failing call does not reach the wrapped backend, so nothing changes.
+///
+/// Capabilities of the wrapped backend are passed on: lock state, reports of changes, verification, repair. If it lacks one, the
+/// call throws `LockboxError.notSupported`. `isOnThisDevice`, `maximumValueSize` and `location(of:)` never fail. What only one type of
+/// backend has, such as the passcode of a `SealedBackend`, is not passed on: call the wrapped backend.
+public final class FailingBackend: LockboxBackend {
+    /// The kinds of calls that can fail.
+    ///
+    /// Minor versions may add cases.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
+    public enum Operation: Sendable, Hashable, CaseIterable {
+        /// Storing an item, changing its attributes or accessibility class, performing a batch, or making items durable.
+        case write
+        /// Reading a value, several values or a whole item, or verifying the store.
+        case read
+        /// Reading the attributes of one item or of all items, the prefixes, or the lock state, or subscribing to changes.
+        case attributes
+        /// Reading, changing and storing an item in one step, and copying or moving it.
+        case update
+        /// Removing one item, all items, or the expired ones, and removing or setting aside an unreadable one.
+        case remove
+    }
+
+    private struct Failure: Sendable {
+        let error: any Error
+        var times: Int?
+    }
+
+    let wrapped: any LockboxBackend
+    private let failures = Protected<[Operation: Failure]>([:])
+
+    /// The limit of the wrapped backend.
+    public var maximumValueSize: Int { wrapped.maximumValueSize }
+
+    /// Whether the items of the wrapped backend stay on this device.
+    public var isOnThisDevice: Bool { wrapped.isOnThisDevice }
+
+    /// Creates a backend that passes calls on to another one.
+    ///
+    /// - Parameter wrapped: Answers all calls that are not made to fail.
+    public init(_ wrapped: any LockboxBackend = InMemoryBackend()) {
+        self.wrapped = wrapped
+    }
+
+    /// Makes calls fail from now on.
+    ///
+    /// - Parameters:
+    ///   - operations: The calls that fail. If there are none, all calls fail.
+    ///   - times: How many calls of each kind fail. If `nil`, all calls fail until ``succeed()`` is called.
+    ///   - error: The error that they throw.
+    public func fail(_ operations: Operation..., times: Int? = nil, with error: any Error) {
+        failures.withLock { failures in
+            for operation in operations.isEmpty ? Operation.allCases : operations {
+                failures[operation] = Failure(error: error, times: times)
+            }
+        }
+    }
+
+    /// Makes all calls succeed again.
+    public func succeed() {
+        failures.withLock { $0 = [:] }
+    }
+
+    func check(_ operation: Operation) throws {
+        try failures.withLock { failures in
+            guard let failure = failures[operation] else { return }
+            switch failure.times {
+            case .some(...0): return
+            case .some(let times): failures[operation]?.times = times - 1
+            case nil: break
+            }
+            throw failure.error
+        }
+    }
+
+    /// Passes the call on, unless ``Operation/write`` fails.
+    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+        try check(.write)
+        try wrapped.write(changes, to: key, policy: policy)
+    }
+
+    /// Passes the call on, unless ``Operation/write`` fails. A removal of what can be read fails with ``Operation/read`` and
+    /// ``Operation/remove``, too.
+    public func apply(_ operations: [ItemOperation]) throws {
+        if !operations.isEmpty { try check(.write) }
+        for case .removeReadable in operations {
+            try check(.read)
+            try check(.remove)
+        }
+        try wrapped.apply(operations)
+    }
+
+    /// Passes the call on, unless ``Operation/update`` fails.
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try check(.update)
+        try wrapped.move(key, to: newKey, policy: policy, now: now)
+    }
+
+    /// Passes the call on, unless ``Operation/read`` fails.
+    public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        try check(.read)
+        return try wrapped.item(for: key, now: now)
+    }
+
+    /// Passes the call on, unless ``Operation/read`` fails.
+    public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
+        try check(.read)
+        return try wrapped.value(for: key, now: now)
+    }
+
+    /// Passes the call on, unless ``Operation/read`` fails.
+    public func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue] {
+        try check(.read)
+        return try wrapped.values(for: keys, now: now)
+    }
+
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
+        try check(.attributes)
+        return try wrapped.attributes(for: key, now: now)
+    }
+
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+        try check(.attributes)
+        return try wrapped.attributes(prefix: prefix, now: now)
+    }
+
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func forEachItem(
+        prefix: String,
+        now: Date?,
+        unreadable: (UnreadableItem) throws -> Void,
+        _ body: (ItemKey, ItemAttributes) throws -> Void
+    ) throws {
+        try check(.attributes)
+        try wrapped.forEachItem(prefix: prefix, now: now, unreadable: unreadable, body)
+    }
+
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
+        try check(.attributes)
+        return try wrapped.prefixes(unreadable: unreadable)
+    }
+
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func prefixes() throws -> Set<String> {
+        try check(.attributes)
+        return try wrapped.prefixes()
+    }
+
+    /// Passes the call on, unless ``Operation/update`` fails.
+    public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try check(.update)
+        try wrapped.update(key, now: now, change)
+    }
+
+    /// Passes the call on, unless ``Operation/remove`` fails.
+    public func remove(_ key: ItemKey) throws {
+        try check(.remove)
+        try wrapped.remove(key)
+    }
+
+    /// Passes the call on, unless ``Operation/remove`` fails.
+    public func removeAll(prefix: String) throws {
+        try check(.remove)
+        try wrapped.removeAll(prefix: prefix)
+    }
+
+    /// Passes the call on, unless ``Operation/remove`` fails.
+    @discardableResult
+    public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
+        try check(.remove)
+        return try wrapped.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
+    }
+}
+
+extension FailingBackend: LockableBackend {
+    /// Returns that of the wrapped backend, unless ``Operation/attributes`` fails.
+    public var lockState: LockState {
+        get throws {
+            try check(.attributes)
+            return try capable((any LockableBackend).self, of: "lockState").lockState
+        }
+    }
+}
+
+extension FailingBackend: LocatingBackend {
+    /// Returns the location in the wrapped backend, or `nil` if the wrapped backend does not locate its items.
+    public func location(of key: ItemKey) throws -> String? {
+        try (wrapped as? any LocatingBackend)?.location(of: key)
+    }
+}
+
+extension FailingBackend: NotifyingBackend {
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) throws -> @Sendable () -> Void {
+        try check(.attributes)
+        return try capable((any NotifyingBackend).self, of: "changes").subscribe(prefix: prefix, report)
+    }
+}
+
+extension FailingBackend: RepairableBackend {
+    /// Passes the call on, unless ``Operation/remove`` fails.
+    @discardableResult
+    public func remove(record: String) throws -> Bool {
+        try check(.remove)
+        return try capable((any RepairableBackend).self, of: "repair").remove(record: record)
+    }
+
+    /// Passes the call on, unless ``Operation/remove`` fails.
+    @discardableResult
+    public func quarantine(record: String) throws -> String {
+        try check(.remove)
+        return try capable((any RepairableBackend).self, of: "repair").quarantine(record: record)
+    }
+}
+
+extension FailingBackend: SynchronizingBackend {
+    /// Passes the call on, unless ``Operation/write`` fails. Does nothing if what the wrapped backend writes is
+    /// durable at once.
+    public func synchronize(prefix: String) throws {
+        try check(.write)
+        try (wrapped as? any SynchronizingBackend)?.synchronize(prefix: prefix)
+    }
+}
+
+extension FailingBackend: VerifiableBackend {
+    /// Passes the call on, unless ``Operation/read`` fails.
+    public func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
+        try check(.read)
+        return try capable((any VerifiableBackend).self, of: "verify").verify(progress: progress)
+    }
+}
+
+extension FailingBackend {
+    private func capable<Capability>(_ type: Capability.Type, of operation: String) throws(LockboxError)
+        -> Capability
+    {
+        guard let wrapped = wrapped as? Capability else { throw .notSupported(operation: operation) }
+        return wrapped
+    }
+}

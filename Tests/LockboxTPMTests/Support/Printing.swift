@@ -1,1 +1,0 @@
-../../LockboxTests/Support/Printing.swift

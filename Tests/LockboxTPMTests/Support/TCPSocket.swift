@@ -1,1 +1,0 @@
-../../LockboxEtcdTests/Support/TCPSocket.swift

@@ -1,1 +1,0 @@
-../../LockboxTests/Support/Storages/HeldLock.swift
