@@ -185,7 +185,7 @@ import Testing
         #expect(try store.backend(calls).lockbox().unarchiveObject(forKey: "key") == "secret")
     }
 
-    /// The order that alone survives a power cut: see the crash matrix of the documentation.
+    /// The order that alone survives a power cut: see "Writing" in OnDiskFormat.md.
     @Test("Promise 2: a write is synchronized before and after its rename") func orderOfSystemCalls() throws {
         let store = try prepare(.replace)
         let trace = Protected<[SystemCalls.Call]>([])
