@@ -13,7 +13,6 @@ import LockboxKeychainTesting
 import Foundation
 import Lockbox
 import LockboxKeychain
-import LockboxTesting
 import Terminal
 
 /// An item of each class. The code is the same on every backend.
