@@ -1,5 +1,6 @@
 #if Configuration
     import Configuration
+    import Lockbox
     import LockboxCore
     import LockboxPlatform
 

@@ -1,6 +1,7 @@
 #if Configuration
     public import Configuration
-    public import LockboxCore
+    public import Lockbox
+    import LockboxCore
     import LockboxPlatform
     public import ServiceLifecycle
 
