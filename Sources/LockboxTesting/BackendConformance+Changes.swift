@@ -2,7 +2,7 @@ import Lockbox
 import LockboxCore
 import LockboxPlatform
 
-/// What a write names changes, and the rest stays as it is.
+/// A write changes what it names. The rest stays as it is.
 extension BackendConformance {
     private static func fullItem(_ subject: Subject) throws -> StoredItem {
         try StoredItem(

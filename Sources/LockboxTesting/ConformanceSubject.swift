@@ -2,7 +2,7 @@ import Dispatch
 import LockboxCore
 import LockboxPlatform
 
-/// What a check is about, with helpers for both suites.
+/// The subject of a check, with helpers for both suites.
 protocol ConformanceSubject: Sendable {
     var requirement: String { get }
 

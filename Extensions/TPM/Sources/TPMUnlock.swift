@@ -30,7 +30,7 @@
         /// The resource manager of the Linux kernel.
         public static let defaultTCTI = "device:/dev/tpmrm0"
 
-        /// What the PIN is stretched with.
+        /// Stretches the PIN.
         private let pin: PasscodeUnlock?
         private let tcti: String
 

@@ -1,7 +1,7 @@
 import LockboxCore
 public import LockboxPlatform
 
-/// What `gena` has of an item: everything that the Keychain has no attribute for, and a random revision that makes each
+/// The part of an item in `gena`: everything that the Keychain has no attribute for, and a random revision that makes each
 /// write's bytes different from all others.
 ///
 /// Version 1, little-endian: version (1 byte), revision (16), created, modified, expires (doubles, seconds since 2001;
