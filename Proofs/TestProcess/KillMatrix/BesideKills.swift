@@ -29,6 +29,25 @@ func workBeside(_ operation: KillableOperation, _ folder: Folder, number: String
     print(calls)
 }
 
+/// Says "ready" after the first time.
+///
+/// - Parameter body: Gets the number of its call, from 0.
+private func repeatUntilEndOfInput(_ body: (_ call: Int) throws -> Void) throws -> String {
+    let clock = ContinuousClock()
+    var count = 0
+    var longest = Duration.zero
+    var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+    while poll(&input, 1, 0) == 0 {
+        longest = max(longest, try clock.measure { try body(count) })
+        count += 1
+        if count == 1 {
+            print("ready")
+            fflush(nil)
+        }
+    }
+    return "\(count) calls, the longest \(longest.formatted(.units(allowed: [.milliseconds])))"
+}
+
 func spoilBeside(_ folder: Folder) throws {
     for prefix in prefixes + [besidePrefix] {
         for key in try folder.backend().attributes(prefix: prefix, now: Date()).keys where isBeside(key) {
