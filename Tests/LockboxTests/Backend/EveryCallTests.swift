@@ -99,21 +99,6 @@ import Testing
         }
     }
 
-    @Test func aStoreIsMadeOnce() throws {
-        let isWritten = Protected(false)
-        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try other.lockbox().archiveObject("v", forKey: "other") }
-            isWritten.withLock { $0 = error == nil }
-        }
-        try atEveryCall(others) { backend, interruption in
-            isWritten.withLock { $0 = false }
-            interruption.raise()
-            try backend.lockbox().archiveObject("v", forKey: "own")
-            #expect(try read("own", backend) == "v")
-            #expect(try read("other", backend) == (isWritten.withLock { $0 } ? "v" : nil))
-        }
-    }
-
     /// Somebody restores a store, item by item, the keybag last.
     @Test func aStoreWithItemsGetsNoNewKeys() throws {
         let isWritten = Protected(false)

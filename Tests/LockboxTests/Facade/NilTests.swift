@@ -146,18 +146,6 @@ extension Lockbox: Getters {}
         #expect(try !lockbox.containsObject(forKey: "key"))
     }
 
-    @Test func neitherRemovesAnythingAsynchronously() async throws {
-        try await backend.lock()
-        let nothing = v2.string(forKey: "key")
-        await #expect(throws: LockboxError.self) { try await lockbox.archiveObject(nothing, forKey: "key") }
-        try await backend.unlock(.value("1234"))
-        await #expect(throws: LockboxError.self) {
-            try await Task.detached { [lockbox] in try await lockbox.archiveObject(nothing, forKey: "key") }
-                .value
-        }
-        #expect(try await lockbox.unarchiveObject(String.self, forKey: "key") == "old")
-    }
-
     @Test(arguments: ["changed", "open to all", "another type"]) func unreadableIsNotRemovedByNil(
         _ way: String
     ) throws {
@@ -271,14 +259,6 @@ extension Lockbox: Getters {}
         try lockbox.removeObject(forKey: "key")
         try archive([nil, "text"], form)
         #expect(try lockbox.unarchiveObject([String?].self, forKey: "key") == [nil, "text"])
-    }
-
-    @Test func nilOfAGenericParameterRemovesAsynchronously() async throws {
-        func store<Value: Codable & Sendable>(_ value: Value) async throws {
-            try await lockbox.archiveObject(value, forKey: "key")
-        }
-        try await store(nil as String?)
-        #expect(try await !lockbox.containsObject(forKey: "key"))
     }
 }
 

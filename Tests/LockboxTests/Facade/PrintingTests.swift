@@ -163,19 +163,4 @@ import LockboxKeychainMigration
     func noWayOfPrintingShowsASecret() throws {
         expectPrintingHides([secret, code.text], bytes: [deviceKey], in: try samples())
     }
-
-    @Test func descriptionsSayWhatAValueIs() throws {
-        let backend = EncryptedFileBackend(directory: "/s")
-        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
-        #expect(
-            "\(lockbox)" == #"Lockbox(keyPrefix: "com.example.app", backend: SealedBackend<FileStorage>)"#
-        )
-        #expect("\(backend)" == "SealedBackend<FileStorage>")
-        #expect("\(backend.storage)" == "FileStorage(/s)")
-        #expect("\(FailingBackend())" == "FailingBackend(InMemoryBackend)")
-        let migration = Migration("from 2", .string("a", to: "b"), .date("c"))
-        #expect("\(migration)" == #"Migration("from 2", ["a", "c"])"#)
-        #expect("\(migration.items[0])" == #"Item("a", to: "b", String)"#)
-        #expect("\(migration.source)" == "MigrationSource")
-    }
 }

@@ -150,22 +150,4 @@ import Testing
         #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
         #expect(try lockbox.unarchiveObject(forKey: "dk") == "old")
     }
-
-    @Test func aKilledChangeOfClassLeavesOneOfTheTwo() throws {
-        var number = 0
-        var status: Int32 = -SIGKILL
-        while status == -SIGKILL {
-            number += 1
-            let store = try TestStore()
-            let lockbox = try store.lockbox()
-            try lockbox.archiveObject("old", forKey: "key")
-            status = try TestProcess(["die-in", store.directory, "\(number)", "changeClass", "key", "ck"])
-                .wait()
-            let reopened = try store.lockbox()
-            #expect(try reopened.unarchiveObject(forKey: "key") == "old", "call \(number)")
-            let accessibility = try reopened.attributes(forKey: "key")?.accessibility
-            #expect(accessibility == .whenUnlocked || accessibility == .afterFirstUnlock, "call \(number)")
-        }
-        #expect(status == 0)
-    }
 }
