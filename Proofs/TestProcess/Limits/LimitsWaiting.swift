@@ -30,7 +30,7 @@ func look(_ directory: String, _ prefix: String, count: Int) throws {
         ("read, absent", { try lockbox().unarchiveObject(Data.self, forKey: "absent") == nil }),
         ("attributes", { try lockbox().attributes(forKey: "0")?.size == limitsValue.count }),
         ("prefixes", { try lockbox().backend.prefixes().contains(prefix) }),
-        ("list", { try lockbox().allAttributes().count == count }),
+        ("list", { try lockbox().list().items.count == count }),
     ]
     for (name, operation) in operations {
         let (time, outcome) = timed { try require(operation(), "incomplete") }

@@ -129,7 +129,10 @@ import Testing
         }
         #expect(error?.code == .passcodeNotSet)
         #expect(throws: LockboxError.passcodeNotSet) {
-            try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key")
+            try lockbox.setAttributes(
+                WriteOptions(accessibility: .whenPasscodeSetThisDeviceOnly),
+                forKey: "key"
+            )
         }
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
         #expect(try lockbox.allKeys() == ["key"])
@@ -258,10 +261,12 @@ import Testing
     @Test func aWriteThatCannotBeDoneMakesNoStore() throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
-        let update = lockboxError { try lockbox.archiveObject(1, forKey: "key", policy: .updateOnly) }
+        let update = lockboxError {
+            try lockbox.archiveObject(1, forKey: "key", options: WriteOptions(policy: .updateOnly))
+        }
         #expect(update == .itemNotFound(key: "key"))
         #expect(throws: LockboxError.itemNotFound(key: "key")) {
-            try lockbox.setAccessibility(.always, forKey: "key")
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
         }
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }
