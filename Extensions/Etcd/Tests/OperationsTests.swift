@@ -106,7 +106,11 @@
             defer { try? FileManager.default.removeItem(atPath: folder) }
             let shared = try cluster.backend(root)
             for number in 0..<200 {
-                try shared.lockbox().archiveObject(number, forKey: "\(number)", label: .set("L"))
+                try shared.lockbox().archiveObject(
+                    number,
+                    forKey: "\(number)",
+                    options: WriteOptions(label: .set("L"))
+                )
             }
             let own = EncryptedFileBackend(storage: FileStorage(directory: "\(folder)/store"))
             #expect(try shared.copyItems(to: own).transferredKeys.count == 200)

@@ -61,7 +61,7 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
     try Lockbox(keyPrefix: prefix, backend: backend).archiveObject(
         limitsValue,
         forKey: "\(indices.lowerBound)",
-        expires: expires.map(Expiry.at) ?? .never
+        options: WriteOptions(expires: expires.map(Expiry.at) ?? .never)
     )
     let keyring = try backend.keys.currentKeyring()
     let namespace = keyring.namespace(ofPrefix: prefix)

@@ -92,7 +92,11 @@ import Testing
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
-            try backend.lockbox().archiveObject("old", forKey: "k", expires: .at(Date() + 1000))
+            try backend.lockbox().archiveObject(
+                "old",
+                forKey: "k",
+                options: WriteOptions(expires: .at(Date() + 1000))
+            )
             interruption.raise()
             try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "new" : nil))

@@ -42,7 +42,7 @@ import Lockbox
     )
         throws
     {
-        try backend.lockbox().archiveObject(text, forKey: key, expires: expires)
+        try backend.lockbox().archiveObject(text, forKey: key, options: WriteOptions(expires: expires))
     }
 
     private func read(_ key: String, _ backend: any LockboxBackend) throws -> String? {

@@ -349,7 +349,10 @@ import Testing
             try store.lockbox().archiveObject("v", forKey: "k")
             let other = try store.lockbox()
             let interruption = Interruption(at: number) {
-                try? other.setAccessibility(.whenUnlockedThisDeviceOnly, forKey: "k")
+                try? other.setAttributes(
+                    WriteOptions(accessibility: .whenUnlockedThisDeviceOnly),
+                    forKey: "k"
+                )
             }
             let backend = store.backend(interruption.calls)
             interruption.raise()

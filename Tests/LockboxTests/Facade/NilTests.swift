@@ -51,14 +51,18 @@ extension Lockbox: Getters {}
             "through a variable and a conversion",
             {
                 let number = ($0 as any Getters).string(forKey: "key").flatMap(Int.init)
-                try $0.archiveObject(number, forKey: "key", policy: .updateOnly)
+                try $0.archiveObject(number, forKey: "key", options: WriteOptions(policy: .updateOnly))
             }
         ),
         (
             "in a batch",
             { lockbox in
                 try lockbox.batch { batch in
-                    try batch.archiveObject("new", forKey: "other", accessibility: .always)
+                    try batch.archiveObject(
+                        "new",
+                        forKey: "other",
+                        options: WriteOptions(accessibility: .always)
+                    )
                     try batch.archiveObject((lockbox as any Getters).string(forKey: "key"), forKey: "key")
                 }
             }
@@ -77,13 +81,6 @@ extension Lockbox: Getters {}
                     let key = LockboxKey<String?>("key")
                     try $0.archiveObject((lockbox as any Getters).string(forKey: "key"), forKey: key)
                 }
-            }
-        ),
-        (
-            "with a property wrapper",
-            { lockbox in
-                let item = LockboxItem(LockboxKey<String?>("key"), in: lockbox)
-                try item.set((lockbox as any Getters).string(forKey: "key"))
             }
         ),
         (
@@ -194,7 +191,7 @@ extension Lockbox: Getters {}
     }
 
     @Test func anExpiredItemIsRemovedByNilAlsoWhileItIsLocked() throws {
-        try lockbox.archiveObject("v", forKey: "key", expires: .at(.distantPast))
+        try lockbox.archiveObject("v", forKey: "key", options: WriteOptions(expires: .at(.distantPast)))
         let path = try store.path("key")
         try backend.lock()
         try lockbox.archiveObject(nil as String?, forKey: "key")

@@ -61,7 +61,7 @@ import LockboxKeychainMigration
             "UnreadableItem": [UnreadableItem(key: item.key, record: "r", location: "l", error: errors[0])],
             "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
             "LockboxKey": [LockboxKey("k", default: secret)],
-            "LockboxItem": [LockboxItem(LockboxKey("k", default: secret), in: lockboxes[0])],
+            "WriteOptions": [WriteOptions(label: "label")],
             "LockboxChange": [LockboxChange.item("k")], "LockboxChanges": try [lockboxes[0].changes()],
             "LockboxChanges.Iterator": try [lockboxes[0].changes().makeAsyncIterator()],
             "RecordNotice": [RecordNotice.records(["n"])],

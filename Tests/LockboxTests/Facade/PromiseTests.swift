@@ -152,10 +152,12 @@ import Testing
     @Test func aWriteThatCannotBeDoneMakesNoStore() throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
-        let update = lockboxError { try lockbox.archiveObject(1, forKey: "key", policy: .updateOnly) }
+        let update = lockboxError {
+            try lockbox.archiveObject(1, forKey: "key", options: WriteOptions(policy: .updateOnly))
+        }
         #expect(update == .itemNotFound(key: "key"))
         #expect(throws: LockboxError.itemNotFound(key: "key")) {
-            try lockbox.setAccessibility(.always, forKey: "key")
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
         }
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }

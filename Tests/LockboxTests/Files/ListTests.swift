@@ -73,7 +73,9 @@ import Testing
         let other = try store.lockbox()
         let lockbox = try store.backend(
             .before(.readdir) {
-                for key in Self.keys { try? other.setAccessibility(.always, forKey: key) }
+                for key in Self.keys {
+                    try? other.setAttributes(WriteOptions(accessibility: .always), forKey: key)
+                }
                 return false
             }
         ).lockbox()

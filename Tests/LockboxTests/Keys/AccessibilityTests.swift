@@ -87,7 +87,7 @@ import Testing
         case .remove:
             try lockbox.removeObject(forKey: key)
             #expect(try !lockbox.containsObject(forKey: key))
-        case .changeClass: try lockbox.setAccessibility(.always, forKey: key)
+        case .changeClass: try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: key)
         case .removeAll:
             try lockbox.removeAllObjects()
             #expect(try lockbox.allKeys().isEmpty)
@@ -145,7 +145,9 @@ import Testing
         expectError(.interactionNotAllowed) {
             try lockbox.archiveObject("new", forKey: "ak", accessibility: .always)
         }
-        expectError(.interactionNotAllowed) { try lockbox.setAccessibility(.whenUnlocked, forKey: "dk") }
+        expectError(.interactionNotAllowed) {
+            try lockbox.setAttributes(WriteOptions(accessibility: .whenUnlocked), forKey: "dk")
+        }
         try backend.unlock(.value("1234"))
         #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
         #expect(try lockbox.unarchiveObject(forKey: "dk") == "old")

@@ -81,12 +81,9 @@ extension LockboxError {
     }
 }
 
-extension KeychainBackend: CustomStringConvertible, CustomReflectable {
+extension KeychainBackend: Undescribed {
     /// The type's name and the type of the calls. Does not show any items.
-    public var description: String { "KeychainBackend(\(type(of: calls)))" }
-
-    /// Keeps `dump(_:)` from showing the calls.
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var summary: String { "KeychainBackend(\(type(of: calls)))" }
 }
 
 /// Result codes of the Keychain's calls (`SecBase.h`).

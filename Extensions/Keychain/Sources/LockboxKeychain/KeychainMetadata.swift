@@ -284,9 +284,9 @@ extension KeychainValue {
     }
 }
 
-extension KeychainValue: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension KeychainValue: Undescribed {
     /// The kind of value, not the value.
-    public var description: String {
+    package var summary: String {
         switch self {
         case .text: "text"
         case .data(let data): "\(data.count) bytes"
@@ -296,10 +296,4 @@ extension KeychainValue: CustomStringConvertible, CustomDebugStringConvertible, 
         case .accessControl: "access control"
         }
     }
-
-    /// Same as ``description``.
-    public var debugDescription: String { description }
-
-    /// Keeps `dump(_:)` from showing the value.
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -228,13 +228,7 @@ public final class KeychainSimulator: KeychainCalls {
     }
 }
 
-extension KeychainSimulator: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Does not show any items.
-    public var description: String { "KeychainSimulator" }
-
-    /// Keeps `dump(_:)` from showing the items.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension KeychainSimulator: Undescribed {}
 
 extension KeychainSimulator.State {
     /// An access group that is named must be one of the program's (`SecEntitlementErrorForExplicitAccessGroup` in
