@@ -23,7 +23,7 @@ enum ItemEnvelope {
     ///   if it is locked.
     static func seal(_ item: StoredItem, id: RecordID, keyring: Keyring) throws(RecordError) -> [UInt8] {
         let accessibility = item.attributes.accessibility
-        let valueKey = try keyring.key(.classKey(accessibility), epoch: keyring.epoch)
+        let valueKey = try keyring.sealingKey(accessibility)
         let metadataKey = try keyring.key(.metadata, epoch: keyring.epoch)
         let metadata = ItemMetadata(key: item.key, attributes: item.attributes)
         let header = ItemHeader(
@@ -275,6 +275,8 @@ struct ItemMACs {
     private let classKey: SecretKey?
     private let unlockKey: SecretKey?
     private let protection: Keyring.Protection
+    /// Whether the keybag has the key of the class, open or locked.
+    private let isClassKnown: Bool
 
     init(_ header: ItemHeader, _ id: RecordID, _ keyring: Keyring) {
         self.header = header
@@ -282,6 +284,7 @@ struct ItemMACs {
         classKey = keyring.openKey(.classKey(header.accessibility), epoch: header.epoch)
         unlockKey = keyring.openKey(.classKey(.whenUnlocked), epoch: header.epoch)
         protection = keyring.protection(ofEpoch: header.epoch)
+        isClassKnown = classKey != nil || keyring.holds(.classKey(header.accessibility), epoch: header.epoch)
     }
 
     private var needsUnlock: Bool { KeyRole.classKey(header.accessibility).level == .unlocked }
@@ -301,7 +304,10 @@ struct ItemMACs {
         guard record.count >= header.valueStart else { throw .malformed("it is cut short") }
         if let classKey, !isRight(0, .classMAC, classKey, record) { throw .notAuthentic }
         if protection == .none { return ClassOrigin(.unprotected) }
-        guard let unlockKey, classKey != nil else { return ClassOrigin(.locked) }
+        guard let unlockKey else { return ClassOrigin(.locked) }
+        // Nothing can authenticate it.
+        if !isClassKnown { throw .unknownKey }
+        if classKey == nil { return ClassOrigin(.locked) }
         if needsUnlock { return ClassOrigin(.unlocked) }
         let isProven = protection == .slots && isRight(1, .unlockMAC, unlockKey, record)
         return ClassOrigin(isProven ? .unlocked : .missing)

@@ -5,12 +5,21 @@ import LockboxCore
 struct TrustedKeybag: Sendable {
     /// A hash of the first key of ``Keybag/Contents/lineage``. Nil if only a slot for services was used.
     let lineage: [UInt8]?
+    /// A hash of the unlock key of ``UnlockLevel/afterFirstUnlock``.
+    let unlockKey: [UInt8]
     let retired: UInt32
     let firstProtected: UInt32
     private let leftovers: [Leftover]
 
-    init(lineage: [UInt8]?, retired: UInt32, firstProtected: UInt32, leftovers: [Leftover]) {
+    init(
+        lineage: [UInt8]?,
+        unlockKey: [UInt8],
+        retired: UInt32,
+        firstProtected: UInt32,
+        leftovers: [Leftover]
+    ) {
         self.lineage = lineage
+        self.unlockKey = unlockKey
         self.retired = retired
         self.firstProtected = firstProtected
         self.leftovers = leftovers
@@ -96,6 +105,19 @@ final class Keyring: Sendable {
         if case .classKey(let accessibility) = role, locked.contains(id) { throw .locked(accessibility) }
         throw epoch > self.epoch ? .laterEpoch : .unknownKey
     }
+
+    /// Returns the key that seals new items of a class.
+    ///
+    /// - Throws: ``RecordError/locked(_:)`` also if the device key alone opens what it seals, as a process that was killed while it
+    ///   added the first slot began no epoch. The next unlock begins one.
+    func sealingKey(_ accessibility: Accessibility) throws(RecordError) -> SecretKey {
+        let role = KeyRole.classKey(accessibility)
+        if role.level != nil, isFromBeforeSlots { throw .locked(accessibility) }
+        return try key(role, epoch: epoch)
+    }
+
+    /// Whether new items would be sealed with keys from before the first slot.
+    var isFromBeforeSlots: Bool { protection(ofEpoch: epoch) == .earlierThanSlots }
 
     /// Throws if an item must not be sealed with the keys of an epoch. Those of a retired one open nothing but leftovers.
     func checkEpoch(_ epoch: UInt32, of id: RecordID, in namespace: String?) throws(RecordError) {

@@ -83,6 +83,15 @@ extension KeyStore {
         }
     }
 
+    /// Begins the epoch of a first slot, if the process that added the slot was killed before. Until that succeeds, nothing that needs
+    /// an unlock can be written.
+    func endFirstSlot() {
+        guard opened?.keyring.isFromBeforeSlots ?? false else { return }
+        _ = try? rewrite { opened in
+            opened.keyring.isFromBeforeSlots ? try change(opened) { _ in } : nil
+        }
+    }
+
     func removeSlot(_ id: KeybagSlot.ID, named name: String) throws -> Bool {
         guard try keyring(creating: false) != nil else { throw LockboxError.slotNotFound(slot: name) }
         return try rewrite { opened in
@@ -157,7 +166,7 @@ extension KeyStore {
                 throw LockboxError.authenticationFailed(record: keybagLocation)
             }
             var next = try KeybagRewrite(after: opened)
-            if let highest = try highestSeen(opened, self.opened) {
+            if let highest = try highestSeen(opened) {
                 let last = max(highest.generation, opened.keybag.generation)
                 next.contents.generation = try KeybagContents.generation(after: last)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
@@ -252,7 +261,7 @@ extension KeyStore {
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
         guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
-        trust(next.contents)
+        trust(stages[stages.count - 1])
         try endDeviceKey(device, &lock)
         if let opened = try load(slotKeys: next.slotKeys) { remember(opened, written: stages.last) }
         if isNewEpoch { try userUnlock.republish(records, for: keys) }

@@ -35,7 +35,10 @@ extension KeyStore {
                 if scope == .user, try unlockForUser(keys, timeout) { return .user }
                 return try load(slotKeys: keys)?.slotKeys?.slot == keys.slot ? .process : nil
             }
-            if let reached { return reached }
+            if let reached {
+                endFirstSlot()
+                return reached
+            }
         }
     }
 
@@ -95,10 +98,12 @@ extension KeyStore {
         let lock = try lockIfAllowed()
         defer { lock?.release() }
         let own = try own()
-        let unlockKeys = try mappingErrors(of: Self.keybagRecord) {
-            try own.keybag.open(own.keybag.unlockKeys(with: keys)).unlockKeys
+        let contents = try mappingErrors(of: Self.keybagRecord) {
+            try own.keybag.open(own.keybag.unlockKeys(with: keys))
         }
+        let unlockKeys = contents.unlockKeys
         if unlockKeys.isEmpty { return false }
+        trust(own.keybag, unlockKeys, lineage: contents.lineage)
         // If it fails half way, nothing is unlocked.
         do {
             let deadline = UserUnlock.deadline(after: timeout)
@@ -199,12 +204,12 @@ extension KeyStore {
         // A new record may belong to a new keybag.
         let own = try self.own()
         switch try mappingErrors(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
-        case .opened(let opened, let deadline):
-            trust(opened)
+        case .opened(let opened, let deadline) where isTrusted(opened):
+            trust(opened.keybag, opened.unlockKeys, lineage: opened.lineage)
             remember(opened)
             keep(.init(record: record, opened: opened, deadline: deadline), own.keyring)
             return opened
-        case .invalid:
+        case .opened, .invalid:
             keep(.init(record: record, opened: nil), own.keyring)
             return nil
         case .unread: return nil

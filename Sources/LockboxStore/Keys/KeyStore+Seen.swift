@@ -5,15 +5,15 @@ import LockboxPlatform
 extension KeyStore {
     /// Returns the error for a keybag that is older than one seen before, or that lost its slots without an unlock, or nil if there
     /// is none.
-    func rollback(to opened: OpenedKeybag, after before: OpenedKeybag?) throws -> LockboxError? {
+    func rollback(to opened: OpenedKeybag) throws -> LockboxError? {
         let keybag = opened.keybag
-        if let highest = try highestSeen(opened, before), highest.generation > keybag.generation {
+        if let highest = try highestSeen(opened), highest.generation > keybag.generation {
             return rolledBack(
                 "its generation is \(keybag.generation), but generation \(highest.generation) was seen before"
             )
         }
         // Who has the device key can give retired keys a higher number.
-        let epoch = remembered(opened, before).map(\.epoch).max() ?? 0
+        let epoch = remembered(opened).map(\.epoch).max() ?? 0
         if epoch > keybag.epoch {
             return rolledBack(
                 "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
@@ -28,13 +28,21 @@ extension KeyStore {
         return !opened.lineage.contains { $0.hash == trusted.lineage }
     }
 
+    /// Whether a keybag that a record of the kernel opens follows the one that this process has unlocked last. Whoever has the device
+    /// key can forge both.
+    func isTrusted(_ opened: OpenedKeybag) -> Bool {
+        guard let trusted = trusted.withLock({ $0 }) else { return true }
+        return opened.unlockKeys[.afterFirstUnlock]?.hash == trusted.unlockKey
+            || opened.lineage.contains { $0.hash == trusted.lineage }
+    }
+
     /// Remembers what a keybag says, if it has slots and an unlock has opened it.
-    func trust(_ opened: OpenedKeybag) {
-        let keybag = opened.keybag
-        if keybag.slots.isEmpty || opened.unlockKeys.isEmpty { return }
+    func trust(_ keybag: Keybag, _ unlockKeys: [UnlockLevel: SecretKey], lineage: [SecretKey]) {
+        guard !keybag.slots.isEmpty, let key = unlockKeys[.afterFirstUnlock] else { return }
         trusted.withLock { trusted in
             trusted = TrustedKeybag(
-                lineage: opened.lineage.first?.hash ?? trusted?.lineage,
+                lineage: lineage.first?.hash ?? trusted?.lineage,
+                unlockKey: key.hash,
                 retired: keybag.retired,
                 firstProtected: keybag.firstProtected,
                 leftovers: keybag.leftovers
@@ -42,11 +50,14 @@ extension KeyStore {
         }
     }
 
-    /// Remembers what this process has written. Somebody may have replaced it before it is read again.
+    /// Remembers what this process has written, in the counter too. Somebody may have replaced it before it is read again.
     func trust(_ written: KeybagContents) {
-        if written.slots.isEmpty { return }
+        note(.init(generation: written.generation, epoch: written.epoch))
+        count(written.generation)
+        guard !written.slots.isEmpty, let key = written.unlockKeys[.afterFirstUnlock] else { return }
         let new = TrustedKeybag(
             lineage: written.lineage[0].hash,
+            unlockKey: key.hash,
             retired: written.retired,
             firstProtected: written.firstProtected,
             leftovers: written.leftovers
@@ -55,14 +66,14 @@ extension KeyStore {
     }
 
     /// The highest generation and epoch that this process, another one of the user, or the counter has seen.
-    func highestSeen(_ opened: OpenedKeybag, _ before: OpenedKeybag?) throws -> SeenGeneration.Seen? {
+    func highestSeen(_ opened: OpenedKeybag) throws -> SeenGeneration.Seen? {
         let counted = try counted().map { counted in
             // The counter knows no epoch. A generation begins at most one.
             let missed = counted - min(counted, opened.keybag.generation)
             let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
             return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
         }
-        let all = remembered(opened, before) + [counted].compactMap { $0 }
+        let all = remembered(opened) + [counted].compactMap { $0 }
         guard let generation = all.map(\.generation).max(), let epoch = all.map(\.epoch).max() else {
             return nil
         }
@@ -70,9 +81,19 @@ extension KeyStore {
     }
 
     /// What this process and another one of the user have seen, unless somebody has forged it.
-    private func remembered(_ opened: OpenedKeybag, _ before: OpenedKeybag?) -> [SeenGeneration.Seen] {
-        [before.map { SeenGeneration.Seen($0.keybag) }, seen.read(opened.keyring)]
-            .compactMap { $0 }.filter(\.isPlausible)
+    private func remembered(_ opened: OpenedKeybag) -> [SeenGeneration.Seen] {
+        [highest.withLock { $0 }, seen.read(opened.keyring)].compactMap { $0 }.filter(\.isPlausible)
+    }
+
+    /// Remembers in this process what it has read or written.
+    func note(_ seen: SeenGeneration.Seen) {
+        guard seen.isPlausible else { return }
+        highest.withLock { highest in
+            highest = .init(
+                generation: max(seen.generation, highest?.generation ?? 0),
+                epoch: max(seen.epoch, highest?.epoch ?? 0)
+            )
+        }
     }
 
     /// The first keybag of a store is not remembered, because there is no older one. One that no secret unlocked for all classes
@@ -83,7 +104,6 @@ extension KeyStore {
     func remember(_ opened: OpenedKeybag, written: KeybagContents? = nil) {
         let new = SeenGeneration.Seen(opened.keybag)
         let isOwn = written.map { .init(generation: $0.generation, epoch: $0.epoch) == new } ?? false
-        if isOwn { count(new.generation) }
         let isUnlocked = !opened.keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
         guard new.generation > 1, new.isPlausible, isOwn || isUnlocked else { return }
         seen.write(new, opened.keyring)

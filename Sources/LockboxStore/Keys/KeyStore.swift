@@ -19,6 +19,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     let trusted = Protected<TrustedKeybag?>(nil)
+    /// The highest generation and epoch that this process has read or written.
+    let highest = Protected<SeenGeneration.Seen?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's lock, before the keybag's lock.
     let changes = Lock(isRecursive: true)
@@ -151,7 +153,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 let opened = try mappingErrors(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
-                if check != .exceptRollback, let error = try rollback(to: opened, after: before) {
+                if check != .exceptRollback, let error = try rollback(to: opened) {
                     // Unless another process has just replaced it.
                     if try keybagRevision() != revision {
                         try conflicts.check(Self.keybagRecord, storage)
@@ -161,8 +163,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 }
                 try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)
-                if check != .exceptRollback { trust(opened) }
+                if check != .exceptRollback { trust(keybag, opened.unlockKeys, lineage: opened.lineage) }
                 if check == .all {
+                    note(SeenGeneration.Seen(keybag))
                     remember(opened)
                     keep(opened)
                 }

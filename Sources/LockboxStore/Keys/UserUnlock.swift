@@ -83,7 +83,7 @@ struct UserUnlock: Sendable {
         let key: KernelKeyring.Serial
     }
 
-    /// Returns the kernel's records for the current keybag. They are passed to ``republish(_:for:)`` after the keybag has
+    /// Returns the kernel's records that open the current keybag. They are passed to ``republish(_:for:)`` after the keybag has
     /// been replaced.
     func records(of keybag: Keybag) throws -> [Published] {
         if keybag.slots.isEmpty { return [] }
@@ -91,7 +91,10 @@ struct UserUnlock: Sendable {
             let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
             guard let key = kernel.serial(of: kind.name(keybag.storeID)) else { return nil }
             return try kernel.read(key, maximum: SharedUnlock.length) {
-                try open($0, Found(kind: kind, key: key), keybag).map { Published(record: $0, key: key) }
+                guard let record = try open($0, Found(kind: kind, key: key), keybag) else { return nil }
+                // Whoever has the device key can make records, of keys that open nothing.
+                do { _ = try keybag.open([level: record.key]) } catch RecordError.notAuthentic { return nil }
+                return Published(record: record, key: key)
             }
         }
     }

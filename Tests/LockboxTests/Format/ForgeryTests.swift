@@ -98,6 +98,16 @@ import Lockbox
         }
     }
 
+    /// In a store without a passcode, no key authenticates that class.
+    @Test func attributesOfAClassThatHasNoKeyAreRefused() throws {
+        let code = RecoveryCode()
+        let owner = try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .whenUnlocked])
+        try plant(at: "k", naming: "k", .whenPasscodeSetThisDeviceOnly, evil)
+        let list = try owner.lockbox().list(matching: evil)
+        #expect(list.items.isEmpty && list.unreadable.map(\.error.code) == [.corrupt])
+        expectError(.corrupt) { try owner.lockbox().attributes(forKey: "k") }
+    }
+
     /// It is listed, and the owner's item is back when it is opened.
     @Test func whatIsPutBackAfterTheListIsComparedAgain() throws {
         let name = password.key.name

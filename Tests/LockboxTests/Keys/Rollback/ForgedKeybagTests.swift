@@ -40,7 +40,11 @@ import Testing
 
         /// A keybag with the forger's slot and the owner's list of keys. It says that nothing was retired, and that the store has
         /// had slots from its first epoch.
-        func replaceSlots() throws {
+        ///
+        /// - Parameter isLater: Whether it begins an epoch of the forger's.
+        /// - Returns: What opens it.
+        @discardableResult
+        func replaceSlots(isLater: Bool = false) throws -> [UnlockLevel: SecretKey] {
             let owner = try store.openedKeybag()
             let known = try before.open(before.unlockKeys(with: nil)).keys
             var forged = try contents()
@@ -59,7 +63,9 @@ import Testing
                 )
             }
             forged.keys = keys
+            if isLater { try forged.beginEpoch() }
             try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
+            return forged.unlockKeys
         }
     }
 
@@ -169,5 +175,145 @@ import Testing
     @Test func whoAcceptsARestoredStoreWithAPasscodeGetsOneWithSlots() throws {
         let refused = try everyCall(passcode: "1234") { try $0.acceptRestored(.passcode(.value("1234"))) }
         #expect(refused > 3)
+    }
+
+    // MARK: Records of the kernel
+
+    private func plant(_ keys: [UnlockLevel: SecretKey]) throws {
+        let keybag = try store.openedKeybag()
+        try #require(try UserUnlock(kernel: KernelKeyring()).publish(keybag, keys, deadline: 0))
+    }
+
+    @Test(.needsKernelKeyring, arguments: ["rotateKeys", "changePasscode", "addSlot"])
+    func aRecordThatOpensNothingGetsNoNextKeys(_ change: String) throws {
+        defer { store.lockForEverybody() }
+        let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
+        try plant([.unlocked: .random(), .afterFirstUnlock: .random()])
+        #expect(try store.backend().lockState == .beforeFirstUnlock, "the control")
+        switch change {
+        case "rotateKeys": try owner.rotateKeys()
+        case "changePasscode": try owner.changePasscode(to: .value("5678"), strength: .interactive)
+        default:
+            let code = RecoveryCode()
+            try owner.addRecoveryCode(code, confirmation: .value(code.text))
+        }
+        #expect(try store.backend().lockState == .beforeFirstUnlock)
+    }
+
+    @Test(.needsKernelKeyring, arguments: UnlockScope.allCases, [true, false])
+    func anUnlockedProgramGivesNothingToAForgedUnlock(_ scope: UnlockScope, isLocked: Bool) throws {
+        defer { store.lockForEverybody() }
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let forger = try Forger(store)
+        try store.backend().setUp()
+        let program = store.backend()
+        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
+        let lockbox = try program.lockbox()
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
+        if isLocked { try program.lock() }
+        for levels in [[UnlockLevel.afterFirstUnlock], UnlockLevel.allCases] {
+            store.lockForEverybody()
+            let keys = try forger.replaceSlots(isLater: true)
+            try plant(keys.filter { levels.contains($0.key) })
+            for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
+                expectError(.interactionNotAllowed, "\(levels)") {
+                    try lockbox.archiveObject("next", forKey: "new", accessibility: accessibility)
+                }
+            }
+            #expect(throws: LockboxError.self) { try program.rotateKeys() }
+        }
+        store.lockForEverybody()
+        try forger.removeSlots()
+        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
+    }
+
+    // MARK: Older keybags
+
+    /// As after a restart of the machine.
+    private static let forgetful = SeenGeneration(kernel: KernelKeyring(fault: { ENOSYS }))
+
+    /// The keybag that lists the first slot and still seals with keys that the device key opens is there for a moment.
+    @Test func nothingIsSealedWithKeysFromBeforeTheFirstSlot() throws {
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let before = try store.openedKeybag()
+        let copies = Protected<Set<[UInt8]>>([])
+        let path = store.keybag
+        let copying = SystemCalls { _ in
+            if let bytes = try? readBytes(path) { copies.withLock { _ = $0.insert(bytes) } }
+            return nil
+        }
+        try store.backend(copying, seen: Self.forgetful).setPasscode(.value("1234"), strength: .interactive)
+        let first = try copies.withLock { $0 }.first { copy in
+            try copy.withUnsafeBytes { try KeybagHeader($0).generation } == before.generation + 1
+        }
+        try overwrite(path, #require(first))
+        try #require(try store.openedKeybag().isPrepared)
+        let locked = store.backend(seen: Self.forgetful)
+        expectError(.interactionNotAllowed) { try locked.lockbox().archiveObject("next", forKey: "new") }
+        let owner = store.backend(seen: Self.forgetful)
+        try owner.unlock(.value("1234"))
+        let lockbox = try owner.lockbox()
+        try lockbox.archiveObject("next", forKey: "new")
+        var item = try readBytes(store.path("new"))
+        let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.seal($0)?.1 })
+        #expect(try epoch >= store.openedKeybag().firstProtected && epoch > before.epoch)
+        #expect(try lockbox.unarchiveObject(forKey: "new") == "next")
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
+    }
+
+    /// Whoever has the device key puts the files from before back, before each system call.
+    @Test(arguments: ["changePasscode", "removePasscode", "rotateKeys"])
+    func aChangeThatWasUndoneIsNotSaidToBeDone(_ name: String) throws {
+        var (number, refused) = (0, 0)
+        while true {
+            number += 1
+            let store = try TestStore()
+            try store.backend().setUp(items: ["k": .whenUnlocked])
+            let generation = try store.openedKeybag().generation
+            let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
+            let interruption = Interruption(at: number) { [store] in
+                try? overwrite(store.keybag, keybag)
+                try? overwrite(store.deviceKey, deviceKey)
+            }
+            let program = store.backend(interruption.calls, seen: Self.forgetful)
+            try program.unlock(.value("1234"))
+            interruption.raise()
+            var isSaid = true
+            do {
+                switch name {
+                case "changePasscode": try program.changePasscode(to: .value("5678"), strength: .interactive)
+                case "removePasscode": try program.removePasscode()
+                default: try program.rotateKeys()
+                }
+            } catch { isSaid = false }
+            // A new keybag beside the old device key opens with neither.
+            if (try? store.openedKeybag())?.generation == generation {
+                if isSaid {
+                    expectError(.rolledBack, "\(name), before call \(number)") {
+                        try program.lockbox().archiveObject("next", forKey: "new")
+                    }
+                } else {
+                    refused += 1
+                }
+            }
+            if !interruption.hasHappened { break }
+        }
+        #expect(refused > 3)
+    }
+
+    @Test func aGenerationThatNobodyReachesMakesAProcessForgetNothing() throws {
+        let owner = try store.backend(seen: Self.forgetful).setUp(items: ["k": .whenUnlocked])
+        let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
+        try owner.rotateKeys()
+        let program = store.backend(seen: Self.forgetful)
+        _ = try program.slots
+        try store.resealKeybag { record in
+            let highest = withUnsafeBytes(of: (UInt64(1) << 48).littleEndian, Array.init)
+            record.replaceSubrange(8..<16, with: highest)
+        }
+        _ = try? program.slots
+        try overwrite(store.keybag, keybag)
+        try overwrite(store.deviceKey, deviceKey)
+        expectError(.rolledBack) { try program.slots }
     }
 }
