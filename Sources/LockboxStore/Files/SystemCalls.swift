@@ -1,4 +1,4 @@
-import CLinux
+package import CLinux
 package import LockboxCore
 package import LockboxPlatform
 
