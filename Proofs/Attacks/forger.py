@@ -115,6 +115,23 @@ class Forger:
         slot, authentication = self.own_slot(1, self.bag.store)
         self.write([slot], authentication=authentication)
 
+    def replace_then_remove_slots(self):
+        """A program reads the one keybag, and then finds the other."""
+        self.replace_slots()
+        self.ask("slots")
+        self.no_slots()
+
+    def lock_then_remove_slots(self):
+        self.ask("lock")
+        self.no_slots()
+
+    def ask(self, call):
+        """The program that has unlocked the store, if there is one."""
+        try:
+            self.owner.call(call, session=self.owner.running)
+        except Failed:
+            pass
+
     def change_epoch(self):
         self.reseal(struct.pack("<I", self.bag.epoch + 1) + self.bag.plaintext[4:])
 
@@ -173,10 +190,7 @@ class Forger:
         owners = (self.owner.store / "keybag").read_bytes()
         self.keybag_of_a_service(copied)
         self.owner.call("unlock", unlock=self.owner.secrets["key"].json)
-        try:
-            self.owner.call("slots", session=self.owner.running)
-        except Failed:
-            pass
+        self.ask("slots")
         self.place("keybag", owners)
 
     def keybag_of_a_service(self, copied):

@@ -150,6 +150,12 @@ add("an item of the class `always` in the place of a `whenUnlocked` one", plain(
     ("done; requirementNotMet; safe", "requirementNotMet; safe", "done; forged; safe", "forged; safe"), is_quick=True)
 add("a keybag without slots", plain(Forger.no_slots),
     (NOT_MET, "authenticationFailed; authenticationFailed", "passcodeNotSet; forged; known", "authenticationFailed; authenticationFailed"), is_quick=True)
+add("a keybag with a slot of the forger's, then one without slots", plain(Forger.replace_then_remove_slots),
+    (NOT_MET, "authenticationFailed; authenticationFailed", "passcodeNotSet; forged; known", "authenticationFailed; authenticationFailed"), is_quick=True)
+add("a keybag without slots, after the owner has locked the store", plain(Forger.lock_then_remove_slots),
+    (NOT_MET, "authenticationFailed; authenticationFailed", "passcodeNotSet; forged; known", "authenticationFailed; authenticationFailed"))
+add("a keybag without slots, beside a service", plain(Forger.no_slots),
+    (NOT_MET, "authenticationFailed; authenticationFailed", "slotNotFound; forged; known", "authenticationFailed; authenticationFailed"), prepare=with_service, secret="key")
 add("another store, with a passcode of the forger's", plain(Forger.another_store),
     (NOT_MET, "storeReplaced; storeReplaced", "wrongPasscode; nothing; interactionNotAllowed", "storeReplaced; storeReplaced"))
 add("a slot more", plain(Forger.add_slot), NOTICED)

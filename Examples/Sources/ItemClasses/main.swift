@@ -13,7 +13,6 @@ import LockboxKeychainTesting
 import Foundation
 import Lockbox
 import LockboxKeychain
-import LockboxTesting
 import Terminal
 
 /// An item of each class. The code is the same on every backend.
@@ -46,7 +45,11 @@ struct ItemClasses {
     }
 
     func store() throws {
-        try lockbox.archiveObject(token, forKey: "token", attributes: .set(description))
+        try lockbox.archiveObject(
+            token,
+            forKey: "token",
+            options: WriteOptions(attributes: .set(description))
+        )
         try lockbox.archiveObject(secret, forKey: password.key)
         try lockbox.archiveObject(certificate, forKey: certificateAttributes.key("certificate"))
         try lockbox.archiveObject(key, forKey: keyAttributes.key("key"))

@@ -125,11 +125,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         _ unreadable: (UnreadableItem) throws -> Void
     ) throws -> String? {
         var passed: [UnreadableItem] = []
-        let items = try skippingIfUnusable(namespace, unreadable) { try self.items(in: namespace) }
-        for item in items ?? ItemRecords(namespace: namespace) {
-            let metadata = try metadata(item, keyring) { passed.append($0) }
-            if let metadata { return metadata.key.prefix }
-        }
+        do {
+            try skippingIfUnusable(namespace, unreadable) {
+                try forEachRecord(in: namespace) { item in
+                    let metadata = try metadata(item, keyring) { passed.append($0) }
+                    if let metadata { throw FoundPrefix(prefix: metadata.key.prefix) }
+                }
+            }
+        } catch let found as FoundPrefix { return found.prefix }
         try passed.forEach(unreadable)
         return nil
     }
@@ -350,13 +353,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     }
 }
 
-extension SealedBackend: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Does not show any keys.
-    public var description: String { "\(Self.self)" }
-
-    /// Keeps `dump(_:)` from showing the keys.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension SealedBackend: Undescribed {}
 
 /// The default backend: stores each item in a file of its own, encrypted with libsodium.
 ///
@@ -404,3 +401,6 @@ extension SealedBackend where Storage == FileStorage {
 }
 
 private let defaultBackend = EncryptedFileBackend(storage: FileStorage(StoreLocation.standard()))
+
+/// Ends a list at the first item that can be read.
+private struct FoundPrefix: Error { let prefix: String }

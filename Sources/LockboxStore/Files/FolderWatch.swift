@@ -131,3 +131,8 @@ package final class FolderWatch: Sendable {
         }
     }
 }
+
+/// What the kernel says of the file system that a file is on.
+enum FileSystem {
+    @Sendable static func isFUSE(_ descriptor: CInt) -> Bool { file_is_on_fuse(descriptor) != 0 }
+}

@@ -1,4 +1,3 @@
-package import CLinux
 package import LockboxCore
 package import LockboxPlatform
 
@@ -242,9 +241,4 @@ package struct NameList: Sequence {
             return String(decoding: bytes[start..<end], as: UTF8.self)
         }
     }
-}
-
-/// What the kernel says of the file system that a file is on.
-enum FileSystem {
-    @Sendable static func isFUSE(_ descriptor: CInt) -> Bool { file_is_on_fuse(descriptor) != 0 }
 }

@@ -8,11 +8,11 @@ struct KeybagContents {
     private(set) var retired: UInt32
     private(set) var leftovers: [Leftover]
     /// See ``Keybag/firstProtected``.
-    private var firstProtected: UInt32
+    private(set) var firstProtected: UInt32
     var slots: [Slot]
     var keys: [Keyring.Entry]
     private(set) var unlockKeys: [UnlockLevel: SecretKey]
-    private var lineage: [SecretKey]
+    private(set) var lineage: [SecretKey]
 
     /// A slot, and the keys that authenticate what is sealed to it.
     struct Slot {
@@ -268,7 +268,15 @@ struct Leftover: Hashable, Sendable {
     /// The first bytes of the ID of the record, or of the prefix whose namespace it is.
     let id: SIMD16<UInt8>
     /// The epochs whose keys it may use.
-    let epochs: ClosedRange<UInt32>
+    private(set) var epochs: ClosedRange<UInt32>
+
+    /// Returns it with the epochs after one of them, or nil if there are none.
+    func after(_ epoch: UInt32) -> Leftover? {
+        guard epochs.upperBound > epoch else { return nil }
+        var later = self
+        later.epochs = max(epochs.lowerBound, epoch + 1)...epochs.upperBound
+        return later
+    }
 
     init(_ id: RecordID, _ epochs: ClosedRange<UInt32>) {
         self.id = Self.start(of: id)

@@ -1,5 +1,28 @@
 import LockboxCore
 
+/// What a process knows of a store from the last keybag that it has unlocked. Neither a lock nor a keybag that it cannot open makes
+/// it forget this.
+struct TrustedKeybag: Sendable {
+    /// A hash of the first key of ``Keybag/Contents/lineage``. Nil if only a slot for services was used.
+    let lineage: [UInt8]?
+    let retired: UInt32
+    let firstProtected: UInt32
+    private let leftovers: [Leftover]
+
+    init(lineage: [UInt8]?, retired: UInt32, firstProtected: UInt32, leftovers: [Leftover]) {
+        self.lineage = lineage
+        self.retired = retired
+        self.firstProtected = firstProtected
+        self.leftovers = leftovers
+    }
+
+    /// Of the epochs that were retired, only what was left over then still is. About later ones nothing is known.
+    func leftovers(of keybag: Keybag) -> [Leftover] {
+        guard retired < keybag.epoch else { return leftovers }
+        return leftovers + keybag.leftovers.compactMap { $0.after(retired) }
+    }
+}
+
 /// The unwrapped keys of a keybag. Immutable: a changed keybag gets a new instance.
 final class Keyring: Sendable {
     let storeID: StoreID
@@ -40,22 +63,26 @@ final class Keyring: Sendable {
     }
 
     /// Creates a keyring with the given keys of a keybag. The others are locked.
-    init(keybag: Keybag, keys: [Entry], revision: RecordRevision = .absent) throws(RecordError) {
+    ///
+    /// - Parameter trusted: What is known of the store, if the keybag was not opened: whoever has the device key can forge one.
+    init(keybag: Keybag, keys: [Entry], trusted: TrustedKeybag? = nil, revision: RecordRevision = .absent)
+        throws(RecordError)
+    {
         guard let names = keys.first(where: { $0.id.role == .names })?.key else {
             throw .malformed("it contains no key for file names")
         }
         self.storeID = keybag.storeID
         self.generation = keybag.generation
         self.epoch = keybag.epoch
-        self.retired = keybag.retired
-        self.leftovers = keybag.leftovers
+        self.retired = max(keybag.retired, trusted?.retired ?? 0)
+        self.leftovers = trusted?.leftovers(of: keybag) ?? keybag.leftovers
         self.revision = revision
         self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
             String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
         }
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.hasSlots = !keybag.slots.isEmpty
-        self.firstProtected = keybag.firstProtected
+        self.firstProtected = max(keybag.firstProtected, trusted?.firstProtected ?? 0)
         self.names = names
         self.keys = keys
         self.locked = keybag.keyIDs.filter { id in !keys.contains { $0.id == id } }

@@ -152,6 +152,10 @@ extension KeyStore {
         // If there is no slot, the copy is from before there was one.
         let keys = try method.map { try slotKeys($0, of: opened.keybag) }
         return try rewrite(.exceptRollback, keys) { opened in
+            // Another one may have been put in the place of what the secret has opened.
+            if keys != nil, opened.keybag.slots.isEmpty {
+                throw LockboxError.authenticationFailed(record: keybagLocation)
+            }
             var next = try KeybagRewrite(after: opened)
             if let highest = try highestSeen(opened, self.opened) {
                 let last = max(highest.generation, opened.keybag.generation)
@@ -248,6 +252,7 @@ extension KeyStore {
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
         guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
+        trust(next.contents)
         try endDeviceKey(device, &lock)
         if let opened = try load(slotKeys: next.slotKeys) { remember(opened, written: stages.last) }
         if isNewEpoch { try userUnlock.republish(records, for: keys) }

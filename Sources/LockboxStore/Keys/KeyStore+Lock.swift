@@ -200,6 +200,7 @@ extension KeyStore {
         let own = try self.own()
         switch try mappingErrors(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
         case .opened(let opened, let deadline):
+            trust(opened)
             remember(opened)
             keep(.init(record: record, opened: opened, deadline: deadline), own.keyring)
             return opened

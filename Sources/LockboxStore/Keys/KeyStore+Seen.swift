@@ -19,18 +19,39 @@ extension KeyStore {
                 "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
             )
         }
-        return isForged(opened, after: before) ? .authenticationFailed(record: keybagLocation) : nil
+        return isForged(opened) ? .authenticationFailed(record: keybagLocation) : nil
     }
 
     /// Whether a store that this process has unlocked seems to have lost its slots, but not by somebody who could unlock it.
-    private func isForged(_ opened: OpenedKeybag, after before: OpenedKeybag?) -> Bool {
-        guard let before, !before.keybag.slots.isEmpty, opened.keybag.slots.isEmpty else { return false }
-        let user = userRecords.withLock { records in
-            records?.own === before.keyring
-                ? records?.outcomes.compactMap { $0.opened?.lineage.first }.first : nil
+    private func isForged(_ opened: OpenedKeybag) -> Bool {
+        guard opened.keybag.slots.isEmpty, let trusted = trusted.withLock({ $0 }) else { return false }
+        return !opened.lineage.contains { $0.hash == trusted.lineage }
+    }
+
+    /// Remembers what a keybag says, if it has slots and an unlock has opened it.
+    func trust(_ opened: OpenedKeybag) {
+        let keybag = opened.keybag
+        if keybag.slots.isEmpty || opened.unlockKeys.isEmpty { return }
+        trusted.withLock { trusted in
+            trusted = TrustedKeybag(
+                lineage: opened.lineage.first?.hash ?? trusted?.lineage,
+                retired: keybag.retired,
+                firstProtected: keybag.firstProtected,
+                leftovers: keybag.leftovers
+            )
         }
-        guard let key = before.lineage.first ?? user else { return false }
-        return !opened.lineage.contains { $0.isEqual(to: key) }
+    }
+
+    /// Remembers what this process has written. Somebody may have replaced it before it is read again.
+    func trust(_ written: KeybagContents) {
+        if written.slots.isEmpty { return }
+        let new = TrustedKeybag(
+            lineage: written.lineage[0].hash,
+            retired: written.retired,
+            firstProtected: written.firstProtected,
+            leftovers: written.leftovers
+        )
+        trusted.withLock { $0 = new }
     }
 
     /// The highest generation and epoch that this process, another one of the user, or the counter has seen.
@@ -97,6 +118,10 @@ extension KeyStore {
     private func rolledBack(_ reason: String) -> LockboxError {
         .rolledBack(record: keybagLocation, reason: reason)
     }
+}
+
+extension SecretKey {
+    fileprivate var hash: [UInt8] { withBytes { Sodium.sha256($0) } }
 }
 
 /// The highest generation and epoch that the user's processes have seen of each keybag, in one key of the kernel's

@@ -18,6 +18,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let counter: (any GenerationCounter)?
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
+    let trusted = Protected<TrustedKeybag?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's lock, before the keybag's lock.
     let changes = Lock(isRecursive: true)
@@ -160,6 +161,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 }
                 try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)
+                if check != .exceptRollback { trust(opened) }
                 if check == .all {
                     remember(opened)
                     keep(opened)
@@ -187,6 +189,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             unlockKeys: contents.unlockKeys,
             lineage: contents.lineage,
             slotKeys: slotKeys,
+            trusted: contents.unlockKeys.isEmpty ? trusted.withLock { $0 } : nil,
             revision: revision
         )
     }
@@ -339,6 +342,8 @@ final class OpenedKeybag: Sendable {
     let lineage: [SecretKey]
     /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
     let slotKeys: SlotKeys?
+    /// What is known of the store, if nothing has opened this keybag.
+    private let trusted: TrustedKeybag?
     /// See ``isWiped``.
     private let generation = ForkGuard.generation
 
@@ -351,13 +356,15 @@ final class OpenedKeybag: Sendable {
         unlockKeys: [UnlockLevel: SecretKey],
         lineage: [SecretKey],
         slotKeys: SlotKeys?,
+        trusted: TrustedKeybag? = nil,
         revision: RecordRevision
     ) throws(RecordError) {
         self.keybag = keybag
         self.unlockKeys = unlockKeys
         self.lineage = lineage
         self.slotKeys = slotKeys
-        keyring = try Keyring(keybag: keybag, keys: keys, revision: revision)
+        self.trusted = trusted
+        keyring = try Keyring(keybag: keybag, keys: keys, trusted: trusted, revision: revision)
     }
 
     /// Returns the same keybag without the keys of some levels.
@@ -368,6 +375,7 @@ final class OpenedKeybag: Sendable {
             unlockKeys: unlockKeys.filter { !levels.contains($0.key) },
             lineage: levels.contains(.unlocked) ? [] : lineage,
             slotKeys: slotKeys?.without(levels),
+            trusted: trusted,
             revision: keyring.revision
         )
     }

@@ -81,12 +81,9 @@ extension LockboxError {
     }
 }
 
-extension KeychainBackend: CustomStringConvertible, CustomReflectable {
+extension KeychainBackend: Undescribed {
     /// The type's name and the type of the calls. Does not show any items.
-    public var description: String { "KeychainBackend(\(type(of: calls)))" }
-
-    /// Keeps `dump(_:)` from showing the calls.
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var summary: String { "KeychainBackend(\(type(of: calls)))" }
 }
 
 /// Result codes of the Keychain's calls (`SecBase.h`).
@@ -139,7 +136,7 @@ public enum KeychainStatus {
 
 // So that an app that stores its items in the Keychain only needs no other product, and no library.
 
-/// What the user must do before the Keychain returns an item: the flags of `SecAccessControlCreateWithFlags`, with the
+/// The conditions under which the Keychain returns an item: the flags of `SecAccessControlCreateWithFlags`, with the
 /// names and values of Apple's `SecAccessControl.h`.
 ///
 /// At least one of the first five flags is required; the last two combine them. Apple's other flags need an `LAContext` or a key in the
