@@ -1,5 +1,23 @@
 # What transcripts use besides the command.
 
+DEFAULTS=$TRANSCRIPTS/../../../.build/tests/debug/DefaultsProcess  # a program with UserDefaults
+# Not ours, and not in the repository.
+NAUGHTY_STRINGS=${DATA:-$TRANSCRIPTS/../../../../shared/data}/naughty-strings.json
+export DEFAULTS NAUGHTY_STRINGS
+
+# has NAME: a program, or something else that a section needs.
+has() {
+    case $1 in
+    root) [ "$(id -u)" = 0 ] ;;
+    keyring) "$TRANSCRIPTS/keyring" ;;
+    no-keyring) ! "$TRANSCRIPTS/keyring" ;;
+    extended) [ -e "${EXECUTABLE%/*/*}/libexec/lockbox-extended" ] ;;
+    naughty-strings) [ -e "$NAUGHTY_STRINGS" ] ;;
+    user-defaults) [ -e "$DEFAULTS" ] ;;
+    *) type "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
 # The file of the item that was written last.
 newest() {
     find "$STORE/items" -type f ! -name lock -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2-
@@ -38,18 +56,20 @@ recover() {
     wait $!
 }
 
-# refused STATUS [PATTERN]: runs each line that it reads, and prints those that do not end with this status, that print
-# something, or whose error is not one line "lockbox: …." with this pattern.
+# refused STATUS [PATTERN]: runs each command that it reads, in lines or between ";;", and prints those that do not end with this
+# status, that print something, or whose error is not one line "lockbox: …." with this pattern.
 refused() {
     local line status output
     while IFS= read -r line; do
+        count=$((count + 1))
         output=$(eval "$line" 2>&1 >"$HOME/refused" </dev/null) && status=0 || status=$?
         if [ $status != "$1" ] || [ -s "$HOME/refused" ] || [ "$(wc -l <<<"$output")" != 1 ] ||
             ! [[ $output =~ ^lockbox:\ .*[.?]$ ]] || ! grep -q -e "${2:-}" <<<"$output" ||
             [[ $output == *hunter2* ]]; then
             printf '%s: status %s: %s%s\n' "$line" $status "$output" "$(cat "$HOME/refused")"
         fi
-    done
+    done < <(sed 's/ ;; /\n/g')
+    [ $count -gt 0 ] || echo 'there is nothing to run'
     rm -f "$HOME/refused"
 }
 
