@@ -66,4 +66,57 @@ import Testing
         let message = Failure(error).message
         #expect(message.contains(text) && message.hasSuffix("."), "\(message)")
     }
+
+    /// Either can be used with what the other has stored.
+    @Test func appsAndTheCommandHaveTheSameItems() throws {
+        struct Session: Codable, Equatable { var user: String; var number: Int }
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "lockbox-\(UInt64.random(in: .min ... .max))"
+        )
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func command(_ line: String) throws -> String {
+            let process = Process()
+            let pipe = Pipe()
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments = ["-c", line]
+            process.standardOutput = pipe
+            let tests = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+            let executable =
+                ProcessInfo.processInfo.environment["LOCKBOX_COMMAND"]
+                ?? tests.appending(path: "lockbox").path
+            process.environment = ["lockbox": executable, "LOCKBOX_DIRECTORY": folder.path]
+            try process.run()
+            process.waitUntilExit()
+            #expect(process.terminationStatus == 0)
+            return String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        }
+        _ = try command(
+            #"printf 8f14 | $lockbox set text && printf 'a\377\n' | $lockbox set data --data && "#
+                + #"printf '{"user":"alice","number":7}' | $lockbox set session --json"#
+        )
+        let backend = try EncryptedFileBackend(directory: folder.path)
+        let lockbox = try Lockbox(keyPrefix: "lockbox", backend: backend)
+        #expect(try lockbox.unarchiveObject(String.self, forKey: "text") == "8f14")
+        #expect(try lockbox.unarchiveObject(Data.self, forKey: "data") == Data([0x61, 0xFF, 0x0A]))
+        #expect(
+            try lockbox.unarchiveObject(Session.self, forKey: "session") == Session(user: "alice", number: 7)
+        )
+        try lockbox.archiveObject([1, 2, 3], forKey: "numbers")
+        try lockbox.archiveObject("a \"text\"", forKey: "text")
+        #expect(
+            try command("$lockbox get numbers; $lockbox get text; $lockbox get text --json")
+                == #"[1,2,3]a "text""a \"text\"""#
+        )
+        // git has no such date.
+        let password = InternetPassword(server: "h", account: "u", protocol: "https")
+        try Lockbox(keyPrefix: InternetPassword.sharedPrefix, backend: backend).archiveObject(
+            Data("p".utf8),
+            forKey: password.key,
+            options: WriteOptions(expires: .at(Date(timeIntervalSinceReferenceDate: 1e300)))
+        )
+        #expect(
+            try command(#"printf 'protocol=https\nhost=h\n' | $lockbox git-credential get"#)
+                == "username=u\npassword=p\n"
+        )
+    }
 }
