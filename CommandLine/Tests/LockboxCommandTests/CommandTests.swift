@@ -19,12 +19,6 @@ import Testing
         #expect(try cluster("/var/lib/x") == nil)
     }
 
-    @Test(arguments: ["", "etcd://", "etcd://a.example", "etcd://a.example/", "etcd:///x", "http://a/x"])
-    func whatIsNoAddress(_ text: String) {
-        let failure = #expect(throws: Failure.self) { try StoreAddress(text) }
-        #expect(failure?.status == .usage)
-    }
-
     @Test func theBeginningMustBeOfOneSlotOnly() throws {
         func slot(_ id: String) throws -> UnlockSlot {
             let json = #"{"id": "\#(id)", "kind": 3, "label": "", "created": 0, "opensAllClasses": true}"#
@@ -94,7 +88,7 @@ import Testing
             #"printf 8f14 | $lockbox set text && printf 'a\377\n' | $lockbox set data --data && "#
                 + #"printf '{"user":"alice","number":7}' | $lockbox set session --json"#
         )
-        let backend = try EncryptedFileBackend(directory: folder.path)
+        let backend = EncryptedFileBackend(directory: folder.path)
         let lockbox = try Lockbox(keyPrefix: "lockbox", backend: backend)
         #expect(try lockbox.unarchiveObject(String.self, forKey: "text") == "8f14")
         #expect(try lockbox.unarchiveObject(Data.self, forKey: "data") == Data([0x61, 0xFF, 0x0A]))
