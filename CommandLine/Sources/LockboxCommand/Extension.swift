@@ -27,7 +27,7 @@ enum Extension {
 
         /// Looks at the words only: a word too many costs a slower start.
         private static func isNeeded(_ arguments: [String]) -> Bool {
-            // What is to be completed follows a "--".
+            // The words to complete follow a "--".
             let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
             if let store = try? Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) {
                 return true

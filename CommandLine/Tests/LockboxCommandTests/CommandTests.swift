@@ -4,7 +4,7 @@ import Testing
 
 @testable import LockboxCommand
 
-/// What no transcript can bring about. Everything else is in ../Transcripts.
+/// Tests that no transcript can hold. All others are in ../Transcripts.
 @Suite struct CommandTests {
     private func cluster(_ text: String) throws -> ClusterAddress? {
         if case .cluster(let address) = try StoreAddress(text) { address } else { nil }

@@ -1,4 +1,4 @@
-# What transcripts use besides the command.
+# Functions that transcripts use besides the command.
 
 DEFAULTS=$TRANSCRIPTS/../../../.build/tests/debug/DefaultsProcess  # a program with UserDefaults
 # Not ours, and not in the repository.

@@ -98,7 +98,7 @@ enum SecretInput {
     }
 }
 
-/// What somebody has typed without echo. It is kept in memory of its own, which is wiped when nothing uses it any more.
+/// A secret that somebody has typed without echo. It is kept in memory of its own, which is wiped when nothing uses it any more.
 /// A String could not be wiped: nobody knows its copies.
 final class TypedSecret: @unchecked Sendable {
     // Unchecked: only the terminal appends to it, before it passes it on.
@@ -145,6 +145,6 @@ final class TypedSecret: @unchecked Sendable {
 
     func isEqual(to other: TypedSecret) -> Bool { bytes.elementsEqual(other.bytes) }
 
-    /// As a passcode. The library wipes the bytes that it gets.
+    /// The secret for the library, which wipes the bytes that it gets.
     var source: PasscodeSource { .bytes { [self] in Array(bytes) } }
 }

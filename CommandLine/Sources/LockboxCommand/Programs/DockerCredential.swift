@@ -124,7 +124,7 @@ struct DockerCredentialCommand: ParsableCommand {
         try print(Credentials(ServerURL: server, Username: item.password.account, Secret: text))
     }
 
-    /// What Docker has stored goes, also for git and apps. If it has stored nothing, the server's other passwords go,
+    /// The password that Docker has stored goes, also for git and apps. If it has stored nothing, the server's other passwords go,
     /// which Docker would use. Then Docker's own may be one that cannot be read, and is not gone.
     private func erase(_ store: Store) throws {
         var unreadable = Unreadable()

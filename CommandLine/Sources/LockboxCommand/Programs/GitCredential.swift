@@ -141,7 +141,7 @@ struct GitCredentialCommand: ParsableCommand {
         }
     }
 
-    /// What is stored now. A damaged value counts as none: a new one replaces it.
+    /// The stored password. A damaged value counts as none: a new one replaces it.
     private static func stored(_ password: InternetPassword, _ store: Store, _ now: Date) throws
         -> (value: Data?, attributes: ItemAttributes?, isDamaged: Bool)
     {

@@ -79,7 +79,7 @@ struct ImportCommand: ParsableCommand {
             """
     )
 
-    /// What to do with a different item that already exists.
+    /// The treatment of a different item that already exists.
     enum Existing: String, CaseIterable, ExpressibleByArgument {
         case keep, replace, fail
 

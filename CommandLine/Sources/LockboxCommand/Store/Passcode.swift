@@ -116,7 +116,7 @@ struct PasscodeCommand: ParsableCommand {
         @Flag(name: .shortAndLong, help: "Do not ask whether items may be destroyed.")
         var yes = false
 
-        /// What becomes of the other slots.
+        /// The fate of the other slots.
         enum Others: String, EnumerableFlag {
             case keepSlots, allSlots
 

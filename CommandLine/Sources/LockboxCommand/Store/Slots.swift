@@ -130,7 +130,7 @@ struct SlotDescription: Encodable {
 
     static func print(_ slots: [SlotDescription]) throws {
         var table = Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"])
-        // As much of an ID as tells slots apart. JSON has all of it.
+        // Enough of an ID to tell slots apart. JSON has all of it.
         table.rows = slots.map {
             [
                 String($0.id.prefix(12)), $0.kind, $0.created.local, $0.opens,
@@ -141,7 +141,7 @@ struct SlotDescription: Encodable {
     }
 }
 
-/// What the commands share that add a slot.
+/// The options of all commands that add a slot.
 struct NewSlotOptions: ParsableArguments {
     @Option(help: "A name, shown by `lockbox slots`.")
     var label: String

@@ -99,7 +99,7 @@ extension ItemKey {
     var text: String { "\(prefix.onOneLine) \(key.onOneLine)" }
 }
 
-/// What was given to unlock the store.
+/// The secret that was given to unlock the store.
 final class GivenSecret {
     var isUsed = false
 }

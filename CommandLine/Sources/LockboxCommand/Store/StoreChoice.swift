@@ -144,7 +144,7 @@ struct StoreChoice {
     /// Whether the environment may name the device key. It is that of one store.
     var inheritsDeviceKey = true
     var requirements = StoreRequirements.none
-    /// What unlocks the store instead of its passcode.
+    /// The secret that unlocks the store instead of its passcode.
     var otherSecret: OtherSecret?
     var quiet = false
     var verbose = false

@@ -136,7 +136,7 @@ struct RecoveryOptions: ParsableArguments {
     }
 }
 
-/// What unlocks a store instead of its passcode.
+/// A secret that unlocks a store instead of its passcode.
 enum OtherSecret {
     case typedRecoveryCode
     case recoveryCode(file: String)
@@ -161,7 +161,7 @@ enum OtherSecret {
         }
     }
 
-    /// What can be wrong about it.
+    /// The name of the part that can be wrong.
     var secretName: String {
         if case .hardware = self { "PIN" } else { name }
     }
@@ -277,7 +277,7 @@ extension Store {
         }
     }
 
-    /// What somebody types.
+    /// A secret that somebody types.
     enum Typed {
         case passcode, recoveryCode
 
@@ -329,9 +329,9 @@ extension Store {
         get throws { try backend.slots.contains { $0.kind == .passcode } }
     }
 
-    /// Who gives a secret expects a store that needs it. One that has no such slot may have been put in its place.
+    /// A given secret means that the store needs it. A store that has no such slot may have been put in its place.
     func checkGivenSecret() throws {
-        // What is not installed is said first.
+        // First of all, whether it is installed.
         if case .hardware(let hardware) = choice.otherSecret { _ = try hardware.method(pin: nil) }
         let kind = choice.otherSecret?.kind ?? (SecretInput.passcode(choice) == nil ? nil : .passcode)
         guard let kind, try !backend.slots.contains(where: { $0.kind == kind }) else { return }
