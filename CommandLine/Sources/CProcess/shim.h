@@ -1,4 +1,4 @@
-// What protects the memory of the process, and what Swift's modules of the C library do not have.
+// Protects the memory of the process, with calls that Swift's modules of the C library do not have.
 #pragma once
 #ifdef __APPLE__
 #define __STDC_WANT_LIB_EXT1__ 1

@@ -1,5 +1,6 @@
-/// Runs the simple forms of `lockbox get KEY` and `lockbox git-credential get` without the argument parser. The
-/// parser inspects every command and option, which takes several times as long as the commands themselves.
+/// Runs the simple forms of `lockbox get KEY` and `lockbox git-credential get` without the argument parser, which inspects
+/// every command and option: `lockbox get` takes 5 ms with it, and 2 ms without. This road may go once it saves less than a
+/// third.
 enum QuickStart {
     /// Returns false for any other arguments, valid or not. The parser handles those.
     static func run(_ arguments: [String]) throws -> Bool {

@@ -13,5 +13,5 @@ for (key, value) in values { defaults.set(value, forKey: key) }
 guard defaults.synchronize() else { exit(74) }
 let stored = defaults.persistentDomain(forName: suite) ?? [:]
 FileHandle.standardOutput.write(
-    try PropertyListSerialization.data(fromPropertyList: stored, format: .xml, options: 0)
+    try PropertyListSerialization.data(fromPropertyList: stored, format: .binary, options: 0)
 )

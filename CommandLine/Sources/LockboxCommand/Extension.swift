@@ -1,0 +1,50 @@
+import CProcess
+
+/// The second executable, which has what the first one lacks: stores in clusters, TPMs and security keys. The libraries for
+/// these make every start of a program several times as slow.
+///
+/// Both are the same program, compiled with other traits.
+enum Extension {
+    static func missing(_ what: String, _ option: String) -> Failure {
+        Failure(
+            .usage,
+            "This lockbox was built without support for \(what). Reinstall it with Scripts/install-command \(option)."
+        )
+    }
+
+    #if Etcd || TPM || FIDO2
+        /// This is the second executable.
+        static func startIfNeeded(_ arguments: [String]) {}
+    #else
+        /// Replaces this process with the second executable if the store is in a cluster, or if hardware is to unlock it.
+        ///
+        /// Does not return if it is there. Otherwise the command fails when it comes to what is missing.
+        static func startIfNeeded(_ arguments: [String]) {
+            guard isNeeded(arguments), let program = path else { return }
+            ProcessMemory.restoreCoreLimit()
+            execv(program, CommandLine.unsafeArgv)
+        }
+
+        /// Looks at the words only: a word too many costs a slower start.
+        private static func isNeeded(_ arguments: [String]) -> Bool {
+            // The words to complete follow a "--".
+            let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
+            if let store = try? Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) {
+                return true
+            }
+            return words.contains { word in
+                let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
+                return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)
+            } || words.prefix(2) == ["slots", "add"] && words.contains { $0 == "tpm" || $0 == "fido2" }
+        }
+
+        /// `libexec/lockbox-extended` beside the folder of this executable.
+        private static var path: String? {
+            ownPath.flatMap { own in
+                let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast(2)
+                return folder.isEmpty
+                    ? nil : folder.joined(separator: "/") + "/libexec/lockbox-extended"
+            }
+        }
+    #endif
+}

@@ -1,0 +1,130 @@
+import ArgumentParser
+import Lockbox
+
+struct RemoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Remove items.",
+        discussion: """
+            Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
+            If some keys do not exist, the other items are removed all the same.
+
+            Example: lockbox remove token old-token
+            """
+    )
+
+    @Argument(help: "The items' keys.", completion: .custom(Keys.keys))
+    var keys: [String] = []
+
+    @Option(
+        help:
+            "An item that cannot be read and whose key is not known, as list, verify or rotate named it. Can be repeated."
+    )
+    var record: [String] = []
+
+    @Flag(name: .shortAndLong, help: "Do not ask before a record is removed that may be whole.")
+    var yes = false
+
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if keys.isEmpty && record.isEmpty { throw ValidationError("Missing expected argument '<keys> ...'") }
+    }
+
+    func run() throws {
+        let store = try options.store()
+        for record in record { try confirm(store.record(record), store) }
+        for record in record where try !store.backend.remove(record: store.record(record)) {
+            throw Failure(
+                .conflict,
+                "The item \(record.onOneLine) can be read. To remove it, give its key. Nothing was removed."
+            )
+        }
+        var missing: [String] = []
+        for key in keys {
+            if try !isThere(key, store) { missing.append(key) }
+            try store.lockbox.removeObject(forKey: key)
+        }
+        if let first = missing.first { throw store.missing(first) }
+    }
+
+    /// An item that only permissions, a link or a read error hide may be a good one.
+    private func confirm(_ record: String, _ store: Store) throws {
+        let parts = record.split(separator: "/").map(String.init)
+        guard !yes, parts.count == 2 else { return }
+        do {
+            let name = RecordName(namespace: parts[0], name: parts[1])
+            _ = try store.backend.storage.read(name, upTo: 1, maximum: .max) { _ in }
+        } catch let error as LockboxError where error.isHidden {
+            let what = "\(error.advice.onOneLine) The item may be whole. \(Unreadable.repair(in: store))"
+            let otherwise = "\(what) Use --yes to remove it all the same. Nothing was removed."
+            guard try Terminal.confirms("\(what) Remove it all the same?", otherwise: otherwise) else {
+                throw Failure(.conflict, "Nothing was removed.")
+            }
+        }
+    }
+
+    private func isThere(_ key: String, _ store: Store) throws -> Bool {
+        let item = try ItemKey(prefix: store.prefix, key: key)
+        do {
+            return try store.backend.attributes(for: item, now: nil) != nil
+        } catch let error as LockboxError where error.location.map(store.isItem) == true {
+            return true  // and cannot be read
+        }
+    }
+}
+
+extension LockboxError {
+    /// The record, file or folder that the error is about, if it is about one.
+    fileprivate var location: String? {
+        switch self {
+        case .corrupt(let location, _), .authenticationFailed(let location),
+            .unsafePermissions(let location, _),
+            .unsupportedVersion(let location, _), .storageFailure(_, let location, _),
+            .unreadable(let location, _),
+            .rolledBack(let location, _), .requirementNotMet(let location, _):
+            location
+        default: nil
+        }
+    }
+}
+
+struct ClearCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear",
+        abstract: "Remove all items with the prefix.",
+        discussion: """
+            Asks for confirmation first. Without a terminal, --yes is needed.
+
+            Example: lockbox clear --prefix com.example.app
+            """
+    )
+
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
+    var yes = false
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        let count = try Self.count(store)
+        let items = "\(count) \(count == 1 ? "item" : "items") with the prefix \(store.prefix.onOneLine)"
+        let otherwise = "There is no terminal to ask at: use --yes to remove \(items). Nothing was removed."
+        guard try yes || Terminal.confirms("Remove \(items)?", otherwise: otherwise) else {
+            throw Failure(.conflict, "Nothing was removed.")
+        }
+        try store.lockbox.removeAllObjects()
+        try store.report("items removed: \(count)")
+    }
+
+    /// Expired items and those that cannot be read go too.
+    private static func count(_ store: Store) throws -> Int {
+        var (count, unreadable) = (0, 0)
+        try store.backend.forEachItem(
+            prefix: store.prefix,
+            now: nil,
+            unreadable: { _ in unreadable += 1 }
+        ) { _, _ in count += 1 }
+        return count + unreadable
+    }
+}

@@ -1,0 +1,210 @@
+import Lockbox
+
+/// An error of the command: a message of one line that says what to do, and the exit status.
+struct Failure: Error {
+    let status: ExitStatus
+    let message: String
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    init(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case let wrong as WrongSecret:
+            self.init(.locked, "\(wrong.reason) Check it and try again. Nothing was changed.")
+        case let error as LockboxError: self.init(error.status, error.advice)
+        default: self.init(.inputOutput, "\(error)")
+        }
+    }
+
+    /// Runs `body`, and says in the error about an existing item how it can be overwritten.
+    static func advising<Result>(_ remedy: String, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as LockboxError where error.code == .duplicateItem {
+            throw Failure(error.status, "\(error.advice) \(remedy)")
+        }
+    }
+
+    /// The key of a slot. The library calls it a device key.
+    static func invalidKey(_ source: String, _ reason: String) -> Failure {
+        Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason). Nothing was changed.")
+    }
+}
+
+/// The exit status. Documented, because scripts rely on it.
+enum ExitStatus: CInt {
+    case done = 0
+    case noSuchItem = 1
+    case locked = 2
+    case damaged = 3
+    case conflict = 4
+    case usage = 64
+    case inputOutput = 74
+}
+
+/// Ends the process. Needed where the parser's `exit` hides the C library's.
+func endProcess(_ status: CInt) -> Never { exit(status) }
+
+extension LockboxError {
+    var status: ExitStatus {
+        switch self {
+        case .itemNotFound, .slotNotFound: .noSuchItem
+        case .interactionNotAllowed, .passcodeNotSet, .wrongPasscode, .invalidPasscode: .locked
+        case .corrupt, .authenticationFailed, .deviceKeyMismatch, .unsupportedVersion: .damaged
+        case .missing, .rolledBack, .requirementNotMet, .invalidDeviceKey: .damaged
+        case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
+        case .conflict, .notABackup, .sourceRefused, .userCanceled, .slotRefused: .conflict
+        case .missingKeyPrefix, .invalidKey, .invalidAttribute, .valueTooLarge, .encodingFailed: .usage
+        case .invalidLocation: .usage
+        case .unsafePermissions, .storageFailure, .notEnoughMemory: .inputOutput
+        case .unreadable, .readOnly, .lockTimeout, .storeReplaced: .inputOutput
+        case .notReachable, .accessDenied, .outcomeUnknown, .notSupported, .keychainFailure: .inputOutput
+        @unknown default: .inputOutput
+        }
+    }
+}
+
+extension LockboxError {
+    /// The message. Replaces the library's message where that is about Swift calls, or leaves open what only the command knows.
+    var advice: String { passcodeAdvice ?? recordAdvice ?? callAdvice ?? description }
+
+    /// About passcodes, keys and slots.
+    private var passcodeAdvice: String? {
+        switch self {
+        case .interactionNotAllowed(let accessibility):
+            "Items of the class \(accessibility) are locked. Run `lockbox unlock`, or use --passcode-file."
+        case .passcodeNotSet:
+            "The store has no passcode, but this needs one. Set it with `lockbox passcode set`."
+        case .passcodeAlreadySet:
+            "The store already has a passcode. Use `lockbox passcode change` or `lockbox passcode remove`."
+        case .wrongPasscode:
+            "The passcode is wrong. Check it and try again, or use a recovery code: see `lockbox unlock --help`. "
+                + "Nothing was changed."
+        case .invalidPasscode(let reason): "The passcode cannot be used: \(reason). Nothing was changed."
+        case .notEnoughMemory(let bytes):
+            "Argon2id needs \(bytes) bytes of memory, which are not available. Raise the memory limit, or run "
+                + "`lockbox passcode change --strength interactive` on a machine that has enough memory."
+        case .slotNotFound(let slot):
+            "The store has no slot \(slot.onOneLine). `lockbox slots` shows what unlocks it."
+        case .invalidDeviceKey(let source, let reason):
+            "The device key (\(source.onOneLine)) cannot be used: \(reason). Nothing was changed."
+        case .deviceKeyMismatch(let source):
+            "The device key (\(source.onOneLine)) does not belong to this store. Put the right one back, or name it with "
+                + "--device-key-file. Nothing was changed."
+        default: nil
+        }
+    }
+
+    /// About records that cannot be read.
+    private var recordAdvice: String? {
+        switch self {
+        case .unsupportedVersion(let record, let version):
+            "\(record.onOneLine) has the format or cipher suite \(version), which this version of lockbox does not know. "
+                + "Update lockbox. Nothing was changed."
+        case .requirementNotMet(let record, let reason):
+            "\(record.onOneLine) is refused: \(reason). Somebody may have replaced it. Check the store, or leave out the option "
+                + "that requires this. Nothing was changed."
+        case .rolledBack(let record, let reason) where record.contains("://"):
+            "\(record.onOneLine) is older than before: \(reason). Check the cluster for a restored snapshot. Nothing was changed."
+        case .rolledBack(let record, let reason) where !record.hasSuffix("/keybag"):
+            "\(record.onOneLine) does not match the keys of the store: \(reason). Somebody may have put back an old keybag. "
+                + "Restore the newest copy of the whole store, or remove the item. Nothing was changed."
+        case .rolledBack(let record, let reason):
+            "\(record.onOneLine) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
+                + "If you restored it yourself, run `lockbox accept-restored`. Nothing was changed."
+        case .missing(let record) where record.hasSuffix("/device-key"):
+            "\(record.onOneLine) is missing. If the device key is kept elsewhere, "
+                + "use --device-key-file; otherwise restore it from a copy of the store. Nothing was changed."
+        default: nil
+        }
+    }
+
+    /// About what was asked for, and the storage.
+    private var callAdvice: String? {
+        switch self {
+        case .duplicateItem(let key):
+            "An item for the key \(String(reflecting: key)) already exists. Nothing was changed."
+        case .missingKeyPrefix: "There is no key prefix. Use --prefix."
+        case .valueTooLarge(let size, let limit):
+            "The value has \(size) bytes; the limit is \(limit). Encrypt it into a file, and store the file's key here."
+        case .decodingFailed(let key, _, _):
+            "The value for the key \(String(reflecting: key)) is not a valid JSON string. Use --json to print it as it is stored."
+        case .typeMismatch(let key, let stored, let type):
+            "The value for the key \(String(reflecting: key)) is stored as \(stored) and cannot be read as \(type). "
+                + "Use `lockbox get` to write it as it is stored."
+        case .storeReplaced(let location):
+            "\(location.onOneLine) was moved or replaced while it was open. Run the command again to use the store that is "
+                + "there now."
+        case .conflict(let record):
+            "Another writer changed \(record.onOneLine) at the same time, and that change is kept. Run the command again."
+        // The library's message says that the change was made.
+        case .outcomeUnknown(let record, let reason) where !description.hasPrefix("\(record) was changed"):
+            "It is not known whether \(record.onOneLine) was changed: \(reason). Check what is stored before you run the "
+                + "command again."
+        case .notSupported(let operation): "Not supported: \(operation). Nothing was changed."
+        default: nil
+        }
+    }
+}
+
+/// The items that a command has skipped because they cannot be read.
+struct Unreadable {
+    private var lines: [String] = []
+    private var isHidden = false
+    private var isDamaged = false
+
+    var count: Int { lines.count }
+
+    init(_ items: [UnreadableItem] = []) { items.forEach { add($0) } }
+
+    mutating func add(_ item: UnreadableItem) {
+        note(item.error)
+        let key = item.key.map { " (\($0.text))" } ?? ""
+        lines.append("\(item.record.onOneLine)\(key): \(item.error.advice.onOneLine)")
+    }
+
+    mutating func add(_ key: ItemKey, _ error: LockboxError) {
+        note(error)
+        lines.append("\(key.text): \(error.advice.onOneLine)")
+    }
+
+    mutating func add(_ finding: StoreFinding) {
+        lines.append("\(finding.location.onOneLine): \(finding.reason.onOneLine)")
+    }
+
+    private mutating func note(_ error: LockboxError) {
+        if error.isHidden { isHidden = true } else { isDamaged = true }
+    }
+
+    /// Names them.
+    func note() { for line in lines { Output.note("lockbox: \(line)") } }
+
+    /// Names them, and fails if there are any: whoever ran the command must know that something is missing.
+    func fail(_ what: String = "Items that cannot be read", advice: String) throws {
+        note()
+        if !lines.isEmpty { throw Failure(.damaged, "\(what): \(count). \(advice)") }
+    }
+
+    /// The same, with advice. Removal is advised only for what is damaged.
+    func fail(in store: Store) throws {
+        let damage =
+            "\(isHidden ? "For those that are damaged: restore" : "Restore") them from a backup, or use "
+            + "`lockbox remove --record` or `lockbox quarantine`."
+        try fail(
+            advice: [isHidden ? Self.repair(in: store) : nil, isDamaged ? damage : nil].compactMap(\.self)
+                .joined(separator: " ")
+        )
+    }
+
+    /// The command that brings back items which only permissions hide.
+    static func repair(in store: Store) -> String {
+        "If only permissions are wrong, `chmod -R go-rwx \(store.location.onOneLine)` repairs them."
+    }
+}
+
+extension LockboxError {
+    /// Whether the record could not be read at all, and may be whole.
+    var isHidden: Bool { [.unsafePermissions, .unreadable, .storageFailure].contains(code) }
+}

@@ -1,0 +1,150 @@
+import ArgumentParser
+import CProcess
+import Lockbox
+
+/// Standard input, and short files.
+enum Input {
+    static func all(limit: Int = ArchivedValue.maximumSize) throws -> Data {
+        try contents(of: STDIN_FILENO, "Standard input", limit)
+    }
+
+    /// - Parameter name: How messages name the file. By default, its path.
+    static func file(_ path: String, name: String? = nil) throws -> Data {
+        let name = name ?? path.onOneLine
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(name) }
+        defer { close(descriptor) }
+        return try contents(of: descriptor, name, ArchivedValue.maximumSize)
+    }
+
+    /// Reads to the end of file, but at most one byte more than the limit, which is then refused.
+    private static func contents(of descriptor: CInt, _ name: String, _ limit: Int) throws -> Data {
+        var data = Data()
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while data.count <= limit {
+            let count = read(descriptor, &buffer, buffer.count)
+            if count == 0 { return data }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw unreadable(name)
+            }
+            data.append(contentsOf: buffer[..<count])
+        }
+        throw Failure(.usage, "\(name) is longer than the limit of \(limit) bytes.")
+    }
+
+    private static func unreadable(_ name: String) -> Failure {
+        Failure(.inputOutput, "\(name) cannot be read: \(String(cString: strerror(errno))).")
+    }
+
+    /// Only a file can be replaced, and only a file can be read twice.
+    static func checkIsFile(_ path: String) throws {
+        if path == "-" {
+            throw ValidationError(
+                "- is not taken for standard input or output. Name a file, or ./- if that is its name."
+            )
+        }
+    }
+}
+
+/// The sources of passcodes and passphrases.
+enum SecretInput {
+    /// Returns the store's passcode from the options or the environment, or nil if the user has to type it.
+    static func passcode(_ choice: StoreChoice) -> PasscodeSource? {
+        if let path = choice.passcodeFile { return .file(path) }
+        if let descriptor = choice.passcodeFd { return .fileDescriptor(descriptor) }
+        return isStandardThere ? .standard : nil
+    }
+
+    static let missing =
+        "The store is locked. Run `lockbox unlock` at a terminal, or use --passcode-file."
+
+    /// A new secret, which the user types twice.
+    static func new(_ name: String, file: String?, option: String) throws -> PasscodeSource {
+        if let file { return .file(file) }
+        let otherwise = "A new \(name) is needed, but there is no terminal to read it from: use \(option)."
+        let typed = try Terminal.secret("New \(name): ", otherwise: otherwise)
+        guard try typed.isEqual(to: Terminal.secret("Repeat it: ", otherwise: otherwise)) else {
+            throw Failure(.locked, "The two entries differ. Nothing was changed.")
+        }
+        return typed.source
+    }
+
+    /// An existing secret.
+    static func existing(_ name: String, file: String?, option: String) throws -> PasscodeSource {
+        if let file { return .file(file) }
+        let otherwise = "The \(name) is needed, but there is no terminal to read it from: use \(option)."
+        let question = "\(name.prefix(1).uppercased())\(name.dropFirst()): "
+        return try Terminal.secret(question, otherwise: otherwise).source
+    }
+
+    /// Runs `body`, and says in errors which secret is wrong. The library calls each a passcode.
+    static func naming<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch LockboxError.wrongPasscode {
+            throw WrongSecret(reason: "The \(name) is wrong.")
+        } catch LockboxError.invalidPasscode(let reason) {
+            throw WrongSecret(reason: "The \(name) cannot be used: \(reason).")
+        }
+    }
+
+    /// Whether any source of `PasscodeSource.standard` is available.
+    private static var isStandardThere: Bool {
+        if ["LOCKBOX_PASSCODE_FILE", "LOCKBOX_PASSCODE"].contains(where: Environment.isSet) { return true }
+        // One that is not UTF-8 is there, and refused when it is read.
+        guard let folder = try? Environment["CREDENTIALS_DIRECTORY"] else {
+            return Environment.isSet("CREDENTIALS_DIRECTORY")
+        }
+        return access("\(folder)/lockbox-passcode", F_OK) == 0
+    }
+}
+
+/// A secret that somebody has typed without echo. It is kept in memory of its own, which is wiped when nothing uses it any more.
+/// A String could not be wiped: nobody knows its copies.
+final class TypedSecret: @unchecked Sendable {
+    // Unchecked: only the terminal appends to it, before it passes it on.
+
+    /// More than a terminal passes on in one line.
+    private static let capacity = 4096
+
+    private let buffer: UnsafeMutableRawBufferPointer
+    private(set) var count = 0
+
+    init() {
+        buffer = .allocate(byteCount: Self.capacity, alignment: 4096)
+        // If the limit of locked memory is reached, it may be swapped out.
+        mlock(buffer.baseAddress!, buffer.count)
+    }
+
+    deinit {
+        wipe_memory(buffer.baseAddress!, buffer.count)
+        munlock(buffer.baseAddress!, buffer.count)
+        buffer.deallocate()
+    }
+
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<count]) }
+
+    /// Bytes beyond the capacity are dropped; so long a line is refused anyway.
+    func append(_ byte: UInt8) {
+        guard count < Self.capacity else { return }
+        buffer[count] = byte
+        count += 1
+    }
+
+    /// Whether it is UTF-8. Makes no String.
+    var isText: Bool {
+        var parser = Unicode.UTF8.ForwardParser()
+        var rest = bytes.makeIterator()
+        while true {
+            switch parser.parseScalar(from: &rest) {
+            case .valid: continue
+            case .error: return false
+            case .emptyInput: return true
+            }
+        }
+    }
+
+    func isEqual(to other: TypedSecret) -> Bool { bytes.elementsEqual(other.bytes) }
+
+    /// The secret for the library, which wipes the bytes that it gets.
+    var source: PasscodeSource { .bytes { [self] in Array(bytes) } }
+}

@@ -1,0 +1,194 @@
+import Lockbox
+
+/// Unbuffered standard output and standard error. Write errors, such as a full disk, are reported.
+enum Output {
+    /// Prints a line of requested output.
+    static func line(_ text: String) throws { try bytes(Data("\(text)\n".utf8)) }
+
+    /// Prints exactly these bytes.
+    static func bytes(_ data: Data) throws {
+        guard writeAll(data, to: STDOUT_FILENO) else {
+            throw Failure(
+                .inputOutput,
+                "Writing to standard output failed: \(String(cString: strerror(errno)))."
+            )
+        }
+    }
+
+    /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC.
+    static func json<Value: Encodable>(_ value: Value) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        try bytes(encoder.encode(value) + Data("\n".utf8))
+    }
+
+    /// Prints a message on standard error. Errors are ignored.
+    static func note(_ text: String) { writeAll(Data("\(text)\n".utf8), to: STDERR_FILENO) }
+
+    /// Prints text on the current line of standard error.
+    static func status(_ text: String) { writeAll(Data(text.utf8), to: STDERR_FILENO) }
+
+    @discardableResult
+    static func writeAll(_ data: Data, to descriptor: CInt) -> Bool {
+        data.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                if count < 0, errno == EINTR { continue }
+                if count < 0 { return false }
+                rest = rest.dropFirst(count)
+            }
+            return true
+        }
+    }
+}
+
+extension String {
+    /// The text on one line: characters that end the line or move a terminal's cursor are escaped.
+    var onOneLine: String {
+        var line = ""
+        for scalar in unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator, .format: line += scalar.escaped(asASCII: true)
+            default: line.unicodeScalars.append(scalar)
+            }
+        }
+        return line
+    }
+}
+
+extension Output {
+    /// Prints names and values, one pair per line.
+    static func fields(_ fields: [(name: String, value: String)]) throws {
+        let width = fields.map(\.name.count).max() ?? 0
+        for (name, value) in fields {
+            try line("\(name)\(String(repeating: " ", count: width - name.count))  \(value.onOneLine)")
+        }
+    }
+}
+
+/// Text in columns. On a terminal, it is cut to the terminal's width.
+struct Table {
+    let header: [String]
+    var rows: [[String]] = []
+
+    func print() throws {
+        let cells = ([header] + rows).map { $0.map(\.onOneLine) }
+        var widths = header.indices.map { column in cells.map { $0[column].columns }.max() ?? 0 }
+        if let terminal = Terminal.width(of: STDOUT_FILENO) { fit(&widths, into: terminal) }
+        for (number, row) in cells.enumerated() {
+            let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ").trimmingSpaces
+            let isBold = number == 0 && Terminal.isColored(STDOUT_FILENO)
+            try Output.line(isBold ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
+        }
+    }
+
+    /// Shortens the widest column until the table fits. A column keeps at least two characters and an ellipsis.
+    private func fit(_ widths: inout [Int], into terminal: Int) {
+        func excess() -> Int { widths.reduce(0, +) + 2 * (widths.count - 1) - terminal }
+        while excess() > 0, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }),
+            widths[widest] > 3
+        {
+            let next = widths.filter { $0 < widths[widest] }.max() ?? 3
+            widths[widest] -= min(excess(), max(1, widths[widest] - max(next, 3)))
+        }
+    }
+}
+
+extension String {
+    /// The number of terminal columns that the text occupies.
+    fileprivate var columns: Int { reduce(0) { $0 + $1.columns } }
+
+    fileprivate func padded(to width: Int) -> String {
+        let own = columns
+        if own <= width { return self + String(repeating: " ", count: width - own) }
+        var cut = ""
+        var room = width - 1
+        for character in self {
+            room -= character.columns
+            if room < 0 { break }
+            cut.append(character)
+        }
+        return (cut + "…").padded(to: width)
+    }
+
+    fileprivate var trimmingSpaces: String {
+        var text = self
+        while text.hasSuffix(" ") { text.removeLast() }
+        return text
+    }
+}
+
+extension Character {
+    /// Two for East Asian wide characters and emoji, otherwise one.
+    fileprivate var columns: Int {
+        guard let scalar = unicodeScalars.first else { return 0 }
+        if scalar.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
+        return switch scalar.value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+            0xFE30...0xFE6F,
+            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD:
+            2
+        default: 1
+        }
+    }
+}
+
+/// Reports progress on standard error: a bar on a terminal, otherwise a line for each tenth.
+struct ProgressReport {
+    private let work: String
+    private let isQuiet: Bool
+    private let isBar = Terminal.isCapable(STDERR_FILENO)
+    private var shown: Int?
+
+    init(_ work: String, quiet: Bool) {
+        self.work = work
+        isQuiet = quiet
+    }
+
+    mutating func show(_ progress: StoreProgress) {
+        guard !isQuiet, progress.total > 0 else { return }
+        let count = "\(progress.completed) of \(progress.total)"
+        let width = isBar ? barWidth(beside: count) : 10
+        let step = width == 0 ? progress.completed : width * progress.completed / progress.total
+        guard step != shown else { return }
+        shown = step
+        if !isBar { return Output.note("\(work): \(count)") }
+        if width == 0 { return Output.status("\r\(work) \(count)") }
+        let bar = String(repeating: "#", count: step) + String(repeating: ".", count: width - step)
+        Output.status("\r\(work) [\(bar)] \(count)")
+    }
+
+    /// Zero on a terminal that is too narrow for a bar.
+    private func barWidth(beside count: String) -> Int {
+        let room = (Terminal.width(of: STDERR_FILENO) ?? 80) - work.count - count.count - 5
+        return room < 5 ? 0 : min(room, 30)
+    }
+
+    /// Clears the bar.
+    mutating func end() {
+        if isBar, shown != nil { Output.status("\r\u{1B}[K") }
+        shown = nil
+    }
+}
+
+// These methods compare Unicode scalars. The standard library's compare characters, where a carriage return and
+// a newline form a single one, so text that ends between them is not found.
+
+extension StringProtocol {
+    /// Removes whitespace and line breaks at both ends: Unicode whitespace and, as in Foundation, the zero
+    /// width space.
+    var trimmingWhitespace: String {
+        let isWhitespace: (Unicode.Scalar) -> Bool = { $0.properties.isWhitespace || $0 == "\u{200B}" }
+        let start = unicodeScalars.drop(while: isWhitespace).startIndex
+        let end = unicodeScalars[start...].lastIndex { !isWhitespace($0) }
+        return end.map { String(self[start...$0]) } ?? ""
+    }
+
+    func containsLiterally(_ other: String) -> Bool { unicodeScalars.contains(other.unicodeScalars) }
+
+    func replacingLiterally(_ other: String, with replacement: String) -> String {
+        String(String(self).unicodeScalars.replacing(other.unicodeScalars, with: replacement.unicodeScalars))
+    }
+}

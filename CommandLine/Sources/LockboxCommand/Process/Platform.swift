@@ -1,0 +1,56 @@
+import CProcess
+import Lockbox
+
+// Every file of the command imports the C library (Platform+Linux.swift, Platform+Darwin.swift) and
+// FoundationEssentials. Full Foundation would be three quarters of the executable.
+
+#if canImport(FoundationEssentials)
+    @_exported import FoundationEssentials
+#else
+    @_exported import Foundation
+#endif
+
+/// Keeps secrets in this process's memory from other programs of the user, and out of core dumps.
+enum ProcessMemory {
+    nonisolated(unsafe) private static var coreLimit: UInt64?
+
+    /// Called once, before anything secret is read.
+    static func protect() {
+        forbid_reading_memory()
+        coreLimit = replace_core_limit(0)
+    }
+
+    /// Gives a program that replaces this one the limit that this one was started with. The system itself allows others
+    /// to read the new program's memory.
+    static func restoreCoreLimit() {
+        if let coreLimit { _ = replace_core_limit(coreLimit) }
+    }
+}
+
+/// Handles standard input, output and error that were closed when the command was started.
+enum StandardDescriptors {
+    /// Opens /dev/null for each closed descriptor. Otherwise a file could be opened in its place, and messages
+    /// would be written into it. Reading and writing still fail.
+    static func occupy() throws {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            let access = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY
+            guard open("/dev/null", access) == descriptor else {
+                throw Failure(.inputOutput, "/dev/null cannot be opened.")
+            }
+        }
+    }
+}
+
+/// The process's environment variables. Empty variables count as unset.
+enum Environment {
+    static func isSet(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
+
+    /// - Throws: A ``Failure`` if the value is not UTF-8. Repaired, two folders could become one.
+    static subscript(name: String) -> String? {
+        get throws {
+            guard let value = getenv(name), value.pointee != 0 else { return nil }
+            if let text = String(validatingCString: value) { return text }
+            throw Failure(.usage, "The environment variable \(name) is not UTF-8.")
+        }
+    }
+}

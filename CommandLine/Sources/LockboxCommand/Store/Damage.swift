@@ -1,0 +1,157 @@
+import ArgumentParser
+import Lockbox
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Check everything in the store, and change nothing.",
+        discussion: """
+            The exit status is 3 for every problem except leftover temporary files. For locked items, only the \
+            attributes are checked unless a passcode is given.
+
+            Example: lockbox verify
+            """
+    )
+
+    @Flag(help: "Print a JSON object.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    /// The `--json` output. Documented: fields may be added, but never removed.
+    private struct Report: Encodable {
+        struct Finding: Encodable {
+            let kind: String
+            let location: String
+            let reason: String
+        }
+
+        let intact: Int
+        let locked: Int
+        let findings: [Finding]
+    }
+
+    func run() throws {
+        let store = try options.store()
+        if let passcode = SecretInput.passcode(options.choice) { try store.backend.unlock(passcode) }
+        var progress = ProgressReport("verify", quiet: options.quiet)
+        defer { progress.end() }
+        let report = try store.backend.verify { progress.show($0) }
+        progress.end()
+        if json { try printJSON(report) } else { try print(report, store) }
+        let problems = report.findings.count { $0.kind != .leftover }
+        guard problems == 0 else { throw Failure(.damaged, "Problems found: \(problems). See the list.") }
+    }
+
+    private func printJSON(_ report: VerifyReport) throws {
+        let findings = report.findings.map {
+            Report.Finding(kind: "\($0.kind)", location: $0.location, reason: $0.reason)
+        }
+        try Output.json(Report(intact: report.intactCount, locked: report.lockedCount, findings: findings))
+    }
+
+    private func print(_ report: VerifyReport, _ store: Store) throws {
+        for finding in report.findings {
+            try Output.line("\(finding.kind): \(finding.location.onOneLine): \(finding.reason.onOneLine)")
+        }
+        try store.report("items intact: \(report.intactCount), of which locked: \(report.lockedCount)")
+    }
+}
+
+struct QuarantineCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quarantine",
+        abstract: "Set aside items that cannot be read (stores in files only).",
+        discussion: """
+            The items no longer count as items of the store, so that everything else can go on without them. \
+            Their bytes are kept in the store's quarantine folder.
+
+            Example: lockbox quarantine qbk3c7ma-o5v…/q3h…
+            """
+    )
+
+    @Argument(help: "The items, as list, verify or rotate named them.")
+    var records: [String]
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store()
+        for record in records {
+            try store.report("set aside: \(store.backend.quarantine(record: store.record(record)).onOneLine)")
+        }
+    }
+}
+
+struct AcceptRestoredCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "accept-restored",
+        abstract: "Accept a store that was restored from an older copy.",
+        discussion: """
+            If the keys of a store are older than those that this user's programs have seen, every command \
+            fails with status 3, because somebody may have put back an old copy. Run this only if you know who \
+            has. It asks for the passcode, creates new keys and reseals every item.
+
+            Example: lockbox accept-restored
+            """
+    )
+
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
+    var yes = false
+
+    @OptionGroup var secret: UnlockOptions
+
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        // Before it is accepted, nothing else can be asked of the store.
+        let store = try options.store(unlockedBy: secret.secret, checksPasscode: false)
+        guard try isRolledBack(store) else {
+            return store.say("The store is not older than what was seen before. Nothing was changed.")
+        }
+        guard try yes || confirms(store) else { throw Failure(.conflict, "Nothing was changed.") }
+        try store.makingKeys("accept-restored") { try accept(store, $0) }
+        try store.report("The restored store is accepted. Its keys are new.")
+    }
+
+    private func isRolledBack(_ store: Store) throws -> Bool {
+        do { _ = try store.backend.slots } catch LockboxError.rolledBack { return true }
+        return false
+    }
+
+    private func confirms(_ store: Store) throws -> Bool {
+        guard Terminal.canAsk else {
+            throw Failure(
+                .conflict,
+                "There is no terminal to ask at: use --yes if you know who has restored the store. Nothing was changed."
+            )
+        }
+        return try Terminal.confirmsInFull(
+            "What was written since this copy was made is lost. Accept the old copy of "
+                + "\(store.location.onOneLine)?",
+            otherwise: "There is no terminal to ask at. Nothing was changed."
+        )
+    }
+
+    /// Asks for the passcode only if something has to unlock the store.
+    private func accept(_ store: Store, _ progress: (StoreProgress) -> Void) throws -> RotationReport {
+        do {
+            let report = try store.unlockWithGiven {
+                try store.backend.acceptRestored($0, progress: progress)
+            }
+            if let report { return report }
+        } catch LockboxError.passcodeNotSet {
+            throw Failure(
+                .locked,
+                "The copy is from before the store had a passcode. Nothing was changed. To accept it, leave the passcode out."
+            )
+        }
+        do { return try store.backend.acceptRestored(progress: progress) } catch LockboxError
+            .interactionNotAllowed
+        {
+            return try store.threeTimes(.passcode, SecretInput.missing) {
+                try store.backend.acceptRestored($0, progress: progress)
+            }
+        }
+    }
+}

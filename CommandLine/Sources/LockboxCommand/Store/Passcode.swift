@@ -1,0 +1,329 @@
+import ArgumentParser
+import Lockbox
+
+struct PasscodeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "passcode",
+        abstract: "Set, change or remove the store's passcode, or make a recovery code.",
+        discussion: """
+            Each of these creates new keys and reseals every item, so that the old passcode cannot open items \
+            written afterwards. Copies made earlier can still be opened.
+
+            Example: lockbox passcode set
+            """,
+        subcommands: [Set.self, Change.self, Remove.self, RecoveryCommand.self]
+    )
+
+    struct NewPasscode: ParsableArguments {
+        @Option(help: "Read the new passcode from this file instead of asking.", completion: .file())
+        var newPasscodeFile: String?
+
+        @Option(help: "The cost of each unlock and each guess.")
+        var strength = Strength.moderate
+
+        func passcode() throws -> PasscodeSource {
+            try SecretInput.new("passcode", file: newPasscodeFile, option: "--new-passcode-file")
+        }
+    }
+
+    struct Set: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Set the passcode of a store that has none.",
+            discussion: """
+                Creates the store if there is none.
+
+                Example: lockbox passcode set
+                """
+        )
+
+        @OptionGroup var new: NewPasscode
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var secret: UnlockOptions
+        @OptionGroup var options: StoreOptions
+
+        func run() throws {
+            let store = try store()
+            // Checked before the user is asked for a passcode.
+            if try store.hasPasscode { throw LockboxError.passcodeAlreadySet }
+            try store.checkOwner()
+            try store.makingKeys("passcode", later: resealing.later) {
+                // In here, so that it is gone when the rest is printed.
+                try store.backend.setPasscode(
+                    new.passcode(),
+                    strength: new.strength.strength,
+                    resealing: !resealing.later,
+                    progress: $0
+                )
+            }
+            try store.report(
+                "The passcode is set. `lockbox unlock` unlocks the store for all programs of this user."
+            )
+        }
+
+        private func store() throws -> Store {
+            var choice = options.choice
+            // It is this call that makes the store what --require-passcode requires.
+            choice.requirements.protection = .none
+            choice.otherSecret = secret.secret
+            return try choice.store(checksPasscode: false)
+        }
+    }
+
+    struct Change: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Change the passcode.",
+            discussion: """
+                The current passcode is needed, even if the store is unlocked. A recovery code can be used instead.
+
+                Example: lockbox passcode change --passcode-file old --new-passcode-file new
+                """
+        )
+
+        @OptionGroup var new: NewPasscode
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var recovery: RecoveryOptions
+        @OptionGroup var options: StoreOptions
+
+        func run() throws {
+            let store = try PasscodeCommand.store(options, recovery)
+            try store.makingKeys("passcode", later: resealing.later) {
+                // In here, so that it is gone when the rest is printed.
+                try store.backend.changePasscode(
+                    to: new.passcode(),
+                    strength: new.strength.strength,
+                    resealing: !resealing.later,
+                    progress: $0
+                )
+            }
+            try store.report("The passcode is changed.")
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the passcode.",
+            discussion: """
+                The current passcode is needed, even if the store is unlocked. A recovery code can be used \
+                instead. If nothing else unlocks the store, it is always open from then on. If it has other slots, \
+                such as a recovery code, they are needed from then on, unless --all-slots removes them too. Items of \
+                the class whenPasscodeSetThisDeviceOnly are destroyed. In both cases it asks for confirmation first. \
+                Without a terminal, --keep-slots or --all-slots, and --yes, are needed.
+
+                Example: lockbox passcode remove
+                """
+        )
+
+        @Flag(name: .shortAndLong, help: "Do not ask whether items may be destroyed.")
+        var yes = false
+
+        /// The fate of the other slots.
+        enum Others: String, EnumerableFlag {
+            case keepSlots, allSlots
+
+            static func help(for value: Self) -> ArgumentHelp? {
+                value == .keepSlots
+                    ? "Keep the other slots, which then open the store." : "Remove all other slots too."
+            }
+        }
+
+        @Flag var others: Others?
+
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var recovery: RecoveryOptions
+        @OptionGroup var options: StoreOptions
+
+        func run() throws {
+            let store = try PasscodeCommand.store(options, recovery)
+            let count = try Self.bound(store.backend)
+            if count > 0, !yes {
+                let items = "Items that exist only with a passcode: \(count)."
+                let otherwise =
+                    "\(items) There is no terminal to ask at: use --yes to destroy them. Nothing was changed."
+                guard try Terminal.confirms("\(items) Destroy them?", otherwise: otherwise) else {
+                    throw Failure(.conflict, "Nothing was changed.")
+                }
+            }
+            let slots = try store.backend.slots.filter { $0.kind != .passcode }
+            if others == nil, !slots.isEmpty { try Self.confirmKeeping(slots) }
+            try store.makingKeys("passcode", later: resealing.later) { progress in
+                try store.backend.removePasscode(
+                    includingOtherSlots: others == .allSlots,
+                    resealing: !resealing.later,
+                    progress: progress
+                )
+            }
+            try store.report("The passcode is removed.")
+            try store.sayIfOpen()
+        }
+
+        private static func confirmKeeping(_ slots: [UnlockSlot]) throws {
+            let names = slots.map { "\($0.kind)\($0.label.isEmpty ? "" : " (\($0.label.onOneLine))")" }
+            let rest = "Without the passcode, only these open the store: \(names.joined(separator: ", "))."
+            let otherwise =
+                "\(rest) There is no terminal to ask at: use --keep-slots, or --all-slots to remove them too. "
+                + "Nothing was changed."
+            guard try Terminal.confirms("\(rest) Remove the passcode?", otherwise: otherwise) else {
+                throw Failure(.conflict, "Nothing was changed. --all-slots removes them too.")
+            }
+        }
+
+        /// The number of items that would be destroyed with the passcode.
+        private static func bound(_ backend: SealedBackend<CommandStorage>) throws -> Int {
+            var (count, unreadable) = (0, Unreadable())
+            for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
+                try backend.forEachItem(prefix: prefix, now: nil, unreadable: { unreadable.add($0) }) {
+                    if $1.accessibility == .whenPasscodeSetThisDeviceOnly { count += 1 }
+                }
+            }
+            unreadable.note()
+            return count
+        }
+    }
+
+    /// A store with a passcode, which the user has been asked for.
+    private static func store(_ options: StoreOptions, _ recovery: RecoveryOptions) throws -> Store {
+        let store = try options.store(unlockedBy: recovery.secret)
+        if try !store.hasPasscode { throw LockboxError.passcodeNotSet }
+        try store.checkOwner()
+        return store
+    }
+}
+
+extension Store {
+    func sayIfOpen() throws {
+        if try backend.slots.isEmpty {
+            say("The store has no slots now. It is always open with its device key.")
+        }
+    }
+}
+
+struct RecoveryCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recovery",
+        abstract: "Make a recovery code, for use when the passcode is forgotten.",
+        discussion: """
+            The code is shown once, at the terminal, and has to be typed back. It opens all classes. For scripts: \
+            --output-fd receives the code, and --confirm-file (a FIFO, for example) must return it within ten \
+            seconds.
+
+            Example: lockbox passcode recovery --label "in the safe"
+            """
+    )
+
+    @Option(help: "A name, shown by `lockbox slots`.")
+    var label = ""
+
+    @Option(help: "Write the code to this open file descriptor instead of the terminal.")
+    var outputFd: Int32?
+
+    @Option(help: "Read the code back from this file instead of asking.", completion: .file())
+    var confirmFile: String?
+
+    @OptionGroup var resealing: ResealingOptions
+
+    @OptionGroup var secret: UnlockOptions
+
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if (outputFd == nil) != (confirmFile == nil) {
+            throw ValidationError("Give --output-fd and --confirm-file together.")
+        }
+        if let outputFd, outputFd < STDOUT_FILENO || outputFd == options.passcodeFd {
+            throw ValidationError("--output-fd takes a descriptor that is open for writing.")
+        }
+    }
+
+    func run() throws {
+        let store = try options.store(unlockedBy: secret.secret)
+        if outputFd == nil, !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO) {
+            throw Failure(
+                .usage,
+                "There is no terminal to show the code at: use --output-fd and --confirm-file."
+            )
+        }
+        try store.checkOwner()
+        let code = RecoveryCode()
+        let confirmation = try confirmation(of: code)
+        try store.makingKeys("recovery", later: resealing.later) { progress in
+            do {
+                return try store.backend.addRecoveryCode(
+                    code,
+                    confirmation: confirmation,
+                    label: label,
+                    resealing: !resealing.later,
+                    progress: progress
+                )
+            } catch LockboxError.wrongPasscode {
+                throw WrongSecret(reason: "The code that was given back is not the one shown.")
+            } catch LockboxError.invalidPasscode(let reason) {
+                throw WrongSecret(reason: "The recovery code was not confirmed: \(reason).")
+            }
+        }
+        try store.report("The recovery code unlocks the store from now on.")
+    }
+
+    /// Shows the code, and returns what is given back.
+    private func confirmation(of code: RecoveryCode) throws -> PasscodeSource {
+        guard let outputFd, let confirmFile else { return try typed(code) }
+        try Output.secretLine(code.text, to: outputFd)
+        return .file(confirmFile)
+    }
+
+    /// A mistake in typing must not cost the code that somebody has just written down.
+    private func typed(_ code: RecoveryCode) throws -> PasscodeSource {
+        let none = "There is no terminal to show the code at."
+        try Terminal.show(
+            "Write this recovery code down. It is not shown again.\n\n    \(code.text)\n\n",
+            none
+        )
+        for _ in 1...2 {
+            let typed = try Terminal.secret("Type it back: ", otherwise: none)
+            if RecoveryCode.isEqual(typed, code) { return typed.source }
+            Output.note("lockbox: That is another code, or mistyped. Try again.")
+        }
+        return try Terminal.secret("Type it back: ", otherwise: none).source
+    }
+}
+
+extension RecoveryCode {
+    fileprivate static func isEqual(_ typed: TypedSecret, _ code: RecoveryCode) -> Bool {
+        (try? RecoveryCode(typed: typed.bytes)) == code
+    }
+}
+
+extension Output {
+    /// Writes a line to a descriptor, and closes it, so that its reader need not wait for the end of this process.
+    fileprivate static func secretLine(_ text: String, to descriptor: CInt) throws {
+        let isWritten = writeAll(Data("\(text)\n".utf8), to: descriptor)
+        let code = errno
+        if descriptor > STDERR_FILENO { close(descriptor) }
+        guard isWritten else {
+            throw Failure(
+                .inputOutput,
+                "Writing to the descriptor \(descriptor) failed: \(String(cString: strerror(code)))."
+            )
+        }
+    }
+}
+
+/// The strength of a passcode, given by its name.
+enum Strength: String, CaseIterable, ExpressibleByArgument {
+    case interactive, moderate, sensitive
+
+    var strength: PasscodeStrength {
+        switch self {
+        case .interactive: .interactive
+        case .moderate: .moderate
+        case .sensitive: .sensitive
+        }
+    }
+
+    static var allValueDescriptions: [String: String] {
+        [
+            "interactive": "well under a tenth of a second, 64 MiB",
+            "moderate": "about half a second, 256 MiB",
+            "sensitive": "a few seconds, 1 GiB",
+        ]
+    }
+}

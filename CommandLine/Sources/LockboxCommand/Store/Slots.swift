@@ -1,0 +1,275 @@
+import ArgumentParser
+import Lockbox
+
+struct SlotsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "slots",
+        abstract: "List, add and remove what unlocks the store.",
+        discussion: """
+            A store is unlocked by its passcode, by recovery codes and by keys: these are its slots. Without \
+            any, its device key alone opens it.
+
+            Example: lockbox slots
+            """,
+        subcommands: [List.self, Add.self, Remove.self],
+        defaultSubcommand: List.self
+    )
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the slots.",
+            discussion: """
+                Needs no passcode.
+
+                Example: lockbox slots list --json
+                """
+        )
+
+        @Flag(help: "Print a JSON array.")
+        var json = false
+
+        @OptionGroup var options: StoreOptions
+
+        func run() throws {
+            let store = try options.store()
+            let slots = try store.backend.slots.map(SlotDescription.init)
+            if json { return try Output.json(slots) }
+            if slots.isEmpty { return store.say("The store has no slots: its device key alone opens it.") }
+            try SlotDescription.print(slots)
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a slot.",
+            discussion: """
+                For a recovery code, see `lockbox passcode recovery`; for a passcode, `lockbox passcode set`.
+
+                Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
+                """,
+            subcommands: [AddKeyCommand.self, AddTPMCommand.self, AddFIDO2Command.self]
+        )
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a slot.",
+            discussion: """
+                Creates new keys and reseals every item, so that the slot's secret cannot open items written \
+                afterwards.
+
+                Example: lockbox slots remove 4f1c
+                """
+        )
+
+        @Argument(
+            help: "The slot's ID, or the first digits of it, at least four.",
+            completion: .custom(Keys.slots)
+        )
+        var id: String
+
+        @OptionGroup var resealing: ResealingOptions
+        @OptionGroup var secret: UnlockOptions
+        @OptionGroup var options: StoreOptions
+
+        func validate() throws {
+            if id.wholeMatch(of: /[0-9a-fA-F]{4,32}/) == nil {
+                throw ValidationError(
+                    "A slot's ID has 4 to 32 hexadecimal digits. `lockbox slots` lists them."
+                )
+            }
+        }
+
+        func run() throws {
+            let store = try options.store(unlockedBy: secret.secret)
+            let slot = try SlotsCommand.slot(id, of: store.backend.slots)
+            if slot.kind == .passcode {
+                throw Failure(
+                    .conflict,
+                    "This slot is the passcode. Use `lockbox passcode remove`. Nothing was changed."
+                )
+            }
+            try store.checkOwner()
+            try store.makingKeys("slots", later: resealing.later) {
+                try store.backend.removeSlot(slot.id, resealing: !resealing.later, progress: $0)
+            }
+            try store.report("The slot \(slot.id) (\(slot.kind)) is removed.")
+            try store.sayIfOpen()
+        }
+    }
+
+    /// The only slot whose ID begins with these digits.
+    static func slot(_ digits: String, of slots: [UnlockSlot]) throws -> UnlockSlot {
+        let found = slots.filter { $0.id.hasPrefix(digits.lowercased()) }
+        guard let slot = found.first else { throw LockboxError.slotNotFound(slot: digits) }
+        guard found.count == 1 else {
+            throw Failure(
+                .conflict,
+                "\(found.count) slots have IDs that begin with \(digits). Give more digits. Nothing was changed."
+            )
+        }
+        return slot
+    }
+}
+
+/// A slot as it is printed. Documented: fields may be added, but never removed.
+struct SlotDescription: Encodable {
+    let id: String
+    let kind: String
+    let label: String
+    let created: Date
+    let opens: String
+
+    init(_ slot: UnlockSlot) {
+        id = slot.id
+        kind = slot.kind.description
+        label = slot.label
+        created = slot.created
+        opens = slot.opensAllClasses ? "all" : "afterFirstUnlock"
+    }
+
+    static func print(_ slots: [SlotDescription]) throws {
+        var table = Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"])
+        // Enough of an ID to tell slots apart. JSON has all of it.
+        table.rows = slots.map {
+            [
+                String($0.id.prefix(12)), $0.kind, $0.created.local, $0.opens,
+                $0.label.isEmpty ? "-" : $0.label,
+            ]
+        }
+        try table.print()
+    }
+}
+
+/// The options of all commands that add a slot.
+struct NewSlotOptions: ParsableArguments {
+    @Option(help: "A name, shown by `lockbox slots`.")
+    var label: String
+
+    @Flag(help: "The slot opens all classes.")
+    var allClasses = false
+
+    @OptionGroup var resealing: ResealingOptions
+}
+
+struct AddKeyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "key",
+        abstract: "Add a key in a file or a systemd credential, for a service that starts without a person.",
+        discussion: """
+            The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
+            afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
+
+            Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
+            """
+    )
+
+    @Option(help: "The file with the key.", completion: .file())
+    var keyFile: String?
+
+    @Option(help: "The systemd credential with the key.")
+    var keyCredential: String?
+
+    @OptionGroup var slot: NewSlotOptions
+    @OptionGroup var recovery: RecoveryOptions
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if (keyFile == nil) == (keyCredential == nil) {
+            throw ValidationError("Give either --key-file or --key-credential.")
+        }
+    }
+
+    func run() throws {
+        let store = try options.store(unlockedBy: recovery.secret)
+        try store.checkOwner()
+        let key = keyFile.map { DeviceKeySource.file($0) } ?? .credential(keyCredential!)
+        do { try store.add(.key(key), "key", slot) } catch LockboxError.invalidDeviceKey(
+            let source,
+            let reason
+        ) {
+            throw Failure.invalidKey(source, reason)
+        }
+    }
+}
+
+struct AddTPMCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tpm",
+        abstract: "Add this machine's TPM 2.0, with a PIN or without.",
+        discussion: """
+            The TPM keeps a secret that only it can open, and counts wrong PINs. Without a PIN, everyone who may \
+            use the TPM of this machine opens the slot. Without --all-classes it opens the afterFirstUnlock \
+            classes only. The store must have a recovery code, because a TPM can be cleared.
+
+            Example: lockbox slots add tpm --label laptop --all-classes
+            """
+    )
+
+    @Flag(help: "Add the slot without a PIN.")
+    var withoutPin = false
+
+    @OptionGroup var slot: NewSlotOptions
+    @OptionGroup var hardware: HardwareOptions
+    @OptionGroup var recovery: RecoveryOptions
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if withoutPin, hardware.pinFile != nil {
+            throw ValidationError("Give --pin-file or --without-pin, not both.")
+        }
+    }
+
+    func run() throws {
+        let store = try options.store(unlockedBy: recovery.secret)
+        try store.checkOwner()
+        let pin =
+            try withoutPin
+            ? nil : SecretInput.new("PIN", file: hardware.pinFile, option: "--pin-file")
+        try store.add(hardware.hardware(.tpm).method(pin: pin), "TPM", slot)
+    }
+}
+
+struct AddFIDO2Command: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fido2",
+        abstract: "Add a FIDO2 security key that supports hmac-secret.",
+        discussion: """
+            The key has to be touched twice now, and once for each unlock. Its PIN is asked for if it has one. \
+            Without --all-classes it opens the afterFirstUnlock classes only. The store must have a recovery \
+            code, because a key can be lost.
+
+            Example: lockbox slots add fido2 --label "the blue key" --all-classes
+            """
+    )
+
+    @OptionGroup var slot: NewSlotOptions
+    @OptionGroup var hardware: HardwareOptions
+    @OptionGroup var recovery: RecoveryOptions
+    @OptionGroup var options: StoreOptions
+
+    func run() throws {
+        let store = try options.store(unlockedBy: recovery.secret)
+        try store.checkOwner()
+        let key = hardware.hardware(.fido2)
+        let method = try key.method(pin: key.presentPIN)
+        key.announce()
+        try store.add(method, "security key", slot)
+    }
+}
+
+extension Store {
+    /// - Parameter name: What unlocks the store from then on, for the report.
+    func add(_ method: any UnlockMethod, _ name: String, _ slot: NewSlotOptions) throws {
+        try makingKeys("slots", later: slot.resealing.later) {
+            try backend.addSlot(
+                method,
+                label: slot.label,
+                opensAllClasses: slot.allClasses,
+                resealing: !slot.resealing.later,
+                progress: $0
+            )
+        }
+        try report("The \(name) unlocks \(slot.allClasses ? "all classes" : "the afterFirstUnlock classes").")
+    }
+}

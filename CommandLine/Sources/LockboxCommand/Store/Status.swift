@@ -1,0 +1,194 @@
+import ArgumentParser
+import Lockbox
+
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Print the store's location, identity, lock state, slots and prefixes.",
+        discussion: """
+            Needs no passcode.
+
+            Example: lockbox status
+            """
+    )
+
+    @Flag(help: "Print a JSON object.")
+    var json = false
+
+    @OptionGroup var options: StoreOptions
+
+    /// The `--json` output. Documented: fields may be added, but never removed.
+    private struct Status: Encodable {
+        struct Requirements: Encodable {
+            let passcode: Bool
+            let minimumClass: String?
+            let identity: String?
+        }
+
+        let directory: String
+        let identity: String?
+        let state: String
+        let unlockedFor: String?
+        let unlockedUntil: Date?
+        /// The number of the store's keys, and of older keys that items may still need.
+        let epoch: UInt32?
+        let olderEpochs: [UInt32]
+        /// Whether a change of the keys was interrupted, so that a rotation has to end it.
+        let isInterrupted: Bool
+        let slots: [SlotDescription]
+        let requirements: Requirements
+        /// Of a cluster.
+        let members: [MemberDescription]?
+        let prefixes: [String: Int]
+    }
+
+    /// The `--json` output if a cluster's store cannot be read.
+    private struct Members: Encodable {
+        let directory: String
+        let members: [MemberDescription]
+    }
+
+    func run() throws {
+        let store = try options.choice.store(checksPasscode: false)
+        do { try report(store) } catch let error as LockboxError
+            where [.notReachable, .accessDenied].contains(error.code)
+        {
+            // Which members answer says why.
+            if let members = store.backend.storage.memberDescriptions {
+                try show(Members(directory: store.location, members: members))
+            }
+            throw error
+        }
+    }
+
+    private func show(_ members: Members) throws {
+        if json { return try Output.json(members) }
+        try Output.fields([("store", members.directory)])
+        try MemberDescription.print(members.members)
+    }
+
+    private func report(_ store: Store) throws {
+        let backend = store.backend
+        var unreadable = Unreadable()
+        let keys = try backend.status()
+        let status = Status(
+            directory: store.location,
+            identity: keys?.identity,
+            state: "\(try backend.lockState)",
+            unlockedFor: keys?.unlockScope.map { "\($0)" },
+            unlockedUntil: keys?.unlockedUntil,
+            epoch: keys?.epoch,
+            olderEpochs: keys?.olderEpochs ?? [],
+            isInterrupted: keys?.isInterrupted ?? false,
+            slots: keys?.slots.map(SlotDescription.init) ?? [],
+            requirements: Status.Requirements(
+                passcode: options.requirePasscode,
+                minimumClass: options.minimumClass?.itemClass.rawValue,
+                identity: options.identity?.lowercased()
+            ),
+            members: backend.storage.memberDescriptions,
+            prefixes: try Self.prefixes(backend, &unreadable)
+        )
+        if json { try Output.json(status) } else { try print(status, backend.lockState) }
+        try unreadable.fail(in: store)
+    }
+
+    /// The number of items of each prefix.
+    private static func prefixes(_ backend: SealedBackend<CommandStorage>, _ unreadable: inout Unreadable)
+        throws
+        -> [String: Int]
+    {
+        var passed: [UnreadableItem] = []
+        defer { passed.forEach { unreadable.add($0) } }
+        var prefixes: [String: Int] = [:]
+        for prefix in try backend.prefixes(unreadable: { passed.append($0) }) {
+            var count = 0
+            try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { passed.append($0) }) { _, _ in
+                count += 1
+            }
+            prefixes[prefix] = count
+        }
+        return prefixes
+    }
+
+    private func print(_ status: Status, _ state: LockState) throws {
+        var fields = [("store", status.directory), ("state", Self.text(state, status.unlockedFor))]
+        if let identity = status.identity { fields.insert(("identity", identity), at: 1) }
+        if let date = status.unlockedUntil { fields.append(("until", date.local)) }
+        if let epoch = status.epoch { fields.append(("keys", Self.text(epoch, status))) }
+        let required = Self.text(status.requirements)
+        if !required.isEmpty { fields.append(("required", required)) }
+        try Output.fields(fields)
+        if let members = status.members { try MemberDescription.print(members) }
+        if !status.slots.isEmpty { try SlotDescription.print(status.slots) }
+        var table = Table(header: ["PREFIX", "ITEMS"])
+        table.rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
+        if !table.rows.isEmpty { try table.print() }
+    }
+
+    private static func text(_ state: LockState, _ scope: String?) -> String {
+        switch state {
+        case .unprotected: "no passcode: open"
+        case .unlocked:
+            scope == UnlockScope.user.rawValue ? "unlocked, for every program of this user" : "unlocked"
+        case .locked: "locked, except for the afterFirstUnlock classes"
+        case .beforeFirstUnlock: "locked"
+        }
+    }
+
+    private static func text(_ epoch: UInt32, _ status: Status) -> String {
+        if status.isInterrupted {
+            return
+                "epoch \(epoch); a change of the keys was interrupted, and revoked secrets still open new items: run lockbox rotate"
+        }
+        if status.olderEpochs.isEmpty { return "epoch \(epoch)" }
+        return "epoch \(epoch); some items have older keys: run lockbox rotate"
+    }
+
+    private static func text(_ requirements: Status.Requirements) -> String {
+        [
+            requirements.passcode ? "a passcode" : nil,
+            requirements.minimumClass.map { "items of the class \($0) or better" },
+            requirements.identity.map { "the identity \($0)" },
+        ].compactMap(\.self).joined(separator: ", ")
+    }
+}
+
+/// A member of a cluster as it is printed. Documented: fields may be added, but never removed.
+struct MemberDescription: Encodable {
+    let endpoint: String
+    let state: String
+    let version: String?
+    let databaseBytes: UInt64?
+    let milliseconds: Double?
+    /// Why it did not answer.
+    let reason: String?
+
+    static func print(_ members: [MemberDescription]) throws {
+        var table = Table(header: ["MEMBER", "STATE", "VERSION", "DATABASE", "LATENCY"])
+        table.rows = members.map {
+            [
+                $0.endpoint, $0.state, $0.version ?? "-", $0.databaseBytes.map { "\($0 / 1024) KiB" } ?? "-",
+                $0.milliseconds.map { "\(Double(Int($0 * 10)) / 10) ms" } ?? "-",
+            ]
+        }
+        try table.print()
+        for member in members {
+            if let reason = member.reason { Output.note("lockbox: \(reason.onOneLine)") }
+        }
+    }
+}
+
+extension MemberDescription {
+    /// A member may answer everybody, but say how it is only to some.
+    init(endpoint: String, _ error: LockboxError) {
+        self.init(
+            endpoint: endpoint,
+            state: error.code == .accessDenied ? "denied" : "unreachable",
+            version: nil,
+            databaseBytes: nil,
+            milliseconds: nil,
+            reason: "\(error)"
+        )
+    }
+}

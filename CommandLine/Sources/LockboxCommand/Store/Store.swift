@@ -1,0 +1,105 @@
+import Lockbox
+
+/// The store and the key prefix that a command uses.
+struct Store {
+    let choice: StoreChoice
+    let backend: SealedBackend<CommandStorage>
+    let lockbox: Lockbox
+
+    /// Whether the user may be asked for the passcode at a terminal.
+    let asks: Bool
+
+    let given = GivenSecret()
+
+    var prefix: String { lockbox.keyPrefix }
+
+    /// The folder, or the address.
+    var location: String { backend.storage.address }
+
+    init(_ choice: StoreChoice, prefix: String, asks: Bool) throws {
+        self.choice = choice
+        self.asks = asks
+        backend = SealedBackend(
+            storage: try choice.storage,
+            deviceKey: try choice.deviceKey,
+            requires: choice.requirements
+        )
+        lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
+        note("the prefix \(prefix.onOneLine) of the store \(location.onOneLine)")
+    }
+
+    func note(_ text: @autoclosure () -> String) {
+        if choice.verbose { Output.note("lockbox: \(text())") }
+    }
+
+    /// Prints additional information, unless --quiet is given.
+    func say(_ text: String) {
+        if !choice.quiet { Output.note("lockbox: \(text)") }
+    }
+
+    /// Prints what has been done.
+    func report(_ text: String) throws {
+        if !choice.quiet { try Output.line(text) }
+    }
+
+    /// The record of an item that was named by its path or its record.
+    func record(_ name: String) -> String {
+        // In files, and in a cluster.
+        let folder = ["items", "i"].map { "\(location)/\($0)/" }.first(where: name.hasPrefix)
+        return String(name.dropFirst(folder?.count ?? 0))
+    }
+
+    /// Whether this is the location of an item's record, and not of the store, of its keys or of a prefix.
+    func isItem(_ location: String) -> Bool {
+        let record = record(location)
+        return record != location && record.split(separator: "/").count == 2
+    }
+
+    /// Whether there is such a folder. A cluster is not asked.
+    var isMade: Bool { backend.storage.isCluster || access(location, F_OK) == 0 }
+
+    func missing(_ key: String) -> Failure {
+        if !isMade { return noStore }
+        let item = try? ItemKey(prefix: prefix, key: key)
+        if let item, let attributes = try? backend.attributes(for: item, now: nil),
+            attributes.isExpired(at: Date())
+        {
+            return expired(key)
+        }
+        return Failure(
+            .noSuchItem,
+            "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix)) in the "
+                + "store \(location.onOneLine)."
+        )
+    }
+
+    func expired(_ key: String) -> Failure {
+        Failure(
+            .noSuchItem,
+            "The item for the key \(String(reflecting: key)) has expired. Revive it with `lockbox change --expires`, or store "
+                + "it again."
+        )
+    }
+
+    var noStore: Failure {
+        Failure(.noSuchItem, "There is no store in \(location.onOneLine). Check --directory and the user.")
+    }
+
+    var empty: Failure {
+        Failure(
+            .noSuchItem,
+            "There are no items under the prefix \(String(reflecting: prefix)) in the store \(location.onOneLine). "
+                + "Check --prefix and the store."
+        )
+    }
+}
+
+extension ItemKey {
+    /// The key with its prefix, for messages.
+    var text: String { "\(prefix.onOneLine) \(key.onOneLine)" }
+}
+
+/// The secret that was given to unlock the store.
+final class GivenSecret {
+    var isUsed = false
+}

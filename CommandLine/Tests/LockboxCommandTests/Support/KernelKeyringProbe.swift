@@ -1,1 +1,0 @@
-../../../../Tests/LockboxTests/Support/KernelKeyringProbe.swift

@@ -1,1 +1,0 @@
-../../../../Extensions/Etcd/Tests/Support/TCPSocket.swift
