@@ -27,11 +27,12 @@ extension KeyStore {
     /// Asks the method for its secret once, without holding a lock.
     func unlock(_ method: any UnlockMethod, scope: UnlockScope, timeout: Duration?) throws -> UnlockScope {
         while true {
-            guard try keyring(creating: false) != nil else { throw noSlot(method.kind) }
-            let keys = try slotKeys(method, of: own().keybag)
+            // One that was just read is the current one.
+            let isKnown = opened != nil
+            guard try keyring(creating: false) != nil, let opened else { throw noSlot(method.kind) }
+            let keys = try slotKeys(method, of: (isKnown ? own() : opened).keybag)
             let reached = try changes.withLock { () -> UnlockScope? in
-                // Another process may have removed the slot meanwhile.
-                guard try own().keybag.slots.contains(where: { $0.id == keys.slot }) else { return nil }
+                // Neither does anything if another process has removed the slot meanwhile.
                 if scope == .user, try unlockForUser(keys, timeout) { return .user }
                 return try load(slotKeys: keys)?.slotKeys?.slot == keys.slot ? .process : nil
             }
@@ -98,6 +99,7 @@ extension KeyStore {
         let lock = try lockIfAllowed()
         defer { lock?.release() }
         let own = try own()
+        guard own.keybag.slots.contains(where: { $0.id == keys.slot }) else { return false }
         let contents = try mappingErrors(of: Self.keybagRecord) {
             try own.keybag.open(own.keybag.unlockKeys(with: keys))
         }

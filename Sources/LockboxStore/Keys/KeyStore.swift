@@ -212,8 +212,12 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
     /// between.
     private func readKeybag() throws -> (Keybag, RecordRevision)? {
-        if try keybagRevision() == .absent { return nil }
-        var device = try device.read()
+        var device: StoredDeviceKey<Storage>.Candidates
+        do { device = try self.device.read() } catch is LockboxError {
+            // A store that is not there has no device key either. Another process may have made both in between.
+            if try keybagRevision() == .absent { return nil }
+            device = try self.device.read()
+        }
         while true {
             do { return try readKeybag(device) } catch RecordError.wrongDeviceKey {
                 let again = try self.device.read()
@@ -225,8 +229,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)
-    {
+    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)? {
         var found: (Keybag, RecordRevision)?
         let length = KeybagHeader.maximumRecordLength
         do {
@@ -237,7 +240,6 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         } catch let error as RecordError where error != .wrongDeviceKey {
             throw error.lockboxError(keybagLocation)
         }
-        guard let found else { throw keybagIsMissing }
         return found
     }
 
