@@ -11,7 +11,7 @@ struct KeybagContents {
     private(set) var firstProtected: UInt32
     var slots: [Slot]
     var keys: [Keyring.Entry]
-    private(set) var unlockKeys: [UnlockLevel: SecretKey]
+    var unlockKeys: [UnlockLevel: SecretKey]
     private(set) var lineage: [SecretKey]
 
     /// A slot, and the keys that authenticate what is sealed to it.

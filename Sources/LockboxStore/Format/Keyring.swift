@@ -7,6 +7,8 @@ struct TrustedKeybag: Sendable {
     let lineage: [UInt8]?
     /// A hash of the unlock key of ``UnlockLevel/afterFirstUnlock``.
     let unlockKey: [UInt8]
+    /// Whether this process has opened a keybag itself, and not only with what the kernel had.
+    let isOwn: Bool
     let retired: UInt32
     let firstProtected: UInt32
     private let leftovers: [Leftover]
@@ -14,12 +16,14 @@ struct TrustedKeybag: Sendable {
     init(
         lineage: [UInt8]?,
         unlockKey: [UInt8],
+        isOwn: Bool,
         retired: UInt32,
         firstProtected: UInt32,
         leftovers: [Leftover]
     ) {
         self.lineage = lineage
         self.unlockKey = unlockKey
+        self.isOwn = isOwn
         self.retired = retired
         self.firstProtected = firstProtected
         self.leftovers = leftovers

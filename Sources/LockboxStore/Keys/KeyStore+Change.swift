@@ -31,10 +31,11 @@ extension KeyStore {
         throws
         -> Bool
     {
-        let opened = try checkPasscode(old)
+        let (opened, keys) = try checkPasscode(old)
         let method = PasscodeUnlock(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
         return try rewrite { opened in
+            try check(keys, open: opened.keybag)
             let present = try passcodeSlot(of: opened)
             return try change(opened, slotKeys: new.keys) { slots in
                 slots.removeAll { $0.slot.id == present }
@@ -44,20 +45,32 @@ extension KeyStore {
     }
 
     func removePasscode(_ old: PasscodeSource?, otherSlots: Bool) throws -> Bool {
-        _ = try checkPasscode(old)
+        let keys = try checkPasscode(old).keys
         return try rewrite { opened in
+            try check(keys, open: opened.keybag)
             let present = try passcodeSlot(of: opened)
             return try change(opened) { slots in slots.removeAll { otherSlots || $0.slot.id == present } }
         }
     }
 
-    private func checkPasscode(_ old: PasscodeSource?) throws -> OpenedKeybag {
+    private func checkPasscode(_ old: PasscodeSource?) throws -> (opened: OpenedKeybag, keys: SlotKeys?) {
         guard try keyring(creating: false) != nil else { throw LockboxError.passcodeNotSet }
         let opened = try current()
         _ = try passcodeSlot(of: opened)
-        if let old { _ = try slotKeys(PasscodeUnlock(old), of: opened.keybag) }
+        let keys = try old.map { try slotKeys(PasscodeUnlock($0), of: opened.keybag) }
         try checkIsUnlocked(opened)
-        return opened
+        return (opened, keys)
+    }
+
+    /// Throws unless the keys of a slot, if there are any, open a keybag. Whoever has the device key can put one of their own in the
+    /// place of the one that has the slot, and unlock it in the kernel.
+    private func check(_ keys: SlotKeys?, open keybag: Keybag) throws {
+        guard let keys else { return }
+        let unlockKeys = keybag.slots.isEmpty ? [:] : try keybag.unlockKeys(with: keys)
+        do {
+            if unlockKeys[.unlocked] != nil { return _ = try keybag.open(unlockKeys) }
+        } catch RecordError.notAuthentic {}
+        throw LockboxError.authenticationFailed(record: keybagLocation)
     }
 
     private func passcodeSlot(of opened: OpenedKeybag) throws -> KeybagSlot.ID {
@@ -161,12 +174,10 @@ extension KeyStore {
         // If there is no slot, the copy is from before there was one.
         let keys = try method.map { try slotKeys($0, of: opened.keybag) }
         return try rewrite(.exceptRollback, keys) { opened in
-            // Another one may have been put in the place of what the secret has opened.
-            if keys != nil, opened.keybag.slots.isEmpty {
-                throw LockboxError.authenticationFailed(record: keybagLocation)
-            }
+            try check(keys, open: opened.keybag)
             var next = try KeybagRewrite(after: opened)
-            if let highest = try highestSeen(opened) {
+            forgetForgedNumbers(opened)
+            if let highest = try highestSeen(opened, isFollowed: true) {
                 let last = max(highest.generation, opened.keybag.generation)
                 next.contents.generation = try KeybagContents.generation(after: last)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)

@@ -105,7 +105,7 @@ extension KeyStore {
         }
         let unlockKeys = contents.unlockKeys
         if unlockKeys.isEmpty { return false }
-        trust(own.keybag, unlockKeys, lineage: contents.lineage)
+        trust(own.keybag, unlockKeys, lineage: contents.lineage, isOwn: false)
         // If it fails half way, nothing is unlocked.
         do {
             let deadline = UserUnlock.deadline(after: timeout)
@@ -207,7 +207,7 @@ extension KeyStore {
         let own = try self.own()
         switch try mappingErrors(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
         case .opened(let opened, let deadline) where isTrusted(opened):
-            trust(opened.keybag, opened.unlockKeys, lineage: opened.lineage)
+            trust(opened.keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: false)
             remember(opened)
             keep(.init(record: record, opened: opened, deadline: deadline), own.keyring)
             return opened

@@ -28,21 +28,31 @@ extension KeyStore {
         return !opened.lineage.contains { $0.hash == trusted.lineage }
     }
 
-    /// Whether a keybag that a record of the kernel opens follows the one that this process has unlocked last. Whoever has the device
-    /// key can forge both.
+    /// Whether a keybag that a record of the kernel opens follows the one that this process has opened last. Whoever has the device
+    /// key can forge both. A record that does not open the lineage proves nothing to a process that has unlocked the store itself.
     func isTrusted(_ opened: OpenedKeybag) -> Bool {
         guard let trusted = trusted.withLock({ $0 }) else { return true }
-        return opened.unlockKeys[.afterFirstUnlock]?.hash == trusted.unlockKey
-            || opened.lineage.contains { $0.hash == trusted.lineage }
+        if let lineage = trusted.lineage, !opened.lineage.isEmpty {
+            return opened.lineage.contains { $0.hash == lineage }
+        }
+        return !trusted.isOwn || opened.unlockKeys[.afterFirstUnlock]?.hash == trusted.unlockKey
     }
 
     /// Remembers what a keybag says, if it has slots and an unlock has opened it.
-    func trust(_ keybag: Keybag, _ unlockKeys: [UnlockLevel: SecretKey], lineage: [SecretKey]) {
+    ///
+    /// - Parameter isOwn: Whether this process has opened it itself, and stays unlocked until it locks.
+    func trust(
+        _ keybag: Keybag,
+        _ unlockKeys: [UnlockLevel: SecretKey],
+        lineage: [SecretKey],
+        isOwn: Bool
+    ) {
         guard !keybag.slots.isEmpty, let key = unlockKeys[.afterFirstUnlock] else { return }
         trusted.withLock { trusted in
             trusted = TrustedKeybag(
                 lineage: lineage.first?.hash ?? trusted?.lineage,
                 unlockKey: key.hash,
+                isOwn: isOwn || trusted?.isOwn ?? false,
                 retired: keybag.retired,
                 firstProtected: keybag.firstProtected,
                 leftovers: keybag.leftovers
@@ -55,25 +65,30 @@ extension KeyStore {
         note(.init(generation: written.generation, epoch: written.epoch))
         count(written.generation)
         guard !written.slots.isEmpty, let key = written.unlockKeys[.afterFirstUnlock] else { return }
-        let new = TrustedKeybag(
-            lineage: written.lineage[0].hash,
-            unlockKey: key.hash,
-            retired: written.retired,
-            firstProtected: written.firstProtected,
-            leftovers: written.leftovers
-        )
-        trusted.withLock { $0 = new }
+        trusted.withLock { trusted in
+            trusted = TrustedKeybag(
+                lineage: written.lineage[0].hash,
+                unlockKey: key.hash,
+                isOwn: trusted?.isOwn ?? false,
+                retired: written.retired,
+                firstProtected: written.firstProtected,
+                leftovers: written.leftovers
+            )
+        }
     }
 
     /// The highest generation and epoch that this process, another one of the user, or the counter has seen.
-    func highestSeen(_ opened: OpenedKeybag) throws -> SeenGeneration.Seen? {
+    ///
+    /// - Parameter isFollowed: Whether the next keybag is to have higher ones.
+    func highestSeen(_ opened: OpenedKeybag, isFollowed: Bool = false) throws -> SeenGeneration.Seen? {
         let counted = try counted().map { counted in
             // The counter knows no epoch. A generation begins at most one.
             let missed = counted - min(counted, opened.keybag.generation)
             let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
             return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
         }
-        let all = remembered(opened) + [counted].compactMap { $0 }
+        let seen = remembered(opened).filter { !isFollowed || $0.isReachable }
+        let all = seen + [counted].compactMap { $0 }
         guard let generation = all.map(\.generation).max(), let epoch = all.map(\.epoch).max() else {
             return nil
         }
@@ -107,6 +122,13 @@ extension KeyStore {
         let isUnlocked = !opened.keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
         guard new.generation > 1, new.isPlausible, isOwn || isUnlocked else { return }
         seen.write(new, opened.keyring)
+    }
+
+    /// Forgets numbers that no store reaches, before its owner accepts it.
+    func forgetForgedNumbers(_ opened: OpenedKeybag) {
+        if remembered(opened).allSatisfy(\.isReachable) { return }
+        highest.withLock { $0 = nil }
+        seen.write(nil, opened.keyring)
     }
 
     /// Nil if this program uses no counter.
@@ -162,6 +184,9 @@ struct SeenGeneration: Sendable {
         /// Who has the device key can write the highest numbers there are. Nobody changes a store that often, and nothing
         /// could follow them, so they are not remembered.
         var isPlausible: Bool { generation < 1 << 48 && epoch < 1 << 31 }
+
+        /// A restored store that followed higher ones would soon have numbers that are not remembered.
+        var isReachable: Bool { generation < 1 << 47 && epoch < 1 << 30 }
     }
 
     /// The kernel gives each user little memory, so the stores that were changed longest ago are forgotten.
@@ -178,15 +203,18 @@ struct SeenGeneration: Sendable {
             .max { $0.generation < $1.generation }
     }
 
-    /// Remembers a keybag, unless a later one of its store is remembered. Does nothing if the kernel refuses.
-    func write(_ seen: Seen, _ keyring: Keyring) {
+    /// Remembers a keybag, unless a later one of its store is remembered. Nil forgets the store. Does nothing if the kernel refuses.
+    func write(_ seen: Seen?, _ keyring: Keyring) {
         let name = Self.entryName(keyring)
-        func isKnown() -> Bool { read(keyring).map { $0.generation >= seen.generation } ?? false }
+        func isKnown() -> Bool {
+            guard let seen else { return false }
+            return read(keyring).map { $0.generation >= seen.generation } ?? false
+        }
         guard !isKnown() else { return }
         kernel.withLock {
             guard !isKnown() else { return }
             var all = entries(of: name).others.suffix((Self.maximumEntries - 1) * Self.entryLength)
-            all += Self.encode(seen, name, keyring)
+            if let seen { all += Self.encode(seen, name, keyring) }
             _ = kernel.add(self.name, Array(all), seconds: nil)
         }
     }

@@ -163,7 +163,9 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
                 }
                 try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)
-                if check != .exceptRollback { trust(keybag, opened.unlockKeys, lineage: opened.lineage) }
+                if check != .exceptRollback {
+                    trust(keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: true)
+                }
                 if check == .all {
                     note(SeenGeneration.Seen(keybag))
                     remember(opened)

@@ -41,10 +41,17 @@ import Testing
         /// A keybag with the forger's slot and the owner's list of keys. It says that nothing was retired, and that the store has
         /// had slots from its first epoch.
         ///
-        /// - Parameter isLater: Whether it begins an epoch of the forger's.
+        /// - Parameters:
+        ///   - isLater: Whether it begins an epoch of the forger's.
+        ///   - own: The owner's slots that it lists too.
+        ///   - key: The unlock key of `afterFirstUnlock`, if the forger has found it.
         /// - Returns: What opens it.
         @discardableResult
-        func replaceSlots(isLater: Bool = false) throws -> [UnlockLevel: SecretKey] {
+        func replaceSlots(
+            isLater: Bool = false,
+            keeping own: [KeybagSlot] = [],
+            _ key: SecretKey? = nil
+        ) throws -> [UnlockLevel: SecretKey] {
             let owner = try store.openedKeybag()
             let known = try before.open(before.unlockKeys(with: nil)).keys
             var forged = try contents()
@@ -63,7 +70,11 @@ import Testing
                 )
             }
             forged.keys = keys
+            forged.slots += try own.map {
+                .init(slot: $0, authentication: [.unlocked: try .random(), .afterFirstUnlock: try .random()])
+            }
             if isLater { try forged.beginEpoch() }
+            if let key { forged.unlockKeys[.afterFirstUnlock] = key }
             try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
             return forged.unlockKeys
         }
@@ -179,7 +190,9 @@ import Testing
 
     // MARK: Records of the kernel
 
-    private func plant(_ keys: [UnlockLevel: SecretKey]) throws {
+    private func plant(_ keys: [UnlockLevel: SecretKey]) throws { try Self.plant(keys, store) }
+
+    private static func plant(_ keys: [UnlockLevel: SecretKey], _ store: TestStore) throws {
         let keybag = try store.openedKeybag()
         try #require(try UserUnlock(kernel: KernelKeyring()).publish(keybag, keys, deadline: 0))
     }
@@ -215,7 +228,9 @@ import Testing
             store.lockForEverybody()
             let keys = try forger.replaceSlots(isLater: true)
             try plant(keys.filter { levels.contains($0.key) })
-            for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
+            // Nothing proves a record of `afterFirstUnlock` to a program that relies on the kernel.
+            let classes: [Accessibility] = [.whenUnlocked] + (scope == .process ? [.afterFirstUnlock] : [])
+            for accessibility in classes {
                 expectError(.interactionNotAllowed, "\(levels)") {
                     try lockbox.archiveObject("next", forKey: "new", accessibility: accessibility)
                 }
@@ -225,6 +240,82 @@ import Testing
         store.lockForEverybody()
         try forger.removeSlots()
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
+    }
+
+    /// A lock leaves the key of `afterFirstUnlock` in the kernel, where every process of the user finds it.
+    @Test(.needsKernelKeyring, arguments: UnlockScope.allCases)
+    func theKeyThatALockLeavesOpensNothingElse(_ scope: UnlockScope) throws {
+        defer { store.lockForEverybody() }
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let forger = try Forger(store)
+        let owner = try store.backend().setUp()
+        let program = store.backend()
+        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
+        let lockbox = try program.lockbox()
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
+        let key = try #require(try owner.keys.current().unlockKeys[.afterFirstUnlock])
+        try program.lock()
+        try plant(forger.replaceSlots(isLater: true, key))
+        expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
+    }
+
+    /// The others' keybag is unlocked in the kernel when it is put in place.
+    private func everyCallWithUnlock(_ change: (EncryptedFileBackend) throws -> Void) throws {
+        var (number, refused) = (0, 0)
+        while true {
+            number += 1
+            let store = try TestStore()
+            defer { store.lockForEverybody() }
+            try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+            let forger = try Forger(store)
+            try store.backend().setUp(scope: .user)
+            let slots = try store.openedKeybag().slots
+            let interruption = Interruption(at: number) {
+                guard let keys = try? forger.replaceSlots(isLater: true, keeping: slots) else { return }
+                store.lockForEverybody()
+                try? Self.plant(keys, store)
+            }
+            let program = store.backend(interruption.calls)
+            interruption.raise()
+            do {
+                try change(program)
+                let present = try store.openedKeybag().slots.map(\.id)
+                if present.count > slots.count {
+                    #expect(throws: LockboxError.self, "before call \(number)") {
+                        try program.lockbox().archiveObject("next", forKey: "new")
+                    }
+                }
+            } catch { refused += 1 }
+            if !interruption.hasHappened { break }
+        }
+        #expect(refused > 3)
+    }
+
+    @Test(.needsKernelKeyring) func whatIsAcceptedIsWhatThePasscodeOpens() throws {
+        try everyCallWithUnlock { try $0.acceptRestored(.passcode(.value("1234"))) }
+    }
+
+    @Test(.needsKernelKeyring) func whatIsChangedIsWhatThePasscodeOpens() throws {
+        try everyCallWithUnlock {
+            try $0.changePasscode(from: .value("1234"), to: .value("5678"), strength: .interactive)
+        }
+    }
+
+    /// Another process changes the keys and locks the store. What the kernel keeps opens the classes that it keeps open.
+    @Test(.needsKernelKeyring) func whoUsesTheUsersUnlockGoesOnAfterAChange() throws {
+        defer { store.lockForEverybody() }
+        let owner = try store.backend().setUp(items: ["k": .whenUnlocked, "after": .afterFirstUnlock])
+        let program = store.backend()
+        try #require(try program.unlock(.value("1234"), scope: .user) == .user)
+        let lockbox = try program.lockbox()
+        #expect(try lockbox.unarchiveObject(forKey: "after") == "old")
+        try owner.rotateKeys()
+        try owner.changePasscode(to: .value("5678"), strength: .interactive)
+        try owner.lock()
+        #expect(try lockbox.unarchiveObject(forKey: "after") == "old")
+        expectError(.interactionNotAllowed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
+        try #require(try store.backend().unlock(.value("5678"), scope: .user) == .user)
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
     }
 
     // MARK: Older keybags
@@ -299,6 +390,25 @@ import Testing
             if !interruption.hasHappened { break }
         }
         #expect(refused > 3)
+    }
+
+    /// A program of the same user raises the numbers that the kernel remembers to the highest that count.
+    @Test(.needsKernelKeyring, arguments: [47, 48])
+    func aStoreThatIsAcceptedIsRememberedAgain(_ bits: Int) throws {
+        let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
+        let seen = SeenGeneration(kernel: KernelKeyring())
+        let forged = SeenGeneration.Seen(generation: (1 << bits) - 1, epoch: (1 << 31) - 1)
+        try seen.write(forged, owner.keys.currentKeyring())
+        expectError(.rolledBack) { try store.backend().slots }
+        try store.backend().acceptRestored(.passcode(.value("1234")))
+        let program = store.backend()
+        try program.unlock(.value("1234"))
+        let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
+        try program.rotateKeys()
+        try overwrite(store.keybag, keybag)
+        try overwrite(store.deviceKey, deviceKey)
+        expectError(.rolledBack) { try store.backend().slots }
+        expectError(.rolledBack) { try program.slots }
     }
 
     @Test func aGenerationThatNobodyReachesMakesAProcessForgetNothing() throws {
