@@ -215,7 +215,12 @@ struct SeenGeneration: Sendable {
             guard !isKnown() else { return }
             var all = entries(of: name).others.suffix((Self.maximumEntries - 1) * Self.entryLength)
             if let seen { all += Self.encode(seen, name, keyring) }
-            _ = kernel.add(self.name, Array(all), seconds: nil)
+            // A key has a byte at least.
+            if all.isEmpty {
+                _ = try? kernel.remove(self.name)
+            } else {
+                _ = kernel.add(self.name, Array(all), seconds: nil)
+            }
         }
     }
 

@@ -231,7 +231,8 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)? {
+    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)?
+    {
         var found: (Keybag, RecordRevision)?
         let length = KeybagHeader.maximumRecordLength
         do {

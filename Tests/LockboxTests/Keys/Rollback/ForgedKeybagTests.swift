@@ -395,19 +395,21 @@ import Testing
     /// A program of the same user raises the numbers that the kernel remembers to the highest that count.
     @Test(.needsKernelKeyring, arguments: [47, 48])
     func aStoreThatIsAcceptedIsRememberedAgain(_ bits: Int) throws {
-        let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
-        let seen = SeenGeneration(kernel: KernelKeyring())
+        let kernel = KernelKeyring()
+        let seen = SeenGeneration(kernel: kernel, name: "lockbox-tests:\(UInt64.random(in: .min ... .max))")
+        defer { _ = try? kernel.remove(seen.name) }
+        let owner = try store.backend(seen: seen).setUp(items: ["k": .whenUnlocked])
         let forged = SeenGeneration.Seen(generation: (1 << bits) - 1, epoch: (1 << 31) - 1)
         try seen.write(forged, owner.keys.currentKeyring())
-        expectError(.rolledBack) { try store.backend().slots }
-        try store.backend().acceptRestored(.passcode(.value("1234")))
-        let program = store.backend()
+        expectError(.rolledBack) { try store.backend(seen: seen).slots }
+        try store.backend(seen: seen).acceptRestored(.passcode(.value("1234")))
+        let program = store.backend(seen: seen)
         try program.unlock(.value("1234"))
         let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
         try program.rotateKeys()
         try overwrite(store.keybag, keybag)
         try overwrite(store.deviceKey, deviceKey)
-        expectError(.rolledBack) { try store.backend().slots }
+        expectError(.rolledBack) { try store.backend(seen: seen).slots }
         expectError(.rolledBack) { try program.slots }
     }
 
