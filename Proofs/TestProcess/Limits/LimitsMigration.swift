@@ -2,6 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
+import LockboxImport
 @testable import LockboxStore
 
 /// `limits migrate`: migrates every entry of FOLDER/source, or as many items of Lockbox 2 in memory, and answers with the number

@@ -197,6 +197,7 @@ final class StoreIdentity {
 
     func isStore(of source: any SourceItems) throws -> Bool {
         if let answer { return answer }
+        guard let source = source as? BackendItems else { return false }
         let isSame = try backend.withProbe(.alwaysThisDeviceOnly, now: now) { try source.contains($0) }
         answer = isSame
         return isSame

@@ -52,95 +52,6 @@ import Testing
         #expect(try sandbox.text(file) == "A=1\nA=s3cret\n")
     }
 
-    /// A member that is misspelt would be left out without a word.
-    @Test(arguments: [
-        #"{"name": "n", "items": [{"key": "k", "type": "string", "classs": "always"}]}"#,
-        #"{"name": "n", "items": [], "keepOldItems": true}"#,
-        #"{"name": "n", "source": {"JSON": "x"}, "items": []}"#,
-    ])
-    func unknownMembers(_ manifest: String) throws {
-        let outcome = try sandbox.lockbox("migrate", try sandbox.file("manifest.json", manifest))
-        #expect(outcome.status == 64 && outcome.error.contains("unknown member"))
-    }
-
-    @Test func aManifestThatIsNoJSON() throws {
-        let manifest = try sandbox.file("manifest.json", #"{"name": "n", "items": [],}"#)
-        #expect(try sandbox.lockbox("migrate", manifest).status == 64)
-    }
-
-    @Test func aManifest() throws {
-        let settings = try sandbox.file(
-            "settings.json",
-            #"{"token": "s3cret", "window": {"x": 1, "y": [2.5, null, true, 18446744073709551615]}, "port": 80, "list": ["a"]}"#
-        )
-        let manifest = try sandbox.file(
-            "manifest.json",
-            """
-            {"name": "settings", "source": {"json": "\(settings)"}, "items": [
-              {"key": "token", "type": "string", "to": "app token", "class": "afterFirstUnlock"},
-              {"key": "window", "type": "value"}, {"key": "list", "type": "array"},
-              {"key": "port", "type": "string"}, {"key": "none", "type": "date"}]}
-            """
-        )
-        let report = """
-            token: migrated
-            window: migrated
-            list: migrated
-            port: refused: it is not a value of the type String
-            none: absent
-
-            """
-        let before = try sandbox.text(settings)
-        let dry = try sandbox.lockbox("migrate", manifest, "--dry-run")
-        #expect(dry.status == 4 && dry.output == report)
-        #expect(try sandbox.text(settings) == before)
-
-        let outcome = try sandbox.lockbox("migrate", manifest)
-        #expect(outcome.status == 4 && outcome.output == report, "\(outcome.error)")
-        #expect(try get("app token") == "s3cret")
-        #expect(try sandbox.lockbox("info", "app token").output.contains("afterFirstUnlock"))
-        struct Window: Decodable, Equatable { let x: Int }
-        #expect(try JSONDecoder().decode(Window.self, from: Data(get("window").utf8)) == Window(x: 1))
-        #expect(try get("window").contains("18446744073709551615"))
-        #expect(try get("list") == #"["a"]"#)
-        let rest = try JSONSerialization.jsonObject(with: Data(sandbox.text(settings).utf8)) as? [String: Int]
-        #expect(rest == ["port": 80])
-
-        // Remembered under its name.
-        try sandbox.lockbox("remove", "app token")
-        let again = try sandbox.lockbox("migrate", manifest)
-        #expect(again.output.contains("token: migrated before\n") && again.output.contains("port: refused"))
-    }
-
-    @Test(
-        arguments: [
-            ("{", "it is not JSON."), ("[]", "the top level has the wrong type."),
-            ("{}", "there is no name in the top level."),
-            (
-                #"{"name": "n", "items": [{"key": "k", "type": "word"}]}"#,
-                "items[0].type is not one of string"
-            ),
-            (
-                #"{"name": "n", "items": [{"key": "k", "type": "data", "class": "never"}]}"#,
-                "unknown class never"
-            ),
-            (#"{"name": "n", "source": {}, "items": []}"#, "source must be one of"),
-            (#"{"name": "n", "source": {"json": "a", "netrc": "b"}, "items": []}"#, "source must be one of"),
-            (#"{"name": "", "items": []}"#, "name is empty"),
-            (
-                #"{"name": "n", "items": [{"key": "k", "type": "data"}, {"key": "k", "type": "set"}]}"#,
-                "same old key"
-            ),
-        ]
-    )
-    func manifestsThatAreNone(_ manifest: String, _ message: String) throws {
-        let outcome = try sandbox.lockbox("migrate", try sandbox.file("manifest.json", manifest))
-        #expect(outcome.status == 64)
-        #expect(outcome.error.contains(message), "\(outcome.error)")
-        #expect(outcome.error.split(separator: "\n").count == 1)
-        #expect(try sandbox.lockbox("migrate", "\(sandbox.home)/none").status == 74)
-    }
-
     @Test func aStoreThatIsLocked() throws {
         let passcode = try sandbox.setPasscode()
         let file = try sandbox.file("env", "TOKEN=s3cret\n")
@@ -163,7 +74,7 @@ import Testing
 
     @Test func aDashIsNoFile() throws {
         let commands = [
-            ["export", "-"], ["import", "-"], ["import-env", "-"], ["import-netrc", "-"], ["migrate", "-"],
+            ["export", "-"], ["import", "-"], ["import-env", "-"], ["import-netrc", "-"],
         ]
         for arguments in commands {
             let outcome = try sandbox.execution(arguments).run()
@@ -181,32 +92,5 @@ import Testing
         )
         #expect(!outcome.error.contains("damaged") && !outcome.error.contains("backup"))
         #expect(!outcome.error.contains("s3cret"))
-    }
-
-    @Test func aManifestAndAFileOfWindows() throws {
-        let settings = try sandbox.file("settings.json", "\u{FEFF}{\"a\": 1}")
-        let items = #""items": [{"key": "a", "type": "value"}]"#
-        let manifest = try sandbox.file(
-            "manifest.json",
-            "\u{FEFF}" + #"{"name": "n", "source": {"json": "\#(settings)"}, \#(items)}"#
-        )
-        let outcome = try sandbox.lockbox("migrate", manifest)
-        #expect(outcome.status == 0 && outcome.output == "a: migrated\n", "\(outcome.error)")
-        #expect(try sandbox.text(settings) == "\u{FEFF}{}")
-    }
-
-    /// The command's own types mean nothing to its users.
-    @Test func aValueThatJSONDoesNotHave() throws {
-        let settings = try sandbox.file(
-            "settings.plist",
-            #"<plist version="1.0"><dict><key>a</key><date>2026-12-24T00:00:00Z</date></dict></plist>"#
-        )
-        let manifest = try sandbox.file(
-            "manifest.json",
-            #"{"name": "n", "source": {"propertyList": "\#(settings)"}, "items": [{"key": "a", "type": "value"}]}"#
-        )
-        let outcome = try sandbox.lockbox("migrate", manifest)
-        #expect(outcome.status == 4)
-        #expect(outcome.output == "a: refused: it cannot be stored as JSON\n")
     }
 }

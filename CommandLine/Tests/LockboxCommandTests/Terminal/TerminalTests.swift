@@ -62,19 +62,12 @@ import Testing
         let variables = try sandbox.file("env", "A=1\nB=2\n")
         let imported = try at(["import-env", variables])
         #expect(
-            imported.status == 0 && imported.screen.contains("migrate [")
+            imported.status == 0 && imported.screen.contains("import [")
                 && imported.screen.contains("] 2 of 2")
         )
         let logins = try sandbox.file("netrc", "machine h login u password p\n")
         #expect(try at(["import-netrc", logins]).status == 0)
-        let settings = try sandbox.file("settings.json", #"{"token": "t"}"#)
-        let manifest = try sandbox.file(
-            "manifest.json",
-            #"{"name": "n", "source": {"json": "\#(settings)"}, "items": [{"key": "token", "type": "string"}]}"#
-        )
-        let migrated = try at(["migrate", manifest])
-        #expect(migrated.status == 0 && migrated.screen.contains("token: migrated"))
-        #expect(try sandbox.lockbox("list").output == "A\nB\ntoken\nu@h\n")
+        #expect(try sandbox.lockbox("list").output == "A\nB\nu@h\n")
     }
 
     @Test func everyStatus() throws {

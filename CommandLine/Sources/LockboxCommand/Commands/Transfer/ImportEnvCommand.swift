@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+import LockboxImport
 
 struct ImportEnvCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

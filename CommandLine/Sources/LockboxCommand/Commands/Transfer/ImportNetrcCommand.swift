@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+import LockboxImport
 
 struct ImportNetrcCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,6 +19,6 @@ struct ImportNetrcCommand: ParsableCommand {
     @OptionGroup var options: StoreOptions
 
     func run() throws {
-        try file.run(options, .netrc(at: file.file)) { .value($0, as: JSONValue.self, accessibility: $1) }
+        try file.run(options, .netrc(at: file.file)) { .value($0, as: [String: String].self, accessibility: $1) }
     }
 }

@@ -34,10 +34,27 @@ struct ImportedFile: ParsableArguments {
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
         let refused = keys.compactMap { key in refusal(key).map { (key: key, reason: $0) } }
         let items = keys.filter { refusal($0) == nil }.map { item($0, itemClass.accessibility) }
-        try store.migrate(
-            Migration(nil, from: source, items: items, keepsOldItems: !remove),
-            dryRun: dryRun,
-            refused: refused
-        )
+        let migration = Migration(nil, from: source, items: items, keepsOldItems: !remove)
+        var progress = ProgressReport("import", quiet: store.choice.quiet)
+        let result = try store.unlocking {
+            defer { progress.end() }
+            return try store.lockbox.migrate(migration, dryRun: dryRun) { progress.show($0) }
+        }
+        try report(result, refused, store)
+    }
+
+    /// Prints the outcome for each item. Exits with status 4 if an item was refused.
+    ///
+    /// - Parameter refused: Items that are not part of the migration, with the reason.
+    private func report(_ result: MigrationReport, _ refused: [(key: String, reason: String)], _ store: Store) throws {
+        for item in result.outcomes { try store.report("\(item.key.onOneLine): \("\(item.outcome)".onOneLine)") }
+        for (key, reason) in refused { try store.report("\(key.onOneLine): refused: \(reason)") }
+        let count = result.refused.count + refused.count
+        if count > 0 {
+            throw Failure(
+                .conflict,
+                "\(count) of \(result.outcomes.count + refused.count) items were refused and are unchanged."
+            )
+        }
     }
 }
