@@ -188,6 +188,15 @@ let package = Package(
             path: "Extensions/Keychain/Sources/LockboxKeychainTesting",
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "LockboxKeychainTests",
+            dependencies: [
+                "Lockbox", "LockboxImport", "LockboxKeychain", "LockboxKeychainMigration",
+                "LockboxKeychainTesting", "LockboxStore", "LockboxTesting",
+            ],
+            path: "Extensions/Keychain/Tests",
+            swiftSettings: settings
+        ),
 
         // UserDefaults
         .target(

@@ -36,7 +36,7 @@ let package = Package(
         .executableTarget(name: "AccountManager", dependencies: [lockbox, "Terminal"]),
         .executableTarget(
             name: "ItemClasses",
-            dependencies: [lockbox, testing, identities, keychain, simulator, "Terminal"]
+            dependencies: [lockbox, identities, keychain, simulator, "Terminal"]
         ),
         .executableTarget(name: "Settings", dependencies: [lockbox, "Terminal"]),
         .executableTarget(name: "Counter", dependencies: [lockbox]),

@@ -45,7 +45,8 @@ struct FileItems: SourceItems {
         return Set(there.keys).subtracting(same.keys)
     }
 
-    private static func without(_ names: Set<String>, _ entries: SourceFile, _ path: String) throws -> [UInt8] {
+    private static func without(_ names: Set<String>, _ entries: SourceFile, _ path: String) throws -> [UInt8]
+    {
         do { return try entries.removing(names) } catch {
             throw LockboxError.sourceRefused(path: path, reason: error.description)
         }

@@ -1,4 +1,3 @@
-
 /// Reads `.env` files as far as dotenv for Node.js and Docker Compose agree. A file that they would read
 /// differently is refused, with the numbers of all such lines.
 ///

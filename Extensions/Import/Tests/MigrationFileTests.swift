@@ -211,7 +211,9 @@ import Testing
             }
             return true
         }
-        let source = try FileItems(format: .environment) { () throws(LockboxError) in try ReplaceableFile(path, calls) }
+        let source = try FileItems(format: .environment) { () throws(LockboxError) in
+            try ReplaceableFile(path, calls)
+        }
         let a = try #require(try source.item(forKey: "A"))
         #expect(try source.remove(["A": a]) == ["A"])
         #expect(try text(path) == "A=1\nB=3\n")

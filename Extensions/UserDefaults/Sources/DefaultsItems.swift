@@ -77,7 +77,9 @@ extension PropertyValue {
             // Sorted, because the order may differ each time.
             var entries: [Pair] = []
             for (key, object) in value.sorted(by: { $0.key < $1.key }) {
-                entries.append(Pair(key: .string(key), value: try PropertyValue(object: object, depth: depth + 1)))
+                entries.append(
+                    Pair(key: .string(key), value: try PropertyValue(object: object, depth: depth + 1))
+                )
             }
             self = .dictionary(entries)
         default: throw .unknownClass("\(type(of: object))")

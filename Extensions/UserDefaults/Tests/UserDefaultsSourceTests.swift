@@ -66,7 +66,9 @@ import Testing
     @Test func aNumberKeepsTheSignOfAZero() throws {
         let value = try PropertyValue(object: NSNumber(value: -0.0), depth: 0)
         #expect(try value.decoded(as: Double.self).sign == .minus)
-        #expect(try PropertyValue(object: NSNumber(value: 0.0), depth: 0).decoded(as: Double.self).sign == .plus)
+        #expect(
+            try PropertyValue(object: NSNumber(value: 0.0), depth: 0).decoded(as: Double.self).sign == .plus
+        )
     }
 
     /// It says what a setting is while there is none, and could not be removed.
@@ -116,7 +118,9 @@ import Testing
         let item = try #require(try items.item(forKey: "k"))
         let newer = (0...PropertyValue.maximumDepth).reduce("newer" as Any) { value, _ in [value] }
         defaults.set(newer, forKey: "k")
-        #expect(throws: MigrationRefusal.malformed(reason: "its values are nested too deeply")) { try items.item(forKey: "k") }
+        #expect(throws: MigrationRefusal.malformed(reason: "its values are nested too deeply")) {
+            try items.item(forKey: "k")
+        }
         #expect(try items.remove(["k": item]) == ["k"])
         #expect(defaults.object(forKey: "k") != nil)
     }

@@ -19,7 +19,9 @@ enum Lockbox2Text {
         return text
     }
 
-    static func text(_ elements: Set<String>) throws(MigrationRefusal) -> String { try text(elements.sorted()) }
+    static func text(_ elements: Set<String>) throws(MigrationRefusal) -> String {
+        try text(elements.sorted())
+    }
 
     static func text(_ dictionary: [String: String]) throws(MigrationRefusal) -> String {
         let pairs = dictionary.sorted { $0.key < $1.key }
@@ -37,7 +39,9 @@ enum Lockbox2Text {
     // MARK: Reading
 
     static func string(_ data: Data) throws(MigrationRefusal) -> String {
-        guard let text = String(validating: data, as: UTF8.self) else { throw .malformed(reason: "it is not UTF-8") }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw .malformed(reason: "it is not UTF-8")
+        }
         return text
     }
 

@@ -204,7 +204,9 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, to: newKey, accessibility: accessibility) { try $0.decodeCollection(Lockbox2Text.array) }
+            Item(key, to: newKey, accessibility: accessibility) {
+                try $0.decodeCollection(Lockbox2Text.array)
+            }
         }
 
         /// A set, as stored by `setSet` of Lockbox 2. Becomes a `Set<String>`.
@@ -234,7 +236,9 @@ extension Migration {
             to newKey: String? = nil,
             accessibility: Accessibility? = nil
         ) -> Item {
-            Item(key, to: newKey, accessibility: accessibility) { try $0.decodeCollection(Lockbox2Text.dictionary) }
+            Item(key, to: newKey, accessibility: accessibility) {
+                try $0.decodeCollection(Lockbox2Text.dictionary)
+            }
         }
 
         /// A date, as stored by `setDate` of Lockbox 2. Becomes a `Date`.

@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 import LockboxStore
 
@@ -305,7 +305,7 @@ extension MigrationRun {
         }
         do { found = try source.item(forKey: item.key) } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
-        } catch let error as LockboxError 
+        } catch let error as LockboxError
             where error.isOfOneRecord || (source as? BackendItems)?.isAbout(item.key, error) ?? false
         {
             return .none(.refused(.malformed(reason: error.description)))

@@ -87,7 +87,8 @@ public struct ReplaceableFile {
         return true
     }
 
-    private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws(LockboxError) {
+    private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws(LockboxError)
+    {
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
                 "it is \(FileIdentity.kind(status)), not a regular file; name another one"
@@ -103,7 +104,8 @@ public struct ReplaceableFile {
         if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
     }
 
-    private static func isUnchanged(_ path: String, since before: stat, _ calls: SystemCalls) throws(LockboxError)
+    private static func isUnchanged(_ path: String, since before: stat, _ calls: SystemCalls)
+        throws(LockboxError)
         -> Bool
     {
         var now = stat()
@@ -113,7 +115,8 @@ public struct ReplaceableFile {
             && time.tv_sec == timeBefore.tv_sec && time.tv_nsec == timeBefore.tv_nsec
     }
 
-    private static func read(_ file: CInt, _ size: Int, _ path: String, _ calls: SystemCalls) throws(LockboxError)
+    private static func read(_ file: CInt, _ size: Int, _ path: String, _ calls: SystemCalls)
+        throws(LockboxError)
         -> [UInt8]
     {
         guard size <= ArchivedValue.maximumSize else {

@@ -1,5 +1,6 @@
 public import LockboxCore
 public import LockboxPlatform
+import Synchronization
 
 /// Stores items in Apple's Keychain, as generic passwords.
 ///
@@ -46,7 +47,11 @@ public struct KeychainBackend: RepairableBackend {
     private let accessGroup: String?
     private let isSynchronizable: Bool
     private let accessControl: KeychainAccessControl
-    private let isProbed = Protected(false)
+    private let probe = Probe()
+
+    private final class Probe: Sendable {
+        let isDone = Atomic(false)
+    }
 
     /// Creates a backend.
     ///
@@ -84,7 +89,7 @@ public struct KeychainBackend: RepairableBackend {
     /// Returns the attributes of an item, or `nil` if it is absent. Throws for a locked item.
     public func attributes(for key: ItemKey, now: Date?) throws(LockboxError) -> ItemAttributes? {
         guard let found = try one(query(key), key, withValue: false) else { return nil }
-        let attributes = try KeychainMetadata.attributes(found, key.location)
+        let attributes = try KeychainMetadata.attributes(found, key.name)
         return attributes.isExpired(at: now) ? nil : attributes
     }
 
@@ -104,7 +109,7 @@ public struct KeychainBackend: RepairableBackend {
             let new = try change(old.flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item })
             if try replace(old, with: new, key) { return }
         }
-        throw LockboxError.conflict(record: key.location)
+        throw LockboxError.conflict(record: key.name)
     }
 
     /// Removes an item, readable or not.
@@ -150,16 +155,27 @@ public struct KeychainBackend: RepairableBackend {
 
     func read(_ key: ItemKey) throws(LockboxError) -> Revision? {
         guard let found = try one(query(key), key, withValue: true) else { return nil }
-        let attributes = try KeychainMetadata.attributes(found, key.location)
+        let attributes = try KeychainMetadata.attributes(found, key.name)
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard data.count == attributes.size, let metadata = found[KeychainName.attrGeneric] else {
             throw LockboxError.corrupt(
-                record: key.location,
+                record: key.name,
                 reason: "its value is not as long as its metadata says"
             )
         }
         let value = try ArchivedValue(data: data, format: attributes.format)
-        return Revision(item: StoredItem(key: key, value: value, checked: attributes), metadata: metadata)
+        let item = try StoredItem(
+            key: key,
+            value: value,
+            accessibility: attributes.accessibility,
+            created: attributes.created,
+            modified: attributes.modified,
+            expires: attributes.expires,
+            label: attributes.label,
+            comment: attributes.comment,
+            searchable: attributes.searchable
+        )
+        return Revision(item: item, metadata: metadata)
     }
 
     /// Returns whether the item was still the old one.
@@ -198,7 +214,7 @@ public struct KeychainBackend: RepairableBackend {
         if attributes.size > maximumValueSize {
             throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
         }
-        if isSynchronizable, attributes.accessibility.isThisDeviceOnly,
+        if isSynchronizable, attributes.accessibility.rawValue.hasSuffix("u"),  // as in aku, cku, dku and akpu
             !ItemKey.isReserved(prefix: item.key.prefix)
         {
             throw .invalidAttribute(
@@ -318,8 +334,13 @@ public struct KeychainBackend: RepairableBackend {
         } ?? .whenUnlocked
     }
 
+    /// A reserved prefix, that of the items by which Lockbox itself tests a store: if a process is killed, the next test removes
+    /// what it leaves.
+    static let probePrefix = "\0transfer"
+
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
-    package func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
+    @_spi(Extensions)
+    public func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
         var query = own
@@ -338,20 +359,20 @@ public struct KeychainBackend: RepairableBackend {
             operation: "SecItemAdd",
             status: KeychainStatus.duplicateItem,
             reason:
-                "another program's item has the service and account of \(key.location); use another prefix or key"
+                "another program's item has the service and account of \(key.name); use another prefix or key"
         )
     }
 
     /// On macOS, a program without the entitlement is told that there is no item, whichever it looks for. Only a
     /// removal says why.
     package func checkEntitlement() throws(LockboxError) {
-        if isProbed.withLock({ $0 }) { return }
+        if probe.isDone.load(ordering: .relaxed) { return }
         let name = String(UInt64.random(in: .min ... .max), radix: 16)
         var query = query
-        query[KeychainName.attrService] = .text(ItemKey.probePrefix)
+        query[KeychainName.attrService] = .text(Self.probePrefix)
         query[KeychainName.attrAccount] = .text(name)
         try delete(query)
-        isProbed.withLock { $0 = true }
+        probe.isDone.store(true, ordering: .relaxed)
     }
 
     private func delete(_ query: KeychainCalls.Attributes) throws(LockboxError) {
@@ -366,7 +387,31 @@ public struct KeychainBackend: RepairableBackend {
         .keychainFailure(
             operation: "SecItemCopyMatching",
             status: KeychainStatus.duplicateItem,
-            reason: "several access groups have \(key.location); name one of them"
+            reason: "several access groups have \(key.name); name one of them"
         )
+    }
+}
+
+extension ItemKey {
+    /// How errors name the item.
+    var name: String { "the item for the key \(String(reflecting: key))" }
+}
+
+extension String {
+    /// In Unicode normalization form C.
+    var canonical: String { String(decoding: _nfcCodeUnits, as: UTF8.self) }
+}
+
+extension Data {
+    /// Two digits for each byte.
+    package var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+
+    /// Nil unless these are two digits for each byte.
+    init?(hexadecimal text: String) {
+        guard text.utf8.count.isMultiple(of: 2), text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+            return nil
+        }
+        let digits = text.compactMap(\.hexDigitValue)
+        self.init(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
     }
 }

@@ -119,7 +119,7 @@ struct KeychainSourceItems: SourceItems {
         guard all.count == 1 else {
             throw MigrationRefusal.ambiguous(
                 reason:
-                "\(all.count) Keychain items have the key \(String(reflecting: key)); pass keychains, accessGroup or "
+                    "\(all.count) Keychain items have the key \(String(reflecting: key)); pass keychains, accessGroup or "
                     + "isSynchronizable"
             )
         }

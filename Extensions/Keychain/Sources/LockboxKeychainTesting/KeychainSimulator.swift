@@ -1,6 +1,7 @@
 import LockboxCore
 public import LockboxKeychain
 public import LockboxPlatform
+import Synchronization
 
 /// A simulation of Apple's data-protection keychain, for tests on every system. Nothing is encrypted or written.
 ///
@@ -51,13 +52,17 @@ public final class KeychainSimulator: KeychainCalls {
         var hasPasscode = true
         var user = User.cancels
         /// Also of calls that are refused.
-        let promptCount = Protected(0)
+        let prompts = Prompts()
         var accessGroups: [String]
+    }
+
+    final class Prompts: Sendable {
+        let count = Atomic(0)
     }
 
     let platform: Platform
     let now: @Sendable () -> Date
-    private let state: Protected<State>
+    private let state: Mutex<State>
 
     /// Creates an empty Keychain.
     ///
@@ -72,7 +77,7 @@ public final class KeychainSimulator: KeychainCalls {
     ) {
         self.platform = platform
         self.now = now
-        state = Protected(State(accessGroups: accessGroups))
+        state = Mutex(State(accessGroups: accessGroups))
     }
 
     /// Whether the device is locked.
@@ -123,7 +128,7 @@ public final class KeychainSimulator: KeychainCalls {
     }
 
     /// The number of prompts. A call that reads several such items prompts once.
-    public var promptCount: Int { state.withLock { $0.promptCount.withLock { $0 } } }
+    public var promptCount: Int { state.withLock { $0.prompts.count.load(ordering: .relaxed) } }
 
     // MARK: The four calls
 
@@ -367,7 +372,7 @@ extension KeychainSimulator.State {
         if items.contains(where: isLocked) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
         guard items.contains(where: \.isAsked) else { return }
         if query.interaction == .fails { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
-        promptCount.withLock { $0 += 1 }
+        prompts.count.add(1, ordering: .relaxed)
         switch user {
         case .confirms: break
         case .cancels: throw KeychainRefusal(KeychainStatus.userCanceled)

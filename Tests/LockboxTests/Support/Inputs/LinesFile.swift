@@ -13,7 +13,9 @@ struct LinesFile: SourceItems {
         let text = FileManager.default.contents(atPath: path) ?? Data()
         lines = try String(decoding: text, as: UTF8.self).split(separator: "\n").map { line in
             let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
-            guard parts.count == 2 else { throw LockboxError.sourceRefused(path: path, reason: "a line has no =") }
+            guard parts.count == 2 else {
+                throw LockboxError.sourceRefused(path: path, reason: "a line has no =")
+            }
             return (parts[0], parts[1])
         }
     }
@@ -34,5 +36,7 @@ struct LinesFile: SourceItems {
 }
 
 extension MigrationSource {
-    static func lines(at path: String) -> MigrationSource { MigrationSource { _ in try LinesFile(path: path) } }
+    static func lines(at path: String) -> MigrationSource {
+        MigrationSource { _ in try LinesFile(path: path) }
+    }
 }

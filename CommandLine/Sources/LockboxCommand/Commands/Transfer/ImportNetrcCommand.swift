@@ -19,6 +19,8 @@ struct ImportNetrcCommand: ParsableCommand {
     @OptionGroup var options: StoreOptions
 
     func run() throws {
-        try file.run(options, .netrc(at: file.file)) { .value($0, as: [String: String].self, accessibility: $1) }
+        try file.run(options, .netrc(at: file.file)) {
+            .value($0, as: [String: String].self, accessibility: $1)
+        }
     }
 }

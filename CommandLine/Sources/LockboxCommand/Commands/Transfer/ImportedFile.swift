@@ -46,8 +46,12 @@ struct ImportedFile: ParsableArguments {
     /// Prints the outcome for each item. Exits with status 4 if an item was refused.
     ///
     /// - Parameter refused: Items that are not part of the migration, with the reason.
-    private func report(_ result: MigrationReport, _ refused: [(key: String, reason: String)], _ store: Store) throws {
-        for item in result.outcomes { try store.report("\(item.key.onOneLine): \("\(item.outcome)".onOneLine)") }
+    private func report(_ result: MigrationReport, _ refused: [(key: String, reason: String)], _ store: Store)
+        throws
+    {
+        for item in result.outcomes {
+            try store.report("\(item.key.onOneLine): \("\(item.outcome)".onOneLine)")
+        }
         for (key, reason) in refused { try store.report("\(key.onOneLine): refused: \(reason)") }
         let count = result.refused.count + refused.count
         if count > 0 {

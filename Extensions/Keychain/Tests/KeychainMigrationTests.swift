@@ -1,5 +1,6 @@
 @testable import LockboxKeychainTesting
 import Foundation
+import LockboxImport
 import LockboxKeychain
 import LockboxKeychainMigration
 import LockboxTesting

@@ -1,7 +1,4 @@
-import LockboxKeychainTesting
 import Foundation
-import LockboxKeychain
-import LockboxTesting
 import Testing
 
 import Lockbox
@@ -11,8 +8,4 @@ import Lockbox
     @Test func inMemory() throws { try SameApplication.run(on: InMemoryBackend()) }
 
     @Test func onFiles() throws { try SameApplication.run(on: TestStore().backend()) }
-
-    @Test func inTheSimulatedKeychain() throws {
-        try SameApplication.run(on: KeychainBackend(KeychainSimulator()))
-    }
 }
