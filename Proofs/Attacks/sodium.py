@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import secrets
 
-SODIUM = ctypes.CDLL("libsodium.so.23")
+SODIUM = ctypes.CDLL("libsodium.so")  # of libsodium-dev: its own number differs between systems
 if SODIUM.sodium_init() < 0:
     raise SystemExit("Attacks: libsodium cannot be initialized")
 NONCE, COMMITMENT, TAG = 24, 32, 16

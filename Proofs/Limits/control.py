@@ -2,23 +2,18 @@
 import argparse
 import contextlib
 import io
-import signal
 import time
 from unittest import mock
 
 from common import PREFIX, Report, Times, begin, expect, finish, table
-import descriptors
 import fairness
 import memory
-import migration
-import removal
-import timeout
 
 
 class Controls:
     def __init__(self, machine, options, report):
         self.machine, self.report, self.rows = machine, report, []
-        self.small = argparse.Namespace(folder=options.folder, removals=2000, items=2000, command=None, entries=2000, stored=2000)
+        self.small = argparse.Namespace(folder=options.folder, items=2000, command=None)
         self.folder = machine.folder(options.folder)
         self.store = f"{self.folder}/store"
         machine.fill(self.store, PREFIX, 1)
@@ -64,36 +59,10 @@ class Controls:
             time.sleep(0.5)
             started[0].stdin.close()
 
-    def lock_that_is_free(self, found):
-        with mock.patch.object(timeout.Stopped, "__enter__", self.release):
-            timeout.give_up(self.machine, self.store, found)
-
-    @staticmethod
-    def release(stopped):
-        stopped.process.send_signal(signal.SIGCONT)
-        finish(stopped.process, close=True)
-
-    def no_time(self, found):
-        with mock.patch.object(timeout, "AT_ONCE", 0):
-            timeout.look(self.machine, self.store, found)
-
-    def no_removal(self, found):
-        with mock.patch.multiple(removal, WORST=0, REMOVALS=0):
-            removal.run(self.machine, self.small, found)
-
-    def few_descriptors(self, found):
-        none = {state: dict.fromkeys(needs, -1) for state, needs in descriptors.FEWEST.items()}
-        with mock.patch.multiple(descriptors, LIMITS=[6], FEWEST=none):
-            descriptors.run(self.machine, self.small, found)
-
     def no_memory(self, found):
         nothing = dict.fromkeys(memory.BOUNDS, 0)
         with mock.patch.multiple(memory, FEW=nothing, BOUNDS=nothing):
             memory.run(self.machine, self.small, found)
-
-    def more_than_twice_as_many(self, found):
-        with mock.patch.object(migration, "TWICE", 6):
-            migration.run(self.machine, self.small, found)
 
 
 def run(machine, options, report):
@@ -101,21 +70,7 @@ def run(machine, options, report):
     controls.expect("the lock is held for 2.5 s, time limit 1 s", controls.held, "the worst wait is", "calls failed")
     controls.expect("the lock is held for 0.8 s, four times", controls.held_in_turns, "times the median")
     controls.expect("one writer of eight ends early", controls.ends_early, "one writer got")
-    controls.expect("the lock is free, where all should give up", controls.lock_that_is_free, "0 of 8 gave up")
-    controls.expect("a list may take no time", controls.no_time, "list of 1 items", "list of 5000 items")
-    controls.expect(
-        "no wait and no removal is allowed", controls.no_removal, "the writer waited", "removals under one lock"
-    )
-    controls.expect(
-        "100 prefixes with 6 descriptors, none needed", controls.few_descriptors,
-        "write failed", "read failed", "list failed", "backend new: needs", "backend in use: needs",
-    )
     operations = [*memory.IN_PROCESS, "removeAll"]
     controls.expect("no memory is allowed", controls.no_memory, *(f"{name}: " for name in operations))
-    sources = [f"migration of {source} into memory: " for source in migration.MANY + migration.FEWER]
-    controls.expect(
-        "a migration of six times as many entries, not twice", controls.more_than_twice_as_many,
-        *sources, "migration of environment into files"
-    )
     table(["planted", "noticed"], controls.rows)
     machine.remove(controls.folder)

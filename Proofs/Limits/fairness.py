@@ -1,7 +1,5 @@
 """Eight writers of one prefix: how long each waits, and how much each gets done."""
-import subprocess
-
-from common import PREFIX, ROOT, Times, begin, milliseconds, table
+from common import PREFIX, Times, begin, milliseconds, table
 
 RATIO, WORST, SHARE = 20, 1.0, 0.5
 TIMEOUT = 30  # seconds, as users have it
@@ -19,7 +17,6 @@ FORMS = [  # name, processes, threads of each, backends, key
     ("4 processes of 2 threads", 4, 2, "one", EACH),
 ]
 ALONE = ("1 writer alone", 1, 1, "one", EACH)
-KERNEL, KERNEL_ALONE = "C, 8 processes, the kernel's flock", "C, 1 writer alone"
 
 
 def row(name, times, seconds):
@@ -43,21 +40,6 @@ def write(machine, store, form, *, seconds, slow_disk, timeout):
     return Times(started)
 
 
-def kernel(folder):
-    """The same recipe in C, with a lock that the kernel waits for."""
-    floor = ROOT / "Benchmarks/Sources/CFloor"
-    program = f"{folder}/kernel"
-    sources = [ROOT / "Proofs/Limits/kernel.c", *(floor / f"{part}.c" for part in ("floor", "keybag", "box"))]
-    subprocess.run(["cc", "-O2", "-I", floor / "include", "-o", program, *sources, "-lsodium"], check=True)
-    return program
-
-
-def write_in_c(machine, program, store, processes, seconds):
-    started = [machine.start(program, store, PREFIX, seconds, f"of {number}") for number in range(processes)]
-    begin(started)
-    return Times(started)
-
-
 def run(machine, options, report):
     """With a slow disk only errors count: eight that take turns wait eight times what one write takes."""
     folder = machine.folder(options.folder)
@@ -71,27 +53,9 @@ def run(machine, options, report):
         check_failures(form[0], times, report)
         if form is not ALONE and not options.slow_disk:
             check(form[0], times, report)
-    if options.slow_disk:
-        print("C: skipped, as its calls cannot be slowed")
-    else:
-        program = kernel(folder)
-        for name, processes in [(KERNEL, 8), (KERNEL_ALONE, 1)]:
-            measured[name] = write_in_c(machine, program, store, processes, options.seconds)
     table(HEADER, [row(name, times, options.seconds) for name, times in measured.items()])
-    for name, kernels in [(FORMS[0][0], KERNEL), (ALONE[0], KERNEL_ALONE)]:
-        if kernels in measured:
-            print(f"{name}, of the kernel's: {compared(measured[name], measured[kernels])}")
     print()
     machine.remove(folder)
-
-
-def compared(times, kernels):
-    quantiles = [(0.5, "median"), (0.999, "99.9th percentile")]
-    return ", ".join([
-        f"writes {len(times.all) / len(kernels.all):.2f}",
-        *(f"{name} {times.quantile(share) / kernels.quantile(share):.2f}" for share, name in quantiles),
-        f"worst {times.worst / kernels.worst:.2f}",
-    ])
 
 
 def check_failures(name, times, report):

@@ -1,4 +1,4 @@
-"""What both experiments need: images, mounts, and the process under test."""
+"""Images, mounts, and the process under test."""
 import contextlib
 import os
 import pathlib

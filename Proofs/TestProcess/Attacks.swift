@@ -120,11 +120,13 @@ struct AttackedCall: Decodable {
     private func write(_ backend: EncryptedFileBackend) throws {
         let changes = try ItemChanges(
             value: ArchivedValue(data: Data(value!.utf8), format: .data),
-            accessibility: accessibility.flatMap(Accessibility.init(rawValue:)),
-            attributes: server.map { .set(["server": $0]) } ?? .unchanged,
+            options: WriteOptions(
+                accessibility: accessibility.flatMap(Accessibility.init(rawValue:)),
+                attributes: server.map { .set(["server": $0]) } ?? .unchanged
+            ),
             modified: Date()
         )
-        try backend.write(changes, to: itemKey, policy: .replace)
+        try backend.write(changes, to: itemKey)
     }
 
     private func change(_ backend: EncryptedFileBackend, _ result: inout Result) throws -> RotationReport {

@@ -3,11 +3,9 @@
 //     LockboxTestProcess use DIRECTORY NUMBER          waits for the end of standard input, then writes and reads
 //     LockboxTestProcess write DIRECTORY KEY VALUE     archives one value
 //     LockboxTestProcess read DIRECTORY KEY            prints it; status 1 if it is absent, 3 if it cannot be read
-//     LockboxTestProcess remove DIRECTORY KEY
 //     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th call that changes the disk
 //     LockboxTestProcess count DIRECTORY N LOG         waits as well, then counts N times, with a byte in LOG after each
 //     LockboxTestProcess vectors DIRECTORY             makes a store and prints it as test vectors
-//     LockboxTestProcess die DIRECTORY KEY N           the same for a removal
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
@@ -15,7 +13,6 @@
 //     LockboxTestProcess idle DIRECTORY SECONDS        waits for changes and prints what it costs: see IdleSubscriber.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 //     LockboxTestProcess kill …                        for Proofs/KillMatrix/run: see KillMatrix.swift
-//     LockboxTestProcess load …                        for Proofs/Rotation/run: see RotationLoad.swift
 //     LockboxTestProcess limits …                      for Proofs/Limits/run: see Limits.swift
 //     LockboxTestProcess history …                     for Proofs/History/run: see History.swift
 //     LockboxTestProcess attacks                       for Proofs/Attacks/run: see Attacks.swift
@@ -83,9 +80,6 @@ case "read" where arguments.count == 3:
 case "idle" where arguments.count == 3:
     try idle(arguments[1], UInt32(arguments[2])!)
 
-case "remove" where arguments.count == 3:
-    try lockbox(arguments[1]).removeObject(forKey: arguments[2])
-
 case "count" where arguments.count == 4:
     waitForEndOfInput()
     let log = open(arguments[3], O_WRONLY | O_CREAT | O_APPEND, 0o600)
@@ -100,9 +94,6 @@ case "die" where arguments.count == 5:
         arguments[3],
         forKey: arguments[2]
     )
-
-case "die" where arguments.count == 4:
-    try lockbox(arguments[1], dying(before: Int(arguments[3])!)).removeObject(forKey: arguments[2])
 
 case "die-in" where arguments.count >= 4:
     let last = Int(arguments[2])!
@@ -133,9 +124,6 @@ case "defaults":
 
 case "kill":
     try kill(Array(arguments.dropFirst()))
-
-case "load":
-    try load(Array(arguments.dropFirst()))
 
 case "limits":
     try limits(Array(arguments.dropFirst()))

@@ -106,7 +106,9 @@ public struct InternetPassword: Sendable, Hashable {
     ///
     /// The key is a URL such as `https://alice@example.com:8443/path`, with percent-encoded parts. Different
     /// identities have different keys.
-    public var key: LockboxKey<Data?> { LockboxKey(name, attributes: .set(searchable)) }
+    public var key: LockboxKey<Data?> {
+        LockboxKey(name, options: WriteOptions(attributes: .set(searchable)))
+    }
 
     private var name: String {
         var name = "\(`protocol`.map { "\($0.percentEncoded()):" } ?? "")//\(account.percentEncoded())@"

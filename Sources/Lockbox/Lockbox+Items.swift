@@ -8,61 +8,40 @@ extension Lockbox {
     /// try lockbox.update("count", as: Int.self) { count in count = (count ?? 0) + 1 }
     /// ```
     ///
-    /// Attributes that you do not pass keep their values, and so does the expiry. The value is stored as `type` encodes it:
-    /// members that only a newer version of the type has are lost, as in any program that decodes and encodes with `Codable`.
+    /// The expiry stays unless the options name one. The value is stored as `type` encodes it: members that only a newer version of
+    /// the type has are lost, as in any program that decodes and encodes with `Codable`.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - type: The type of the value. Can be omitted if it can be inferred.
-    ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
-    ///     ``Accessibility/whenUnlocked`` for a new one.
-    ///   - expires: When the item expires.
-    ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
-    ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
-    ///   - attributes: Texts by name that the item can be found by. Not for secrets.
+    ///   - options: The settings besides the value, and whether the write may change or create an item.
     ///   - change: Changes the value, which is `nil` if there is no such item or it has expired. Set it to `nil`
     ///     to remove the item. **It may run more than once**, if another writer comes first; only the last
     ///     result is stored. If it throws, the item does not change. It must not change items with the same prefix:
     ///     that throws ``LockboxError/invalidKey(reason:)``.
     /// - Returns: The value that is stored now, or `nil` if the item was removed.
-    /// - Throws: Any error of `unarchiveObject(_:forKey:)` or of
-    ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)`, and what `change`
-    ///   throws.
+    /// - Throws: Any error of `unarchiveObject(_:forKey:)` or of `archiveObject(_:forKey:options:)`, and what `change` throws.
     @discardableResult
     public func update<Value: Codable>(
         _ key: String,
         as type: Value.Type = Value.self,
-        accessibility: Accessibility? = nil,
-        expires: Expiry = .automatic,
-        label: AttributeChange<String> = .unchanged,
-        comment: AttributeChange<String> = .unchanged,
-        attributes: AttributeChange<[String: String]> = .unchanged,
+        options: WriteOptions = WriteOptions(),
         _ change: (inout Value?) throws -> Void
     ) throws -> Value? {
-        try update(
-            itemKey(key),
-            ItemChanges(
-                accessibility: accessibility,
-                expires: expires,
-                label: label,
-                comment: comment,
-                attributes: attributes,
-                modified: now()
-            ),
-            read: { try $0.map { try unarchive(type, $0, key) } },
-            change
-        )
+        try update(itemKey(key), options, read: { try $0.map { try unarchive(type, $0, key) } }, change)
     }
 
     /// Changes what `read` returns, and stores it with the other changes. Nil removes the item.
     func update<Value: Encodable>(
         _ key: ItemKey,
-        _ changes: ItemChanges,
+        _ options: WriteOptions,
         read: (ArchivedValue?) throws -> Value,
         _ change: (inout Value) throws -> Void
     ) throws -> Value {
         var result: Value?
+        var changes = ItemChanges(options: options, modified: now())
         try changing().update(key, now: changes.modified) { old in
+            try options.policy.check(key: key.key, exists: old != nil)
             var value = try read(old?.value)
             try UpdateClosure.run(of: self) { try change(&value) }
             result = value
@@ -70,9 +49,9 @@ extension Lockbox {
                 if old != nil { try UnknownAnswers.check(key, of: self) }
                 return nil
             }
-            var changes = changes
             changes.value = archived
-            return try changes.item(after: old, for: key, policy: old == nil ? .addOnly : .updateOnly)
+            changes.options.policy = old == nil ? .addOnly : .updateOnly
+            return try changes.item(after: old, for: key)
         }
         // A backend that breaks its contract.
         guard let result else {
@@ -83,40 +62,22 @@ extension Lockbox {
         return result
     }
 
-    /// Changes an item's attributes, but not its value.
+    /// Changes an item's attributes, but not its value. The expiry stays unless the options name one.
     ///
-    /// Attributes that you do not pass keep their values, and so does the expiry. If you pass an expiry, an expired item is found
-    /// too, and revived. The item's class must be unlocked.
+    /// If the options name an expiry, an expired item is found too, and revived. The item must exist, whatever the policy, and its
+    /// class must be unlocked.
     ///
     /// - Parameters:
+    ///   - options: The attributes to set. The policy does not count.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When the value can be read.
-    ///   - expires: When the item expires.
-    ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
-    ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
-    ///   - attributes: Texts by name that the item can be found by. They replace all existing ones. Not for
-    ///     secrets.
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the old or the new class is locked;
     ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode;
     ///   ``LockboxError/invalidAttribute(name:reason:)``. The item is unchanged.
-    public func setAttributes(
-        forKey key: String,
-        accessibility: Accessibility? = nil,
-        expires: Expiry = .automatic,
-        label: AttributeChange<String> = .unchanged,
-        comment: AttributeChange<String> = .unchanged,
-        attributes: AttributeChange<[String: String]> = .unchanged
-    ) throws {
-        let changes = ItemChanges(
-            accessibility: accessibility,
-            expires: expires,
-            label: label,
-            comment: comment,
-            attributes: attributes,
-            modified: now()
-        )
-        try changing().write(changes, to: itemKey(key), policy: .updateOnly)
+    public func setAttributes(_ options: WriteOptions, forKey key: String) throws {
+        var options = options
+        options.policy = .updateOnly
+        try changing().write(ItemChanges(options: options, modified: now()), to: itemKey(key))
     }
 
     /// Writes and removes many items in one call. The changes are durable when it returns.
@@ -136,8 +97,7 @@ extension Lockbox {
     /// - Parameter body: Adds the operations, each for a different key. Nothing is changed before it returns.
     ///   Errors that it throws are rethrown.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
-    ///   `archiveObject(_:forKey:accessibility:expires:label:comment:attributes:policy:)` or
-    ///   `removeObject(forKey:)`.
+    ///   `archiveObject(_:forKey:options:)` or `removeObject(forKey:)`.
     public func batch(_ body: (inout LockboxBatch) throws -> Void) throws {
         var batch = LockboxBatch(self)
         try body(&batch)
@@ -331,79 +291,36 @@ final class UpdateClosure {
     }
 }
 
-extension Lockbox: CustomStringConvertible, CustomReflectable {
+extension Lockbox: Undescribed {
     /// The key prefix and the backend's type.
-    public var description: String {
+    package var summary: String {
         "Lockbox(keyPrefix: \(String(reflecting: keyPrefix)), backend: \(type(of: backend)))"
-    }
-
-    /// Keeps `dump(_:)` from showing the backend, the coder and the clock.
-    public var customMirror: Mirror {
-        Mirror(self, children: ["keyPrefix": keyPrefix, "backend": "\(type(of: backend))"])
     }
 }
 
-extension Lockbox: Equatable {
-    /// Returns whether two lockboxes give access to the same items: whether their key prefixes and backends are
-    /// equal. Coders and clocks are not compared.
-    ///
-    /// Two backends are equal if they are the same instance of a class, or equal values of an `Equatable` type.
-    /// With a backend of any other type, only copies of the same lockbox are equal.
-    ///
-    /// - Parameters:
-    ///   - left: A lockbox.
-    ///   - right: Another lockbox.
-    public static func == (left: Lockbox, right: Lockbox) -> Bool {
-        left.keyPrefix == right.keyPrefix && left.hasSameBackend(as: right)
-    }
+extension Lockbox {
+    var hasBackendWithIdentity: Bool { type(of: backend) is AnyClass }
 
-    private func hasSameBackend(as other: Lockbox) -> Bool {
-        guard type(of: backend) == type(of: other.backend) else { return false }
-        guard let original else { return backend as AnyObject === other.backend as AnyObject }
-        return original === other.original || backend.isEqual(to: other.backend)
-    }
-
-    /// Whether both give access to the same items. Two backends may have been opened for one store.
+    /// Whether both give access to the same items, as far as is known. Two backends may have been opened for one store. Values
+    /// of one type have no identity, and count as the same.
     func isSameStore(as other: Lockbox) -> Bool {
-        if hasSameBackend(as: other) { return true }
-        guard let key = try? itemKey("key"), let location = location(of: key) else { return false }
-        return location == other.location(of: key)
+        if let key = try? itemKey("key"), let mine = location(of: key), let theirs = other.location(of: key) {
+            return mine == theirs
+        }
+        return type(of: backend) == type(of: other.backend)
+            && (!hasBackendWithIdentity || backend as AnyObject === other.backend as AnyObject)
     }
 
     func location(of key: ItemKey) -> String? { try? (backend as? any LocatingBackend)?.location(of: key) }
-
-    /// Identifies the copies of one lockbox.
-    final class Original: Sendable {}
-}
-
-extension LockboxBackend {
-    fileprivate func isEqual(to other: any LockboxBackend) -> Bool {
-        guard let self = self as? any Equatable else { return false }
-        return self.equals(other)
-    }
-}
-
-extension Equatable {
-    fileprivate func equals(_ other: Any) -> Bool { other as? Self == self }
 }
 
 /// The items with a prefix, and those that cannot be read: see `list(matching:)`.
 public struct ItemList: Sendable, Equatable {
     /// The attributes of the items that can be read, by key.
-    public var items: [String: ItemAttributes]
+    public var items: [String: ItemAttributes] = [:]
 
     /// The items that cannot be read. It is not known whether they match the search.
-    public var unreadable: [UnreadableItem]
-
-    /// Creates a list.
-    ///
-    /// - Parameters:
-    ///   - items: The attributes of the items that can be read, by key.
-    ///   - unreadable: The items that cannot be read.
-    public init(items: [String: ItemAttributes] = [:], unreadable: [UnreadableItem] = []) {
-        self.items = items
-        self.unreadable = unreadable
-    }
+    public var unreadable: [UnreadableItem] = []
 }
 
 /// A value and its attributes, from one read: see `unarchiveItem(_:forKey:)`.
@@ -419,10 +336,7 @@ extension UnarchivedItem: Sendable where Value: Sendable {}
 extension UnarchivedItem: Equatable where Value: Equatable {}
 extension UnarchivedItem: Hashable where Value: Hashable {}
 
-extension UnarchivedItem: CustomStringConvertible, CustomReflectable {
+extension UnarchivedItem: Undescribed {
     /// The attributes, without the value.
-    public var description: String { "UnarchivedItem(\(attributes))" }
-
-    /// The attributes, without the value.
-    public var customMirror: Mirror { Mirror(self, children: ["attributes": attributes]) }
+    package var summary: String { "UnarchivedItem(\(attributes))" }
 }

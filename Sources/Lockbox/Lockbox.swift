@@ -9,8 +9,10 @@ public import LockboxPlatform
 /// let session = try lockbox.unarchiveObject(Session.self, forKey: "session")
 /// ```
 ///
-/// Every method also exists as a static method, which uses the process-wide ``default``. A `Lockbox` is a small
-/// value: create one for each prefix, and share the backend.
+/// A `Lockbox` is a small value: create one for each prefix, and share the backend. ``default`` is one for the whole process.
+///
+/// Calls block the thread. In an `async` function, archiving, reading, removing and updating an item run on another thread, and
+/// canceling the task does not stop them. Run every other call in ``async(_:)``.
 ///
 /// Every method throws ``LockboxError``, and any other error that an app's own backend throws. The methods list
 /// only their specific errors. On the encrypted store, every method can also throw:
@@ -41,8 +43,6 @@ public struct Lockbox: Sendable {
     /// Stores the items.
     public let backend: any LockboxBackend
 
-    /// Identifies copies of this lockbox if the backend is neither a class instance nor `Equatable`.
-    let original: Original?
     let coder: any ValueCoder
     package let now: @Sendable () -> Date
 
@@ -68,33 +68,37 @@ public struct Lockbox: Sendable {
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend
-        original = type(of: backend) is AnyClass ? nil : Original()
         self.coder = coder
         self.now = now
     }
 
     // MARK: Storing and reading
 
-    /// Stores a value, replacing the key's previous one.
+    /// Stores a value, replacing the key's previous one, which expires no more. Keeps label, comment and attributes.
     ///
-    /// Attributes that you do not pass keep their values: class, label, comment and searchable attributes. The expiry
-    /// belongs to the value: with `.replace`, the new value never expires unless `expires` says so. With `.updateOnly`,
-    /// the old expiry is kept.
+    /// - Parameters:
+    ///   - value: The value to store. `nil` removes the item, if this program can read it.
+    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
+    ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
+    ///     ``Accessibility/whenUnlocked`` for a new one.
+    /// - Throws: Any error of `archiveObject(_:forKey:options:)`.
+    public func archiveObject<Value: Encodable>(
+        _ value: Value?,
+        forKey key: String,
+        accessibility: Accessibility? = nil
+    ) throws {
+        try archiveObject(value, forKey: key, options: WriteOptions(accessibility: accessibility))
+    }
+
+    /// Stores a value.
     ///
     /// If the call throws one of the errors listed below, the previous item is unchanged.
     ///
     /// - Parameters:
-    ///   - value: The value to store. `nil` removes the item, whatever the policy, if this program can read it: the nil may
+    ///   - value: The value to store. `nil` removes the item, whatever the options, if this program can read it: the nil may
     ///     come from a getter or a `try?` that could not. `removeObject(forKey:)` removes any.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
-    ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
-    ///     ``Accessibility/whenUnlocked`` for a new one.
-    ///   - expires: When the item expires. From then on it reads as absent.
-    ///   - label: A short text for people, at most 4,096 bytes. Not for secrets.
-    ///   - comment: A longer text for people, at most 4,096 bytes. Not for secrets.
-    ///   - attributes: Texts by name that the item can be found by: see ``ItemAttributes/searchable``. They
-    ///     replace all existing ones. Not for secrets.
-    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    ///   - options: The settings besides the value, and whether the write may overwrite or create an item.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the
     ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is
     ///   locked; ``LockboxError/passcodeNotSet`` if the class needs a passcode;
@@ -105,24 +109,9 @@ public struct Lockbox: Sendable {
     public func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
-        accessibility: Accessibility? = nil,
-        expires: Expiry = .automatic,
-        label: AttributeChange<String> = .unchanged,
-        comment: AttributeChange<String> = .unchanged,
-        attributes: AttributeChange<[String: String]> = .unchanged,
-        policy: WritePolicy = .replace
+        options: WriteOptions
     ) throws {
-        guard let archived = try archive(value, key) else { return try removeByNil(key) }
-        let changes = ItemChanges(
-            value: archived,
-            accessibility: accessibility,
-            expires: expires,
-            label: label,
-            comment: comment,
-            attributes: attributes,
-            modified: now()
-        )
-        try changing().write(changes, to: itemKey(key), policy: policy)
+        try perform(operation(archive(value, key), key, options))
     }
 
     /// Returns the value for a key.
@@ -200,18 +189,6 @@ public struct Lockbox: Sendable {
         try backend.attributes(for: itemKey(key), now: now())
     }
 
-    /// Moves an item to another accessibility class, atomically.
-    ///
-    /// - Parameters:
-    ///   - accessibility: The new class.
-    ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the old or the new class is locked;
-    ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode. The item is unchanged.
-    public func setAccessibility(_ accessibility: Accessibility, forKey key: String) throws {
-        try changing().setAccessibility(accessibility, for: itemKey(key), now: now())
-    }
-
     // MARK: All items with this prefix
 
     /// Returns the attributes of the items with this prefix, and separately the items that cannot be read. Opens no value: to
@@ -243,19 +220,9 @@ public struct Lockbox: Sendable {
         return keys
     }
 
-    /// Returns the attributes of all items with this prefix, by key.
-    ///
-    /// - Returns: The attributes of all items that have not expired, locked ones included.
-    /// - Throws: ``LockboxError``, for example if an item is damaged. Use `list(matching:)` to get the others.
-    public func allAttributes() throws -> [String: ItemAttributes] {
-        var all: [String: ItemAttributes] = [:]
-        try forEachItem { all[$0] = $1 }
-        return all
-    }
-
     /// Calls a closure with the key and the attributes of every item with this prefix.
     ///
-    /// Needs less memory than `allAttributes()`: for a million items some 120 MB while it runs, instead of some 470 MB.
+    /// Needs less memory than `list(matching:)`: for a million items some 120 MB while it runs, instead of some 470 MB.
     ///
     /// - Parameters:
     ///   - unreadable: Called with each item that cannot be read. By default, its error is thrown.
@@ -335,13 +302,21 @@ extension Lockbox {
         return backend
     }
 
-    package func removeByNil(_ key: String) throws { try changing().apply([removal(byNil: key)]) }
-
-    /// What archiving nil does.
-    func removal(byNil key: String) throws(LockboxError) -> ItemOperation {
+    /// Returns the write of a value, or the removal of an item for nil.
+    func operation(_ value: ArchivedValue?, _ key: String, _ options: WriteOptions) throws(LockboxError)
+        -> ItemOperation
+    {
         let key = try itemKey(key)
-        try UnknownAnswers.check(key, of: self)
-        return .removeReadable(key, now: now())
+        guard let value else {
+            try UnknownAnswers.check(key, of: self)
+            return .removeReadable(key, now: now())
+        }
+        return .write(ItemChanges(value: value, options: options, modified: now()), to: key)
+    }
+
+    func perform(_ operation: ItemOperation) throws {
+        if case .write(let changes, let key) = operation { return try changing().write(changes, to: key) }
+        try changing().apply([operation])
     }
 
     /// Returns nil for nil, however deep it is in optionals.

@@ -140,16 +140,8 @@ extension Lockbox {
         _ text: (Value) throws -> String
     ) -> Bool {
         do {
-            guard let value else {
-                try removeByNil(key)
-                return true
-            }
-            let changes = ItemChanges(
-                value: try ArchivedValue(data: Data(text(value).utf8), format: .lockbox2),
-                accessibility: accessibility,
-                modified: now()
-            )
-            try changing().write(changes, to: itemKey(key), policy: .replace)
+            let archived = try value.map { try ArchivedValue(data: Data(text($0).utf8), format: .lockbox2) }
+            try perform(operation(archived, key, WriteOptions(accessibility: accessibility)))
             return true
         } catch { return false }
     }
@@ -280,7 +272,7 @@ package enum UnknownAnswers {
         let location: String?
 
         init(_ key: ItemKey, _ lockbox: Lockbox) {
-            isValue = lockbox.original != nil
+            isValue = !lockbox.hasBackendWithIdentity
             backend = isValue ? nil : lockbox.backend as AnyObject
             location = lockbox.location(of: key)
         }

@@ -7,7 +7,7 @@ public import LockboxCore
 public struct LockboxChanges: AsyncSequence, Sendable {
     /// The maximum number of different changes that are kept for the loop. More become
     /// ``LockboxChange/everything``.
-    public static let maximumPending = 10_000
+    package static let maximumPending = 10_000
 
     private let pending: Protected<Set<LockboxChange>>
     private let signals: AsyncThrowingStream<Void, any Error>
@@ -63,28 +63,16 @@ public struct LockboxChanges: AsyncSequence, Sendable {
     }
 }
 
-extension LockboxChanges: CustomStringConvertible, CustomReflectable {
-    /// The type only.
-    public var description: String { "LockboxChanges()" }
+extension LockboxChanges: Undescribed {}
 
-    /// The type only.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension LockboxChanges.Iterator: CustomStringConvertible, CustomReflectable {
-    /// The type only.
-    public var description: String { "LockboxChanges.Iterator()" }
-
-    /// The type only.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension LockboxChanges.Iterator: Undescribed {}
 
 extension Lockbox {
     /// Returns the changes that any thread or process makes to the items with this prefix from now on.
     ///
     /// ```swift
     /// func show(_ lockbox: Lockbox) async throws {
-    ///     let changes = try await lockbox.changes()
+    ///     let changes = try await lockbox.async { try $0.changes() }
     ///     var token = try await lockbox.unarchiveObject(String.self, forKey: "token")
     ///     for try await change in changes where [.item("token"), .unknownItem, .everything].contains(change) {
     ///         token = try await lockbox.unarchiveObject(String.self, forKey: "token")
@@ -113,9 +101,4 @@ extension Lockbox {
         }
         return try LockboxChanges(backend, prefix: keyPrefix)
     }
-
-    /// Returns the changes that any thread or process makes to the items with this prefix from now on.
-    ///
-    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    public func changes() async throws -> LockboxChanges { try await offPool { try changes() } }
 }

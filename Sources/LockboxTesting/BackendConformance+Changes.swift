@@ -2,7 +2,7 @@ import Lockbox
 import LockboxCore
 import LockboxPlatform
 
-/// What a write names changes, and the rest stays as it is.
+/// A write changes what it names. The rest stays as it is.
 extension BackendConformance {
     private static func fullItem(_ subject: Subject) throws -> StoredItem {
         try StoredItem(
@@ -25,12 +25,12 @@ extension BackendConformance {
         expires: Date?,
         _ subject: Subject
     ) throws {
-        try subject.backend.write(changes, to: old.key, policy: policy)
+        try subject.write(changes, to: old.key, policy)
         let attributes = old.attributes
         let expected = try StoredItem(
             key: old.key,
             value: changes.value ?? old.value,
-            accessibility: changes.accessibility ?? attributes.accessibility,
+            accessibility: changes.options.accessibility ?? attributes.accessibility,
             created: attributes.created,
             modified: changes.modified,
             expires: expires,
@@ -42,7 +42,7 @@ extension BackendConformance {
         try subject.expect(
             expected,
             at: changes.modified,
-            after: "a write \(value), expires: .\(changes.expires), policy: .\(policy)"
+            after: "a write \(value), expires: .\(changes.options.expires), policy: .\(policy)"
         )
     }
 
@@ -51,14 +51,18 @@ extension BackendConformance {
         let value = try ArchivedValue(data: Data("new".utf8), format: .data)
         for policy in [WritePolicy.replace, .updateOnly] {
             try subject.write(old)
-            var changes = ItemChanges(value: value, expires: .unchanged, modified: Subject.now + 5)
+            var changes = ItemChanges(
+                value: value,
+                options: WriteOptions(expires: .unchanged),
+                modified: Subject.now + 5
+            )
             try check(changes, of: old, policy, expires: old.attributes.expires, subject)
 
-            changes.label = .removed
-            changes.comment = "other"
-            changes.attributes = ["server": "example.org"]
-            changes.accessibility = .always
-            try subject.backend.write(changes, to: old.key, policy: policy)
+            changes.options.label = .removed
+            changes.options.comment = "other"
+            changes.options.attributes = ["server": "example.org"]
+            changes.options.accessibility = .always
+            try subject.write(changes, to: old.key, policy)
             try subject.expect(
                 StoredItem(
                     key: old.key,
@@ -75,7 +79,7 @@ extension BackendConformance {
         }
         let fresh = try subject.key("fresh")
         let changes = ItemChanges(value: value, modified: Subject.now)
-        try subject.backend.write(changes, to: fresh, policy: .replace)
+        try subject.write(changes, to: fresh)
         try subject.expect(
             StoredItem(key: fresh, value: value, modified: Subject.now),
             after: "a write of a new value that names no attributes"
@@ -97,13 +101,17 @@ extension BackendConformance {
         ]
         for (policy, value, expires, expected) in cases {
             try subject.write(old)
-            let changes = ItemChanges(value: value, expires: expires, modified: later)
+            let changes = ItemChanges(value: value, options: WriteOptions(expires: expires), modified: later)
             try check(changes, of: old, policy, expires: expected, subject)
         }
         // An expired item has nothing that could stay.
         try subject.write(old)
-        let changes = ItemChanges(value: value, expires: .unchanged, modified: Subject.now + 2000)
-        try subject.backend.write(changes, to: old.key, policy: .replace)
+        let changes = ItemChanges(
+            value: value,
+            options: WriteOptions(expires: .unchanged),
+            modified: Subject.now + 2000
+        )
+        try subject.write(changes, to: old.key)
         try subject.expect(
             StoredItem(key: old.key, value: value, modified: changes.modified),
             after: "a write to the key of an expired item"
@@ -112,19 +120,19 @@ extension BackendConformance {
 
     static let changesOfAttributes = BackendConformance("attributes change without a value") { subject in
         let old = try fullItem(subject)
-        let changes = ItemChanges(accessibility: .always, modified: Subject.now + 5)
+        let changes = ItemChanges(options: WriteOptions(accessibility: .always), modified: Subject.now + 5)
         for policy in WritePolicy.allCases {
             try subject.expectError(
                 .itemNotFound(key: "key"),
                 from: "a write of attributes of an absent item, policy: .\(policy),"
-            ) { try subject.backend.write(changes, to: old.key, policy: policy) }
+            ) { try subject.write(changes, to: old.key, policy) }
         }
         try subject.expectKeys([], after: "writes of attributes of an absent item")
         try subject.write(old)
         try subject.expectError(
             .duplicateItem(key: "key"),
             from: "a write of attributes of an existing item, policy: .addOnly,"
-        ) { try subject.backend.write(changes, to: old.key, policy: .addOnly) }
+        ) { try subject.write(changes, to: old.key, .addOnly) }
         try check(changes, of: old, .updateOnly, expires: old.attributes.expires, subject)
     }
 
@@ -132,10 +140,10 @@ extension BackendConformance {
         func write(_ name: String, _ searchable: [String: String]) throws {
             let changes = ItemChanges(
                 value: try ArchivedValue(data: Data(), format: .data),
-                attributes: .set(searchable),
+                options: WriteOptions(attributes: .set(searchable)),
                 modified: Subject.now
             )
-            try subject.backend.write(changes, to: subject.key(name), policy: .replace)
+            try subject.write(changes, to: subject.key(name))
         }
         let lockbox = try Lockbox(keyPrefix: Subject.prefix, backend: subject.backend) { Subject.now }
         func expect(_ expected: Set<String>, matching pairs: [String: String]) throws {

@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// What becomes of items that cannot be read.
+/// The treatment of items that cannot be read.
 extension BackendConformance {
     static let damagedItems = BackendConformance("an item that cannot be read is neither absent nor lost") {
         subject in

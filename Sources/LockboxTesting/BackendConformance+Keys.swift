@@ -99,7 +99,7 @@ extension BackendConformance {
         let key = try ItemKey(storedPrefix: "\0conformance\0\(Subject.prefix)", key: "key")
         let expired = try ItemKey(storedPrefix: key.prefix, key: "expired")
         try subject.write(subject.item(subject.key("key"), "of another prefix"))
-        // As Lockbox's own records are written.
+        // Lockbox's own records are written like this.
         let item = try subject.item(key, accessibility: .alwaysThisDeviceOnly)
         try subject.write(item)
         try subject.write(

@@ -57,9 +57,8 @@ extension BackendConformance {
         func write(_ name: String, _ policy: WritePolicy = .replace) throws -> ItemOperation {
             let value = try ArchivedValue(data: Data("new".utf8), format: .data)
             return .write(
-                ItemChanges(value: value, modified: Subject.now),
-                to: try subject.key(name),
-                policy: policy
+                ItemChanges(value: value, options: WriteOptions(policy: policy), modified: Subject.now),
+                to: try subject.key(name)
             )
         }
         let names = (0..<300).map { "item \($0)" }

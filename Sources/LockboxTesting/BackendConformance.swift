@@ -230,6 +230,12 @@ struct Subject: ConformanceSubject {
         try backend.write(item, policy: policy)
     }
 
+    func write(_ changes: ItemChanges, to key: ItemKey, _ policy: WritePolicy = .replace) throws {
+        var changes = changes
+        changes.options.policy = policy
+        try backend.write(changes, to: key)
+    }
+
     func text(_ key: ItemKey, at now: Date? = Self.now) throws -> String? {
         try backend.value(for: key, now: now).map { String(decoding: $0.data, as: UTF8.self) }
     }

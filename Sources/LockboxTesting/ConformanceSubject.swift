@@ -2,7 +2,7 @@ import Dispatch
 import LockboxCore
 import LockboxPlatform
 
-/// What a check is about, with helpers for both suites.
+/// The subject of a check, with helpers for both suites.
 protocol ConformanceSubject: Sendable {
     var requirement: String { get }
 
@@ -183,20 +183,11 @@ public struct ConformanceFailure: Error, Hashable, CustomStringConvertible {
     public var description: String { "Requirement not met: \(requirement): \(finding)" }
 }
 
-extension FailingBackend: CustomStringConvertible, CustomReflectable {
+extension FailingBackend: Undescribed {
     /// The type's name and the type of the wrapped backend. Does not show any items.
-    public var description: String { "FailingBackend(\(type(of: wrapped)))" }
-
-    /// Keeps `dump(_:)` from showing the wrapped backend.
-    public var customMirror: Mirror { Mirror(self, children: ["wrapped": "\(type(of: wrapped))"]) }
+    package var summary: String { "FailingBackend(\(type(of: wrapped)))" }
 }
 
-extension BackendConformance: CustomReflectable {
-    /// The requirement, without its closure.
-    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
-}
+extension BackendConformance: Undescribed {}
 
-extension StorageConformance: CustomReflectable {
-    /// The requirement, without its closure.
-    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
-}
+extension StorageConformance: Undescribed {}

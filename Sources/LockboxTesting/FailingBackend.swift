@@ -91,9 +91,9 @@ public final class FailingBackend: LockboxBackend {
     }
 
     /// Passes the call on, unless ``Operation/write`` fails.
-    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+    public func write(_ changes: ItemChanges, to key: ItemKey) throws {
         try check(.write)
-        try wrapped.write(changes, to: key, policy: policy)
+        try wrapped.write(changes, to: key)
     }
 
     /// Passes the call on, unless ``Operation/write`` fails. A removal of what can be read fails with ``Operation/read`` and

@@ -207,7 +207,7 @@ extension StorageConformance {
     }
 }
 
-/// What a subscription has reported.
+/// The notices that a subscription has reported.
 private final class Notices: Sendable {
     private let subject: StorageSubject
     /// The bytes of each changed record. All others are removed.

@@ -150,7 +150,7 @@ struct Session: Codable {
         compare(
             "list 1,001 items",
             100,
-            { _ = try small.allAttributes() },
+            { _ = try small.list().items },
             { floor.list(prefix) }
         )
         let last = "read Data of 100,000 keys, against Lockbox with 1,000"

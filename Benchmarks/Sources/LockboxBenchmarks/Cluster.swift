@@ -81,7 +81,7 @@
             compare(
                 "list 1,000 items, against a range with their values",
                 50,
-                { _ = try lockbox.allAttributes() },
+                { _ = try lockbox.list().items },
                 { _ = try floor.list("\(root)/c/i/") }
             )
         }
@@ -109,7 +109,7 @@
             try trips("write (replace)", 100) { try lockbox.archiveObject(Self.value, forKey: keys.next()) }
             try trips("update", 100) { try lockbox.update("count", as: Int.self) { $0 = ($0 ?? 0) + 1 } }
             try trips("remove", 100) { try lockbox.removeObject(forKey: "count") }
-            try trips("list of 1,000", 10) { _ = try lockbox.allAttributes() }
+            try trips("list of 1,000", 10) { _ = try lockbox.list().items }
         }
 
         // MARK: Rotation

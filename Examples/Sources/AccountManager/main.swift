@@ -18,11 +18,15 @@ struct Accounts {
     private static let prefix = "com.example.accounts/"
 
     func add(_ secret: String, service: String, account: String) throws {
-        try lockbox(service).archiveObject(secret, forKey: account, policy: .addOnly)
+        try lockbox(service).archiveObject(secret, forKey: account, options: WriteOptions(policy: .addOnly))
     }
 
     func change(_ secret: String, service: String, account: String) throws {
-        try lockbox(service).archiveObject(secret, forKey: account, policy: .updateOnly)
+        try lockbox(service).archiveObject(
+            secret,
+            forKey: account,
+            options: WriteOptions(policy: .updateOnly)
+        )
     }
 
     func secret(service: String, account: String) throws -> String? {

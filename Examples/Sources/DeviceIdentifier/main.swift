@@ -18,8 +18,7 @@ func deviceIdentifier(_ lockbox: Lockbox) throws -> UUID {
         try lockbox.archiveObject(
             new,
             forKey: "device-identifier",
-            accessibility: .afterFirstUnlockThisDeviceOnly,
-            policy: .addOnly
+            options: WriteOptions(accessibility: .afterFirstUnlockThisDeviceOnly, policy: .addOnly)
         )
         return new
     } catch LockboxError.duplicateItem {

@@ -45,7 +45,11 @@ struct ItemClasses {
     }
 
     func store() throws {
-        try lockbox.archiveObject(token, forKey: "token", attributes: .set(description))
+        try lockbox.archiveObject(
+            token,
+            forKey: "token",
+            options: WriteOptions(attributes: .set(description))
+        )
         try lockbox.archiveObject(secret, forKey: password.key)
         try lockbox.archiveObject(certificate, forKey: certificateAttributes.key("certificate"))
         try lockbox.archiveObject(key, forKey: keyAttributes.key("key"))

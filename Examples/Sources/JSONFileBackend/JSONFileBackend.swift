@@ -76,8 +76,8 @@ final class JSONFileBackend: LockboxBackend {
 
     // MARK: Faster, or better, than the default
 
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try change([key]) { rows in rows[key] = try row(changes, key, policy, rows[key]) }
+    func write(_ changes: ItemChanges, to key: ItemKey) throws {
+        try change([key]) { rows in rows[key] = try row(changes, key, rows[key]) }
     }
 
     /// Writes the file once.
@@ -86,8 +86,7 @@ final class JSONFileBackend: LockboxBackend {
         try change(operations.map(\.key)) { rows in
             for operation in operations {
                 switch operation {
-                case .write(let changes, let key, let policy):
-                    rows[key] = try row(changes, key, policy, rows[key])
+                case .write(let changes, let key): rows[key] = try row(changes, key, rows[key])
                 case .remove(let key): rows[key] = nil
                 case .removeReadable(let key, let now):
                     _ = try rows[key]?.item(key, at: now)
@@ -129,13 +128,11 @@ final class JSONFileBackend: LockboxBackend {
     }
 
     /// The row after a write. Does not need the old value.
-    private func row(_ changes: ItemChanges, _ key: ItemKey, _ policy: WritePolicy, _ old: Row?) throws -> Row
-    {
+    private func row(_ changes: ItemChanges, _ key: ItemKey, _ old: Row?) throws -> Row {
         guard let value = changes.value else {
-            return try row(
-                changes.item(after: old?.item(key, at: changes.expiryTime), for: key, policy: policy)
-            )
+            return try row(changes.item(after: old?.item(key, at: changes.expiryTime), for: key))
         }
+        let policy = changes.options.policy
         var before: ItemAttributes?
         do { before = try old?.attributes(key) } catch {
             // With .replace a damaged item is overwritten, and nothing of it stays.
@@ -143,7 +140,7 @@ final class JSONFileBackend: LockboxBackend {
         }
         if before?.isExpired(at: changes.modified) == true { before = nil }
         try policy.check(key: key.key, exists: before != nil)
-        return try row(key, value, changes.attributes(after: before, value: value, policy: policy))
+        return try row(key, value, changes.attributes(after: before, value: value))
     }
 
     private func row(_ item: StoredItem) throws -> Row { try row(item.key, item.value, item.attributes) }

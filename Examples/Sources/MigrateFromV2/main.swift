@@ -43,7 +43,7 @@ func prepare(_ lockbox: Lockbox) throws {
 }
 
 func show(_ lockbox: Lockbox) throws {
-    for (key, attributes) in try lockbox.allAttributes().sorted(by: { $0.key < $1.key }) {
+    for (key, attributes) in try lockbox.list().items.sorted(by: { $0.key < $1.key }) {
         print("\(key): \(attributes.format), \(attributes.accessibility)")
     }
 }

@@ -32,7 +32,11 @@ struct RememberedLogins {
     }
 
     func remember(_ login: Login) throws {
-        try lockbox.archiveObject(login, forKey: login.user, expires: .at(now + Self.period))
+        try lockbox.archiveObject(
+            login,
+            forKey: login.user,
+            options: WriteOptions(expires: .at(now + Self.period))
+        )
     }
 
     func forgetEverybody() throws {

@@ -50,7 +50,9 @@ struct Shared: Codable, Sendable {
 
 extension LockboxKey<Shared> {
     /// A service reads it after the machine was unlocked once.
-    static var shared: Self { Self("token and lease", default: Shared(), accessibility: .afterFirstUnlock) }
+    static var shared: Self {
+        Self("token and lease", default: Shared(), options: WriteOptions(accessibility: .afterFirstUnlock))
+    }
 }
 
 struct TokenKeeper {

@@ -1,5 +1,6 @@
 #if Configuration
     import Configuration
+    import Lockbox
     import LockboxCore
     import LockboxPlatform
 
@@ -75,7 +76,7 @@
         }
     }
 
-    /// What a read of one item has given. Nil, where it is optional: there is no such item.
+    /// The result of reading one item. Nil, where it is optional: there is no such item.
     enum Reading: Sendable {
         case item(StoredItem)
         case failure(any Error)
@@ -152,7 +153,7 @@
         }
     }
 
-    /// What was in memory at one time.
+    /// The contents of the memory at one time.
     struct Snapshot: ConfigSnapshot {
         let providerName: String
         let lockbox: Lockbox

@@ -1,6 +1,7 @@
 #if Configuration
     public import Configuration
-    public import LockboxCore
+    public import Lockbox
+    import LockboxCore
     import LockboxPlatform
     public import ServiceLifecycle
 
@@ -101,7 +102,7 @@
         public func reload() async throws {
             let begin = contents.withLock { $0.begin() }
             let lockbox = lockbox
-            let list = try await offPool { try ReadList(lockbox) }
+            let list = try await lockbox.async { try ReadList($0) }
             contents.withLock { $0.store(list, from: begin) }
         }
 
@@ -110,7 +111,7 @@
         /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend does not report changes, or ``LockboxError``
         ///   if they can no longer be observed.
         public func run() async throws {
-            let changes: LockboxChanges = try await lockbox.changes()
+            let changes = try await lockbox.async { try $0.changes() }
             try await reload()
             let retries = Task { await retry {} }
             defer { retries.cancel() }
@@ -242,7 +243,9 @@
 
         /// Nil if the backend does not report changes.
         private func changes() async throws -> LockboxChanges? {
-            do { return try await lockbox.changes() } catch LockboxError.notSupported { return nil }
+            do { return try await lockbox.async { try $0.changes() } } catch LockboxError.notSupported {
+                return nil
+            }
         }
 
         /// Also keeps what it has read.

@@ -5,7 +5,7 @@
 
     /// A connection to one server after the other, kept open between requests. One thread at a time uses it.
     final class Connection {
-        /// What came of a request that was answered.
+        /// The outcome of a request that was answered.
         struct Response {
             let status: Int
             let body: Data
@@ -25,7 +25,7 @@
         let handle: UnsafeMutableRawPointer
         let received = Received()
 
-        /// What etcd answers beside the body, many times over. Some versions of libcurl have no limit.
+        /// The limit of an answer's header, many times what etcd sends. Some versions of libcurl have no limit.
         private static let maximumHeaderLength = 65_536
         static let ready: Void = precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK)
 
@@ -153,14 +153,14 @@
 
     /// Why a request has no usable answer, and what may have become of it.
     struct GatewayError: Error {
-        /// What to do about it.
+        /// The advice for the user.
         enum Remedy { case tryElsewhere, authenticate, giveUp }
 
         let error: LockboxError
         let remedy: Remedy
         /// Whether the request may have taken effect, or still may.
         private(set) var isInDoubt: Bool
-        /// What the answer says of the cluster, if that contradicts earlier answers.
+        /// The contradiction between this answer and earlier ones about the cluster.
         var contradiction: History?
 
         init(_ error: LockboxError, _ remedy: Remedy, isInDoubt: Bool) {

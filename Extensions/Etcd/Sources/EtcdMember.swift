@@ -192,11 +192,8 @@
         }
     }
 
-    extension EtcdUser: CustomStringConvertible, CustomReflectable {
+    extension EtcdUser: Undescribed {
         /// The name, not the password.
-        public var description: String { "EtcdUser(\(name))" }
-
-        /// Keeps `dump(_:)` from showing the password.
-        public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
+        package var summary: String { "EtcdUser(\(name))" }
     }
 #endif

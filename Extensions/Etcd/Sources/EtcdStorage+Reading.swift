@@ -193,7 +193,7 @@
             }
         }
 
-        /// What is in doubt is settled first, so that what is read now is not changed later by a commit of the past.
+        /// Commits in doubt are settled first, so that what is read now is not changed later by a commit of the past.
         private func reading<Result>(_ body: (ContinuousClock.Instant) throws -> Result) throws -> Result {
             let deadline = gateway.deadline
             do {

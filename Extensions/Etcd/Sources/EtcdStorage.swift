@@ -159,31 +159,9 @@
         public func location(of record: RecordName) -> String { "etcd:\(path(record))" }
     }
 
-    extension EtcdStorage: CustomStringConvertible, CustomReflectable {
+    extension EtcdStorage: Undescribed {
         /// The endpoints and the root.
-        public var description: String { "EtcdStorage(\(gateway.list), \(root))" }
-
-        /// Keeps `dump(_:)` from showing tokens.
-        public var customMirror: Mirror { Mirror(self, children: ["root": root]) }
-    }
-
-    extension EtcdStorage {
-        /// Asks every endpoint for its status, one after the other.
-        ///
-        /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous
-        /// form.
-        public func members(
-            timeLimit: Duration = .seconds(1)
-        ) async -> [Result<EtcdMember, LockboxError>] {
-            await offPool { self.members(timeLimit: timeLimit) }
-        }
-
-        /// Makes the cluster forget every value that was replaced or removed by now: those of this store, and **those of
-        /// everybody else who uses the cluster**.
-        ///
-        /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous
-        /// form.
-        public func compact() async throws { try await offPool { try self.compact() } }
+        package var summary: String { "EtcdStorage(\(gateway.list), \(root))" }
     }
 
     extension EtcdStorage {

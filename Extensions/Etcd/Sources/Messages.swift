@@ -47,7 +47,7 @@
     // The messages of etcd's v3 API, with the names that its gateway has for their parts. Of what it sends, whatever is zero,
     // false or empty is left out.
 
-    /// What every answer begins with: which cluster gave it, and when in that cluster's history.
+    /// The beginning of every answer: which cluster gave it, and when in that cluster's history.
     struct Header: Message {
         private(set) var cluster: UInt64?
         private(set) var member: UInt64?
@@ -360,7 +360,7 @@
             return zip(made, answer.responses).allSatisfy { operation, response in
                 switch operation {
                 case .range(let request): response.map { request.accepts($0, at: now) } ?? false
-                // What was written came after what was compared.
+                // The write came after the revision that was compared.
                 case .put: response == nil && compare.allSatisfy { $0.revision ?? 0 < now }
                 case .delete: response == nil
                 }

@@ -92,7 +92,7 @@
             }
         }
 
-        /// What is read after the notice is at least as new as what is watched from now on.
+        /// A read after the notice is at least as new as the first change that is watched.
         private func restart(_ position: Position, at next: UInt64) {
             position.next = next
             send(.success(.everything))
@@ -105,7 +105,7 @@
             }
         }
 
-        /// As long as the next attempt should wait: up to a second.
+        /// The time until the next attempt: up to a second.
         private func wait(_ failures: Int) {
             if !isCanceled { curl_multi_poll(multi.handle, nil, 0, CInt(50 << min(failures, 4)), nil) }
         }
@@ -114,7 +114,7 @@
 
         private enum End {
             case ended
-            /// What has happened cannot be told any more, or not in a message that fits into memory.
+            /// The changes cannot be told any more, or not in a message that fits into memory.
             case compacted
             /// The member has not come as far as this subscription, or is one of another cluster.
             case older

@@ -24,46 +24,6 @@
         /// Only the line that makes the backend differs from that on files, in memory and in the Keychain.
         @Test func theSameApplication() throws { try SameApplication.run(on: cluster.backend(root)) }
 
-        @Test func aMovedItemIsAlwaysUnderOneKey() throws {
-            let (mover, reader) = (try cluster.backend(root), try cluster.backend(root))
-            try mover.lockbox().archiveObject("value", forKey: "a")
-            let keys = try ["a", "b"].map { try ItemKey(prefix: testPrefix, key: $0) }
-            try inThreads(2) { thread in
-                for number in 0..<60 {
-                    if thread == 0 {
-                        try mover.move(
-                            keys[number % 2],
-                            to: keys[(number + 1) % 2],
-                            policy: .addOnly,
-                            now: Date()
-                        )
-                    } else {
-                        let count = try reader.attributes(prefix: testPrefix, now: nil).count
-                        #expect(count == 1)
-                    }
-                }
-            }
-        }
-
-        @Test func ofManyWhoMoveAnItemOneDoes() throws {
-            let backends = try (0..<4).map { _ in try cluster.backend(root) }
-            for round in 0..<5 {
-                try backends[0].lockbox().archiveObject(round, forKey: "source")
-                let count = Protected(0)
-                try inThreads(4) { thread in
-                    do {
-                        try backends[thread].lockbox().moveObject(
-                            forKey: "source",
-                            toKey: "\(round) \(thread)"
-                        )
-                        count.withLock { $0 += 1 }
-                    } catch LockboxError.itemNotFound {}
-                }
-                #expect(count.withLock { $0 } == 1)
-            }
-            #expect(try backends[1].lockbox().allKeys().count == 5)
-        }
-
         /// The new device key is handed to all instances beside the old one first.
         @Test func aNewDeviceKeyWhileAnotherInstanceGoesOn() throws {
             let old = DeviceKeySource.bytes([UInt8](repeating: 1, count: 32))
@@ -146,7 +106,11 @@
             defer { try? FileManager.default.removeItem(atPath: folder) }
             let shared = try cluster.backend(root)
             for number in 0..<200 {
-                try shared.lockbox().archiveObject(number, forKey: "\(number)", label: .set("L"))
+                try shared.lockbox().archiveObject(
+                    number,
+                    forKey: "\(number)",
+                    options: WriteOptions(label: .set("L"))
+                )
             }
             let own = EncryptedFileBackend(storage: FileStorage(directory: "\(folder)/store"))
             #expect(try shared.copyItems(to: own).transferredKeys.count == 200)

@@ -47,18 +47,5 @@
             let reason = "the source of the password failed with Quoting"
             #expect(answers == [.failure(.notReachable(endpoint: "http://127.0.0.1:1", reason: reason))])
         }
-
-        @Test func asyncFormsRunOnOtherThreads() async throws {
-            let asked = Protected(0)
-            let user = EtcdUser(name: "app") {
-                withUnsafeCurrentTask { #expect($0 == nil, "a thread of the cooperative pool") }
-                asked.withLock { $0 += 1 }
-                throw Quoting(text: "hunter2")
-            }
-            let storage = try storage(user)
-            _ = await storage.members(timeLimit: .milliseconds(100))
-            await #expect(throws: Quoting.self) { try await storage.compact() }
-            #expect(asked.withLock { $0 } == 2)
-        }
     }
 #endif

@@ -56,8 +56,7 @@
             try lockbox.archiveObject(
                 secrets[2],
                 forKey: secrets[1],
-                label: .set(secrets[3]),
-                comment: .set(secrets[4])
+                options: WriteOptions(label: .set(secrets[3]), comment: .set(secrets[4]))
             )
             #expect(try lockbox.unarchiveObject(forKey: secrets[1]) == secrets[2])
             let dump = try everything()

@@ -156,13 +156,7 @@
         }
     }
 
-    extension FIDO2Unlock: CustomStringConvertible, CustomReflectable {
-        /// A fixed text. Does not show the PIN.
-        public var description: String { "FIDO2Unlock" }
-
-        /// Keeps `dump(_:)` from showing the PIN.
-        public var customMirror: Mirror { Mirror(self, children: []) }
-    }
+    extension FIDO2Unlock: Undescribed {}
 
     /// The parameters of a slot. Version 1:
     ///

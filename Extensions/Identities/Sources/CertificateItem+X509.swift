@@ -90,7 +90,7 @@
     /// The parts of a text in PEM.
     func documents(_ pem: String) throws(LockboxError) -> [PEMDocument] {
         do { return try PEMDocument.parseMultiple(pemString: pem) } catch {
-            // What the library says could quote a part of a key.
+            // The library's text could quote a part of a key.
             throw .invalidAttribute(name: "PEM", reason: "the text is not complete, or not Base64")
         }
     }

@@ -145,9 +145,11 @@ extension CertificateItem {
         public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<CertificateItem?> {
             LockboxKey(
                 name,
-                accessibility: accessibility,
-                label: label.map { .set($0) } ?? .unchanged,
-                attributes: .set(searchable)
+                options: WriteOptions(
+                    accessibility: accessibility,
+                    label: label.map { .set($0) } ?? .unchanged,
+                    attributes: .set(searchable)
+                )
             )
         }
 
@@ -157,10 +159,7 @@ extension CertificateItem {
     }
 }
 
-extension CertificateItem: CustomStringConvertible, CustomReflectable {
+extension CertificateItem: Undescribed {
     /// The number of bytes.
-    public var description: String { "CertificateItem(\(der.count) bytes)" }
-
-    /// The number of bytes.
-    public var customMirror: Mirror { Mirror(self, children: ["count": der.count]) }
+    package var summary: String { "CertificateItem(\(der.count) bytes)" }
 }

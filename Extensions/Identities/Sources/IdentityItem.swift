@@ -8,7 +8,7 @@ public import LockboxPlatform
 /// let lockbox = try Lockbox(keyPrefix: "com.example.server")
 /// let identity = try IdentityItem(chain: [leaf, intermediate], privateKey: PrivateKeyItem(pkcs8: bytes))
 /// let attributes = IdentityItem.Attributes(certificate: .init(label: "web", subject: "CN=example.com"))
-/// try lockbox.archiveObject(identity, forKey: attributes.key("tls"), policy: .replace)
+/// try lockbox.archiveObject(identity, forKey: attributes.key("tls"))
 /// ```
 ///
 /// Key and chain are replaced together, so a reader never gets a key with another key's certificate.
@@ -117,18 +117,17 @@ extension IdentityItem {
         public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<IdentityItem?> {
             LockboxKey(
                 name,
-                accessibility: accessibility,
-                label: certificate.label.map { .set($0) } ?? .unchanged,
-                attributes: .set(searchable)
+                options: WriteOptions(
+                    accessibility: accessibility,
+                    label: certificate.label.map { .set($0) } ?? .unchanged,
+                    attributes: .set(searchable)
+                )
             )
         }
     }
 }
 
-extension IdentityItem: CustomStringConvertible, CustomReflectable {
+extension IdentityItem: Undescribed {
     /// The number of certificates. Does not show the key.
-    public var description: String { "IdentityItem(\(chain.count) certificates)" }
-
-    /// The number of certificates. Keeps `dump(_:)` from showing the key.
-    public var customMirror: Mirror { Mirror(self, children: ["certificates": chain.count]) }
+    package var summary: String { "IdentityItem(\(chain.count) certificates)" }
 }

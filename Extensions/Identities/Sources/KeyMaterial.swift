@@ -27,7 +27,7 @@
             } catch let error as LockboxError { throw error } catch CryptoKitError.incorrectParameterSize {
                 throw .invalidKeyData("its length is not supported; RSA keys have at least 2,048 bits")
             } catch {
-                // What the libraries say of it could quote a part of the key.
+                // The libraries' texts could quote a part of the key.
                 throw .invalidKeyData("it is damaged, encrypted or of a form that is not supported")
             }
         }
@@ -107,7 +107,7 @@
             }
         }
 
-        /// As a certificate's key; nil for a key that cannot sign.
+        /// Returns it as a certificate's key; nil for a key that cannot sign.
         var certificateKey: X509.Certificate.PublicKey? {
             switch self {
             case .p256(let key): X509.Certificate.PublicKey(key.publicKey)
@@ -120,7 +120,7 @@
         }
     }
 
-    /// What RFC 5958 puts around a key.
+    /// The frame that RFC 5958 puts around a key.
     private struct PKCS8 {
         let algorithm: ASN1ObjectIdentifier
         /// If it is a curve's.

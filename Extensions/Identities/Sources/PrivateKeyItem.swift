@@ -140,18 +140,14 @@ extension PrivateKeyItem {
         public func key(_ name: String, accessibility: Accessibility? = nil) -> LockboxKey<PrivateKeyItem?> {
             LockboxKey(
                 name,
-                accessibility: accessibility,
-                label: label.map { .set($0) } ?? .unchanged,
-                attributes: .set(searchable)
+                options: WriteOptions(
+                    accessibility: accessibility,
+                    label: label.map { .set($0) } ?? .unchanged,
+                    attributes: .set(searchable)
+                )
             )
         }
     }
 }
 
-extension PrivateKeyItem: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Does not show the key.
-    public var description: String { "PrivateKeyItem" }
-
-    /// Keeps `dump(_:)` from showing the key.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension PrivateKeyItem: Undescribed {}

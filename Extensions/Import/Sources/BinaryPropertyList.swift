@@ -3,7 +3,7 @@ import LockboxPlatform
 /// Reads the objects of a binary property list (`bplist00`) on demand, with bounds checks.
 ///
 /// Foundation's reader crashes or hangs on some malformed files.
-struct BinaryPropertyList: Undescribed {
+struct BinaryPropertyList: Unprinted {
     static let maximumSize = 16 << 20
 
     /// An object's index in the offset table.

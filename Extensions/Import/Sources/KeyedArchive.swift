@@ -10,7 +10,7 @@ import LockboxPlatform
 /// (observed with Foundation for Linux). So if any object other than a string is shared, a 0, 1, true or false
 /// may stand for the other, and is read as ``PropertyValue/booleanOrNumber(_:)``. Otherwise it is read as what
 /// it is.
-struct KeyedArchive: Undescribed {
+struct KeyedArchive: Unprinted {
     /// The keys of the archived values. Values archived without a key are not included.
     let keys: [String]
 

@@ -7,7 +7,7 @@ public import LockboxPlatform
     public static let maximumDepth = 128
 
     /// An entry of a dictionary.
-    public struct Pair: Sendable, Hashable, Undescribed {
+    public struct Pair: Sendable, Hashable, Unprinted {
         let key: PropertyValue
         let value: PropertyValue
 
@@ -92,7 +92,7 @@ extension PropertyValue: TypedValue {
     }
 }
 
-extension PropertyValue: Undescribed {
+extension PropertyValue: Unprinted {
     /// The kind of the value.
     public var description: String {
         switch self {

@@ -61,9 +61,9 @@ extension SourceError: CustomStringConvertible {
 }
 
 /// Hides its contents from every way of printing it.
-protocol Undescribed: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
+protocol Unprinted: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
 
-extension Undescribed {
+extension Unprinted {
     public var description: String { "\(Self.self)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: [:]) }

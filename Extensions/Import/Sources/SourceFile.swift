@@ -1,7 +1,7 @@
 import LockboxPlatform
 
 /// A file in which programs store secrets unencrypted. Reads its named values and removes some of them.
-struct SourceFile: Undescribed {
+struct SourceFile: Unprinted {
     enum Format: CaseIterable, Sendable {
         /// A dictionary, binary or XML.
         case propertyList

@@ -160,7 +160,11 @@ import LockboxKeychain
             return keychain.promptCount - count
         }
         keychain.user = .confirms
-        try lockbox.archiveObject("v", forKey: "k", accessibility: .afterFirstUnlock, label: "l")
+        try lockbox.archiveObject(
+            "v",
+            forKey: "k",
+            options: WriteOptions(accessibility: .afterFirstUnlock, label: "l")
+        )
         #expect(prompts() == 0, "there was nothing to read")
         try lockbox.archiveObject("w", forKey: "other")
         #expect(prompts() == 0)

@@ -69,10 +69,14 @@ import Lockbox
         #expect(throws: LockboxError.self) {
             try lockbox.batch {
                 try $0.archiveObject("new", forKey: "there")
-                try $0.archiveObject("new", forKey: "other", accessibility: .always)
+                try $0.archiveObject("new", forKey: "other", options: WriteOptions(accessibility: .always))
                 let accessibility: Accessibility =
                     way == "passcode" ? .whenPasscodeSetThisDeviceOnly : .whenUnlocked
-                try $0.archiveObject(way == "nil" ? nil : "new", forKey: "k", accessibility: accessibility)
+                try $0.archiveObject(
+                    way == "nil" ? nil : "new",
+                    forKey: "k",
+                    options: WriteOptions(accessibility: accessibility)
+                )
             }
         }
         keychain.isLocked = false

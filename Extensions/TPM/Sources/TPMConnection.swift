@@ -29,7 +29,7 @@
                 try TPMError.check(Esys_Initialize(&context, transport, nil), "Esys_Initialize", tcti)
                 defer {
                     Esys_Finalize(&context)
-                    // What the library has decrypted is in its frames.
+                    // The library's frames hold what it has decrypted.
                     Sodium.wipeStack()
                 }
                 return try body(TPMConnection(endpoint: tcti, context: context!))
@@ -60,7 +60,7 @@
 
         // MARK: Wrong PINs
 
-        /// What the TPM says of itself, by the numbers of its specification.
+        /// The TPM's properties, by the numbers of its specification.
         private func property(_ property: UInt32) throws(LockboxError) -> UInt32? {
             var data: UnsafeMutablePointer<TPMS_CAPABILITY_DATA>?
             let kind = TPM2_CAP(TPM2_CAP_TPM_PROPERTIES)
@@ -108,7 +108,7 @@
     }
 
     enum TPMError {
-        /// What a TPM answers, without the number of the handle, the session or the parameter.
+        /// A TPM's answer, without the number of the handle, the session or the parameter.
         enum Code: UInt32 {
             case value = 0x84, handle = 0x8b, wrongAuthorization = 0x8e, integrity = 0x9f, badAuthorization =
                 0xa2

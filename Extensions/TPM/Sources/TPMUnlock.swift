@@ -30,7 +30,7 @@
         /// The resource manager of the Linux kernel.
         public static let defaultTCTI = "device:/dev/tpmrm0"
 
-        /// What the PIN is stretched with.
+        /// Stretches the PIN.
         private let pin: PasscodeUnlock?
         private let tcti: String
 
@@ -127,23 +127,7 @@
         }
     }
 
-    extension TPMUnlock: CustomStringConvertible, CustomReflectable {
-        /// A fixed text. Does not show the PIN.
-        public var description: String { "TPMUnlock" }
-
-        /// Keeps `dump(_:)` from showing the PIN.
-        public var customMirror: Mirror { Mirror(self, children: []) }
-    }
-
-    extension TPMUnlock {
-        /// Makes the TPM forget the wrong PINs that it has counted.
-        ///
-        /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous
-        /// form.
-        public func resetLockout() async throws(LockboxError) {
-            try await offPool { () throws(LockboxError) in try resetLockout() }
-        }
-    }
+    extension TPMUnlock: Undescribed {}
 
     /// The parameters of a slot, some 250 bytes. Version 1:
     ///

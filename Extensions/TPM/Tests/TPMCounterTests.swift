@@ -112,15 +112,6 @@
                 }
             }
 
-            @Test func asyncForms() async throws {
-                let first = try await counter.define()
-                #expect(try await counter.read() == first)
-                #expect(try await counter.increment() == first + 1)
-                try await counter.undefine()
-                #expect(try await counter.read() == nil)
-                try await TPMUnlock(pin: nil, tcti: tpm.tcti).resetLockout()
-            }
-
             /// Compiled only if the calls throw nothing but our errors.
             @Test func errorsAreTyped() throws {
                 do { _ = try counter.increment() } catch { #expect(error.code == .missing) }

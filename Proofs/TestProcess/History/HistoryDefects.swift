@@ -101,17 +101,17 @@ private final class DefectiveHistoryItems: LockboxBackend {
         self.defect = defect
     }
 
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        if defect == .addOverwrites, policy == .addOnly {
-            return try wrapped.write(changes, to: key, policy: .replace)
-        }
-        guard defect == .lostAtKill else { return try wrapped.write(changes, to: key, policy: policy) }
+    func write(_ changes: ItemChanges, to key: ItemKey) throws {
+        var changes = changes
+        let policy = changes.options.policy
+        if defect == .addOverwrites, policy == .addOnly { changes.options.policy = .replace }
+        guard defect == .lostAtKill else { return try wrapped.write(changes, to: key) }
         try unwritten.withLock { unwritten in
             try Self.flush(&unwritten, to: wrapped)
             guard policy == .replace, try wrapped.attributes(for: key, now: changes.modified) == nil else {
-                return try wrapped.write(changes, to: key, policy: policy)
+                return try wrapped.write(changes, to: key)
             }
-            unwritten[key] = try changes.item(after: nil, for: key, policy: policy)
+            unwritten[key] = try changes.item(after: nil, for: key)
         }
     }
 

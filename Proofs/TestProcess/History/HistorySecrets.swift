@@ -14,9 +14,11 @@ func storeSecrets(_ engine: any HistoryEngine) throws {
         try lockbox.archiveObject(
             texts[2],
             forKey: texts[1],
-            label: .set(texts[3]),
-            comment: .set(texts[4]),
-            attributes: .set([texts[5]: texts[6]])
+            options: WriteOptions(
+                label: .set(texts[3]),
+                comment: .set(texts[4]),
+                attributes: .set([texts[5]: texts[6]])
+            )
         )
         try use(texts[1], texts[2], [texts[5]: texts[6]], in: lockbox)
     }
@@ -35,5 +37,5 @@ private func use(_ key: String, _ value: String, _ attributes: [String: String],
     try lockbox.update(key, as: String.self) { $0 = ($0 ?? "") + value }
     try lockbox.copyObject(forKey: key, toKey: "\(key)-copy")
     try lockbox.removeObject(forKey: "\(key)-copy")
-    try lockbox.archiveObject(value, forKey: key, policy: .updateOnly)
+    try lockbox.archiveObject(value, forKey: key, options: WriteOptions(policy: .updateOnly))
 }

@@ -14,8 +14,6 @@ struct KillableOperation: Sendable {
     let mode: @Sendable (Folder) -> [String]
     /// In which of its states the operation was killed. Throws if it is none of them, or if anything is lost.
     let inspect: @Sendable (Folder) throws -> State
-    /// Whether it is about each item of its prefix, whoever wrote it.
-    let isOfWholePrefix: Bool
     /// What whoever finds it undone or half done does. Afterwards it is done.
     let complete: @Sendable (KillableOperation, Folder, State) throws -> Void
 
@@ -24,7 +22,6 @@ struct KillableOperation: Sendable {
         prepare: @escaping @Sendable (Folder) throws -> Void,
         mode: @escaping @Sendable (Folder) -> [String],
         inspect: @escaping @Sendable (Folder) throws -> State,
-        isOfWholePrefix: Bool = false,
         complete: @escaping @Sendable (KillableOperation, Folder, State) throws -> Void = {
             operation,
             folder,
@@ -36,7 +33,6 @@ struct KillableOperation: Sendable {
         self.prepare = prepare
         self.mode = mode
         self.inspect = inspect
-        self.isOfWholePrefix = isOfWholePrefix
         self.complete = complete
     }
 
@@ -135,7 +131,7 @@ extension EncryptedFileBackend {
         return items
     }
 
-    /// What is listed: as many items as there are files. Those of processes beside the operation are left out.
+    /// What is listed: as many items as there are files.
     func everyKey() throws -> [ItemKey: ItemAttributes] {
         var keys: [ItemKey: ItemAttributes] = [:]
         for prefix in try prefixes() {
@@ -143,7 +139,7 @@ extension EncryptedFileBackend {
         }
         let files = try itemFiles()
         try require(files == keys.count, "\(files) files, \(keys.count) items")
-        return keys.filter { !isBeside($0.key) }
+        return keys
     }
 
     /// How many files of items there are, but for Lockbox's own records.
@@ -198,7 +194,7 @@ extension EncryptedFileBackend {
 
 // MARK: The modes
 
-/// `kill list`, `kill prepare|run|alter|remove OPERATION FOLDER`, `kill check`, or `kill beside …`: see BesideKills.swift.
+/// `kill list`, `kill prepare|run|alter|remove OPERATION FOLDER`, or `kill check`.
 func kill(_ arguments: [String]) throws {
     func operation() throws -> KillableOperation {
         let operation = killableOperations.first { $0.name == arguments[1] }
@@ -212,10 +208,6 @@ func kill(_ arguments: [String]) throws {
     case ("alter", 3): try alter(Folder(path: arguments[2]))
     case ("remove", 3): try removeItem(Folder(path: arguments[2]))
     case ("check", 1): checkLines()
-    case ("beside", 4...5):
-        let isRotating = arguments.last == "rotate"
-        try workBeside(operation(), Folder(path: arguments[2]), number: arguments[3], isRotating)
-    case ("spoil-beside", 2): try spoilBeside(Folder(path: arguments[1]))
     default: exit(64)
     }
 }

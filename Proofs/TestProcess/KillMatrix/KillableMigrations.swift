@@ -16,8 +16,7 @@ let killableMigrations: [KillableOperation] = [
             )
         },
         mode: { _ in ["migrateStore"] },
-        inspect: { try inspectMigration($0, storeMigration(), [.migratedBefore], old: storedTexts) },
-        isOfWholePrefix: true
+        inspect: { try inspectMigration($0, storeMigration(), [.migratedBefore], old: storedTexts) }
     ),
     KillableOperation(
         "migrate 50 lines of a file",
@@ -42,8 +41,7 @@ let killableMigrations: [KillableOperation] = [
             return try inspectMigration(folder, migration, [.migratedBefore, .alreadyMigrated]) { _ in
                 try textsInFile(folder)
             }
-        },
-        isOfWholePrefix: true
+        }
     ),
     KillableOperation(
         "moveItems",
@@ -52,8 +50,7 @@ let killableMigrations: [KillableOperation] = [
             _ = try folder.target.keys.keyring(creating: true)
         },
         mode: { ["move", $0.targetPath] },
-        inspect: inspectMove,
-        isOfWholePrefix: true
+        inspect: inspectMove
     ),
 ]
 

@@ -216,9 +216,9 @@ private func unopenable(_ backend: EncryptedFileBackend) throws -> [ItemKey] {
         key: key,
         value: old.value,
         checked: ItemChanges(
-            accessibility: .whenPasscodeSetThisDeviceOnly,
+            options: WriteOptions(accessibility: .whenPasscodeSetThisDeviceOnly, policy: .updateOnly),
             modified: found?.attributes.modified ?? old.attributes.modified
-        ).attributes(after: old.attributes, value: old.value, policy: .updateOnly)
+        ).attributes(after: old.attributes, value: old.value)
     )
     try backend.requireExactly(fixtures().map { $0.key == key && isChanged ? new : $0 })
     return isChanged ? .new : .old

@@ -40,8 +40,7 @@ let killableWrites: [KillableOperation] = [
         "removeAll",
         prepare: { try $0.prepare(neighbors() + batch(expires: nil), passcode: nil) },
         mode: { _ in ["removeAll"] },
-        inspect: { try inspectBatch($0, batch(expires: nil), beside: neighbors(but: prefixes[0])) },
-        isOfWholePrefix: true
+        inspect: { try inspectBatch($0, batch(expires: nil), beside: neighbors(but: prefixes[0])) }
     ),
     KillableOperation(
         "removeExpired",

@@ -9,13 +9,7 @@ import Foundation
 ///     limits fill DIRECTORY PREFIX FIRST COUNT LIFETIME      items of 256 bytes, none synchronized; LIFETIME in seconds, or -
 ///     limits hold DIRECTORY PREFIX                           takes the lock, says so, and keeps it; -: the root's lock
 ///     limits write …                                         see LimitsWriters.swift
-///     limits wait DIRECTORY PREFIX TIMEOUT THREADS one|each  see LimitsWaiting.swift
-///     limits look DIRECTORY PREFIX COUNT
-///     limits remove DIRECTORY PREFIX all|expired
-///     limits descriptors DIRECTORY LIMIT PREFIXES            see LimitsDescriptors.swift
-///     limits pressure DIRECTORY
 ///     limits measure DIRECTORY PREFIX OPERATION [FILE]       see LimitsMemory.swift
-///     limits migrate FORMAT COUNT memory|files FOLDER        see LimitsMigration.swift
 func limits(_ arguments: [String]) throws {
     let numbers = arguments.map { Int($0) ?? 0 }
     switch (arguments.first, arguments.count) {
@@ -24,15 +18,8 @@ func limits(_ arguments: [String]) throws {
         try fill(arguments[1], arguments[2], numbers[3]..<numbers[3] + numbers[4], expires: expires)
     case ("hold", 3): try hold(arguments[1], prefix: arguments[2] == "-" ? nil : arguments[2])
     case ("write", 9): try WriterProcess(arguments).run()
-    case ("wait", 6):
-        wait(arguments[1], arguments[2], timeout: numbers[3], threads: numbers[4], backends: arguments[5])
-    case ("look", 4): try look(arguments[1], arguments[2], count: numbers[3])
-    case ("remove", 4): try remove(arguments[1], arguments[2], isExpiredOnly: arguments[3] == "expired")
-    case ("descriptors", 4): try useWithDescriptors(arguments[1], limit: numbers[2], prefixes: numbers[3])
-    case ("pressure", 2): try findFewestDescriptors(arguments[1])
     case ("measure", 4...5):
         try measure(arguments[1], arguments[2], operation: arguments[3], file: arguments.dropFirst(4).first)
-    case ("migrate", 5): try migrate(arguments[1], numbers[2], into: arguments[3], arguments[4])
     default: exit(64)
     }
 }
@@ -74,7 +61,7 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
     try Lockbox(keyPrefix: prefix, backend: backend).archiveObject(
         limitsValue,
         forKey: "\(indices.lowerBound)",
-        expires: expires.map(Expiry.at) ?? .never
+        options: WriteOptions(expires: expires.map(Expiry.at) ?? .never)
     )
     let keyring = try backend.keys.currentKeyring()
     let namespace = keyring.namespace(ofPrefix: prefix)

@@ -38,21 +38,6 @@ extension Lockbox {
     }
 }
 
-extension Lockbox {
-    /// Migrates items from an older version of the app, or from another library, into this lockbox.
-    ///
-    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
-    /// of the synchronous form.
-    @discardableResult
-    public func migrate(
-        _ migration: Migration,
-        dryRun: Bool = false,
-        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
-    ) async throws -> MigrationReport {
-        try await offPool { try migrate(migration, dryRun: dryRun, progress: progress) }
-    }
-}
-
 /// Describes which items to migrate, from where, and how.
 ///
 /// ```swift
@@ -260,37 +245,18 @@ extension Migration {
     }
 }
 
-extension Migration: CustomStringConvertible, CustomReflectable {
+extension Migration: Undescribed {
     /// The migration's name and the old keys.
-    public var description: String {
+    package var summary: String {
         "Migration(\(name.map { String(reflecting: $0) } ?? "unnamed"), \(items.map(\.key)))"
     }
-
-    /// Keeps `dump(_:)` from showing the source.
-    public var customMirror: Mirror {
-        Mirror(self, children: ["name": name as Any, "items": items, "keepsOldItems": keepsOldItems])
-    }
 }
 
-extension Migration.Item: CustomStringConvertible, CustomReflectable {
+extension Migration.Item: Undescribed {
     /// The old key, the new key and the value's type.
-    public var description: String {
+    package var summary: String {
         "Item(\(String(reflecting: key)), to: \(String(reflecting: newKey)), \(typeName))"
     }
-
-    /// The same as ``description``, and the accessibility class.
-    public var customMirror: Mirror {
-        let children: KeyValuePairs<String, Any> = [
-            "key": key, "newKey": newKey, "accessibility": accessibility as Any, "type": typeName,
-        ]
-        return Mirror(self, children: children)
-    }
 }
 
-extension MigrationSource: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Does not show the source.
-    public var description: String { "MigrationSource" }
-
-    /// Keeps `dump(_:)` from showing the source.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension MigrationSource: Undescribed {}

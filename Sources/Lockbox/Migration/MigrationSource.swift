@@ -116,17 +116,6 @@ extension MigrationSource {
     {
         try open(lockbox, lockbox.now()).keys(unreadable: unreadable)
     }
-
-    /// Returns the keys of all items in a source, for example to migrate all of them.
-    ///
-    /// Runs on another thread, and calls `unreadable` there. Canceling the task does not stop it. Parameters and errors are
-    /// those of the synchronous form.
-    public func keys(
-        for lockbox: Lockbox,
-        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void = { throw $0.error }
-    ) async throws -> [String] {
-        try await offPool { try keys(for: lockbox, unreadable: unreadable) }
-    }
 }
 
 /// The items of a source when a migration begins.

@@ -79,9 +79,9 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
             var new: [(key: ItemKey, item: StoredItem?)] = []
             for operation in operations {
                 switch operation {
-                case .write(let changes, let key, let policy):
+                case .write(let changes, let key):
                     let old = Self.live(state.entries[key], at: changes.expiryTime)
-                    let item = try changes.item(after: old, for: key, policy: policy)
+                    let item = try changes.item(after: old, for: key)
                     try Self.check(item)
                     new.append((key, item))
                 case .remove(let key), .removeReadable(let key, _): new.append((key, nil))
@@ -136,10 +136,4 @@ public final class InMemoryBackend: LockableBackend, NotifyingBackend {
     }
 }
 
-extension InMemoryBackend: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Does not show any items.
-    public var description: String { "InMemoryBackend" }
-
-    /// Keeps `dump(_:)` from showing the items.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension InMemoryBackend: Undescribed {}

@@ -10,8 +10,8 @@ extension LockboxBackend {
 
     /// Creates an item, or changes the parts of an existing one that the changes set. Calls
     /// ``LockboxBackend/update(_:now:_:)``.
-    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try update(key, now: changes.expiryTime) { try changes.item(after: $0, for: key, policy: policy) }
+    public func write(_ changes: ItemChanges, to key: ItemKey) throws {
+        try update(key, now: changes.expiryTime) { try changes.item(after: $0, for: key) }
     }
 
     /// Performs one operation after the other.
@@ -19,7 +19,7 @@ extension LockboxBackend {
         try ItemOperation.checkKeysDiffer(operations)
         for operation in operations {
             switch operation {
-            case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
+            case .write(let changes, let key): try write(changes, to: key)
             case .remove(let key): try remove(key)
             case .removeReadable(let key, let now): try update(key, now: now) { _ in nil }
             }
@@ -32,9 +32,9 @@ extension LockboxBackend {
     /// - Parameters:
     ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
-    /// - Throws: Any error of ``LockboxBackend/write(_:to:policy:)``.
+    /// - Throws: Any error of ``LockboxBackend/write(_:to:)``.
     public func write(_ item: StoredItem, policy: WritePolicy) throws {
-        try write(ItemChanges(item), to: item.key, policy: policy)
+        try write(ItemChanges(item, policy: policy), to: item.key)
     }
 
     /// Reads a whole item, and returns its value, or `nil` if it is absent.
@@ -80,7 +80,7 @@ extension LockboxBackend {
     ///   - now: The current time.
     /// - Throws: ``LockboxError`` if some items could not be removed.
     @discardableResult
-    public func removeExpired(prefix: String, now: Date) throws -> Int {
+    package func removeExpired(prefix: String, now: Date) throws -> Int {
         try removeExpired(prefix: prefix, now: now, unreadable: { _ in })
     }
 
@@ -114,9 +114,10 @@ extension LockboxBackend {
     ///   - now: The current time, which becomes ``ItemAttributes/modified``. An item that has expired by then
     ///     counts as absent.
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent, or any error of
-    ///   ``write(_:to:policy:)``.
-    public func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
-        try write(ItemChanges(accessibility: accessibility, modified: now), to: key, policy: .updateOnly)
+    ///   ``write(_:to:)``.
+    package func setAccessibility(_ accessibility: Accessibility, for key: ItemKey, now: Date) throws {
+        let options = WriteOptions(accessibility: accessibility, policy: .updateOnly)
+        try write(ItemChanges(options: options, modified: now), to: key)
     }
 }
 
@@ -131,7 +132,7 @@ extension LockboxBackend {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the item, or one under the new key, is locked.
-    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+    package func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         _ = try put(key, newKey, policy, now)
     }
 
@@ -151,7 +152,7 @@ extension LockboxBackend {
     ///   - policy: Whether to overwrite an item under the new key.
     ///   - now: The current time. An item that has expired by then counts as absent.
     /// - Throws: Any error of ``LockboxBackend/move(_:to:policy:now:)``.
-    public func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+    package func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         let item = try put(key, newKey, policy, now)
         if key == newKey { return }
         try update(key, now: nil) { current in
@@ -201,7 +202,7 @@ extension LockboxBackend {
     ///   - accessibility: The class of the item.
     ///   - now: The current time. If the process is killed during the check, its item expires a day later.
     /// - Throws: The reason why the store cannot be used.
-    public func checkAccess(_ accessibility: Accessibility, now: Date) throws {
+    package func checkAccess(_ accessibility: Accessibility, now: Date) throws {
         try withProbe(accessibility, now: now) { probe in
             guard try value(for: probe.key, now: now) == probe.value else {
                 throw LockboxError.corrupt(record: "the store", reason: "reading back returned another value")
@@ -265,55 +266,20 @@ extension ItemKey {
 }
 
 extension LockboxBackend {
-    /// Returns every prefix that has items, expired ones included.
+    /// Runs calls of this backend on another thread, so that they do not block Swift's cooperative pool. Canceling the task
+    /// does not stop them.
     ///
-    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    public func prefixes() async throws -> Set<String> { try await offPool { try prefixes() } }
-
-    /// Returns every prefix that has readable items, expired ones included.
+    /// ```swift
+    /// let backend = EncryptedFileBackend.default
+    /// let report = try await backend.async { try $0.verify() }
+    /// ```
     ///
-    /// Runs on another thread, and calls `unreadable` there. Canceling the task does not stop it. Parameters and errors are
-    /// those of the synchronous form.
-    public func prefixes(
-        unreadable: @escaping @Sendable (UnreadableItem) throws -> Void
-    ) async throws -> Set<String> {
-        try await offPool { try prefixes(unreadable: unreadable) }
-    }
-}
-
-extension LockableBackend {
-    /// Returns which accessibility classes are open now.
-    ///
-    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    public func lockState() async throws -> LockState { try await offPool { try lockState } }
-}
-
-extension RepairableBackend {
-    /// Removes an item that cannot be read.
-    ///
-    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    @discardableResult
-    public func remove(record: String) async throws -> Bool {
-        try await offPool { try remove(record: record) }
-    }
-
-    /// Sets an item aside that cannot be read. Returns where its bytes are now.
-    ///
-    /// Runs on another thread. Canceling the task does not stop it. Parameters and errors are those of the synchronous form.
-    @discardableResult
-    public func quarantine(record: String) async throws -> String {
-        try await offPool { try quarantine(record: record) }
-    }
-}
-
-extension VerifiableBackend {
-    /// Checks everything that is stored. Changes nothing.
-    ///
-    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
-    /// of the synchronous form.
-    public func verify(
-        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
-    ) async throws -> VerifyReport {
-        try await offPool { try verify(progress: progress) }
+    /// - Parameter body: Calls this backend. It runs on the other thread.
+    /// - Returns: The result of `body`.
+    /// - Throws: The errors of `body`.
+    public func async<Result: Sendable>(_ body: @escaping @Sendable (Self) throws -> Result) async throws
+        -> Result
+    {
+        try await offPool { try body(self) }
     }
 }

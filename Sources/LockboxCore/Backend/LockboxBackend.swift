@@ -18,7 +18,7 @@ public import LockboxPlatform
 /// 3. **A read changes nothing**, whether it succeeds or fails.
 /// 4. **An item that has expired at `now` is absent.** If `now` is `nil`, expired items are found too. For the
 ///    policy of a write, the current time is the new item's ``ItemAttributes/modified``. An expired item's data
-///    stays until the item is overwritten, removed, or deleted by ``removeExpired(prefix:now:)``.
+///    stays until the item is overwritten, removed, or deleted by ``removeExpired(prefix:now:unreadable:)``.
 /// 5. **Keys are compared as ``ItemKey`` values**, and prefixes are independent of each other. Some are reserved for
 ///    Lockbox's own records: see ``ItemKey/isReserved(prefix:)``. Items with them are stored like others.
 /// 6. **A write changes only what it sets.** Everything else keeps its value, and so does the
@@ -102,17 +102,16 @@ public protocol LockboxBackend: Sendable {
     /// Atomically creates an item, or changes the parts of an existing one that the changes set.
     ///
     /// The default implementation calls ``update(_:now:_:)``, and so cannot replace an item that cannot be
-    /// read. ``ItemChanges/item(after:for:policy:)`` returns what to store.
+    /// read. ``ItemChanges/item(after:for:)`` returns what to store.
     ///
     /// - Parameters:
     ///   - changes: The changes. ``ItemChanges/modified`` is the date of the write.
     ///   - key: The item's key.
-    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on
-    ///   `policy`; ``LockboxError/itemNotFound(key:)`` also if there is neither a new value nor an item;
+    ///   the policy; ``LockboxError/itemNotFound(key:)`` also if there is neither a new value nor an item;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
     ///   ``LockboxError/invalidAttribute(name:reason:)``.
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws
+    func write(_ changes: ItemChanges, to key: ItemKey) throws
 
     /// Performs many operations. The changes are durable when it returns.
     ///
@@ -123,7 +122,7 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Parameter operations: Each for a different key: see ``ItemOperation/checkKeysDiffer(_:)``.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
-    ///   ``write(_:to:policy:)``, ``remove(_:)`` or ``update(_:now:_:)``. Some of the operations may have been performed.
+    ///   ``write(_:to:)``, ``remove(_:)`` or ``update(_:now:_:)``. Some of the operations may have been performed.
     func apply(_ operations: [ItemOperation]) throws
 
     /// Moves an item to another key, with its attributes and dates.
@@ -137,8 +136,10 @@ public protocol LockboxBackend: Sendable {
     ///   - newKey: The new key, with the same prefix or another.
     ///   - policy: Whether to overwrite an item under the new key.
     ///   - now: The current time. An item that has expired by then counts as absent.
-    /// - Throws: Any error of ``copy(_:to:policy:now:)``; ``LockboxError/conflict(record:)`` if another writer
-    ///   changes the item during the move. In two steps, what was read of it may then be under the new key too.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent; ``LockboxError/duplicateItem(key:)`` or
+    ///   ``LockboxError/itemNotFound(key:)``, depending on `policy`; ``LockboxError/interactionNotAllowed(_:)`` if the item, or
+    ///   one under the new key, is locked; ``LockboxError/conflict(record:)`` if another writer changes the item during the
+    ///   move. In two steps, what was read of it may then be under the new key too.
     func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws
 
     /// Returns the value of an item, or `nil` if the item is absent.

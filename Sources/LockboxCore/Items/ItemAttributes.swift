@@ -3,16 +3,16 @@ public import LockboxPlatform
 /// An item's metadata, which can be read without opening its value.
 public struct ItemAttributes: Sendable, Hashable {
     /// The maximum length of a label, of a comment, and of a searchable attribute's text, in bytes of UTF-8.
-    public static let maximumTextLength = 4096
+    package static let maximumTextLength = 4096
 
     /// The maximum number of searchable attributes.
-    public static let maximumSearchableCount = 64
+    package static let maximumSearchableCount = 64
 
     /// The maximum length of a searchable attribute's name, in bytes of UTF-8.
-    public static let maximumNameLength = 256
+    package static let maximumNameLength = 256
 
     /// The maximum length of all searchable attributes together, names and texts, in bytes of UTF-8.
-    public static let maximumSearchableLength = 16_384
+    package static let maximumSearchableLength = 16_384
 
     /// When the value can be read.
     public let accessibility: Accessibility
@@ -54,11 +54,11 @@ public struct ItemAttributes: Sendable, Hashable {
     ///   - created: When the item was first archived.
     ///   - modified: When the item was last archived or changed.
     ///   - expires: When the item expires. If `nil`, it never expires.
-    ///   - label: A short text for people, at most ``maximumTextLength`` bytes of UTF-8.
-    ///   - comment: A longer text for people, at most ``maximumTextLength`` bytes of UTF-8.
-    ///   - searchable: At most ``maximumSearchableCount`` texts by name. A name has 1 to ``maximumNameLength``
-    ///     bytes of UTF-8, a text at most ``maximumTextLength``, all of them together at most
-    ///     ``maximumSearchableLength``.
+    ///   - label: A short text for people, at most 4,096 bytes of UTF-8.
+    ///   - comment: A longer text for people, at most 4,096 bytes of UTF-8.
+    ///   - searchable: At most 64 texts by name. A name has 1 to 256
+    ///     bytes of UTF-8, a text at most 4,096, all of them together at most
+    ///     16,384.
     ///   - size: The length of the archived value in bytes.
     ///   - format: The format of the archived value.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)`` if a limit is exceeded, or a date is not finite.

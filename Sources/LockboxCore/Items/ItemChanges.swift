@@ -1,17 +1,14 @@
 public import LockboxPlatform
 
-/// The changes that one write makes to an item. A part that is `nil` or `unchanged` keeps its value.
+/// The settings of a write besides the value. A part that is `nil` or `unchanged` keeps its value.
 ///
 /// An absent, expired or damaged item has no values to keep: the new item then gets ``Accessibility/whenUnlocked``, no
-/// expiry and no texts.
-public struct ItemChanges: Sendable, Hashable {
-    /// The new value. If `nil`, the value is kept, and the item must exist.
-    public var value: ArchivedValue?
-
-    /// The new accessibility class. If `nil`, it is kept.
+/// expiry and no texts. Label, comment and attributes are not for secrets: they are encrypted with the device key only.
+public struct WriteOptions: Sendable, Hashable {
+    /// When the value can be read. If `nil`, the class is kept.
     public var accessibility: Accessibility?
 
-    /// When the item expires.
+    /// When the item expires. From then on it reads as absent.
     public var expires: Expiry
 
     /// The short text for people.
@@ -20,8 +17,58 @@ public struct ItemChanges: Sendable, Hashable {
     /// The longer text for people.
     public var comment: AttributeChange<String>
 
-    /// The searchable attributes. New ones replace all existing ones.
+    /// The texts by name that the item can be found by. New ones replace all existing ones.
     public var attributes: AttributeChange<[String: String]>
+
+    /// Whether to overwrite an existing item, and whether to create a new one.
+    public var policy: WritePolicy
+
+    /// Creates options that set only what is passed.
+    ///
+    /// - Parameters:
+    ///   - accessibility: When the value can be read. If `nil`, the class of the existing item, or
+    ///     ``Accessibility/whenUnlocked`` for a new one.
+    ///   - expires: When the item expires. From then on it reads as absent.
+    ///   - label: A short text for people, at most 4,096 bytes of UTF-8.
+    ///   - comment: A longer text for people, at most 4,096 bytes of UTF-8.
+    ///   - attributes: Texts by name that the item can be found by: see ``ItemAttributes/searchable``.
+    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    public init(
+        accessibility: Accessibility? = nil,
+        expires: Expiry = .automatic,
+        label: AttributeChange<String> = .unchanged,
+        comment: AttributeChange<String> = .unchanged,
+        attributes: AttributeChange<[String: String]> = .unchanged,
+        policy: WritePolicy = .replace
+    ) {
+        self.accessibility = accessibility
+        self.expires = expires
+        self.label = label
+        self.comment = comment
+        self.attributes = attributes
+        self.policy = policy
+    }
+
+    /// Returns these options, and for what they leave out those that a key declares.
+    package func over(_ declared: WriteOptions) -> WriteOptions {
+        WriteOptions(
+            accessibility: accessibility ?? declared.accessibility,
+            expires: expires == .automatic ? declared.expires : expires,
+            label: label == .unchanged ? declared.label : label,
+            comment: comment == .unchanged ? declared.comment : comment,
+            attributes: attributes == .unchanged ? declared.attributes : attributes,
+            policy: policy == .replace ? declared.policy : policy
+        )
+    }
+}
+
+/// The changes that one write makes to an item.
+public struct ItemChanges: Sendable, Hashable {
+    /// The new value. If `nil`, the value is kept, and the item must exist.
+    public var value: ArchivedValue?
+
+    /// The settings besides the value, and whether the write may overwrite or create an item.
+    public var options: WriteOptions
 
     /// The date of the write. The policy uses it to decide whether an existing item has expired.
     public var modified: Date
@@ -29,119 +76,107 @@ public struct ItemChanges: Sendable, Hashable {
     /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
     public var created: Date?
 
-    /// The origin of ``accessibility``.
+    /// The origin of the class in ``options``.
     private var origin = ClassOrigin(.unlocked)
 
     /// The time by which an existing item counts as expired, and so as absent: ``modified``. `nil` for a write that keeps the
     /// value and names an expiry: it revives an expired item.
-    public var expiryTime: Date? { value == nil && expires != .automatic ? nil : modified }
+    public var expiryTime: Date? { value == nil && options.expires != .automatic ? nil : modified }
+
+    /// Whether the write may create an item.
+    package var createsItem: Bool { value != nil && options.policy != .updateOnly }
 
     /// Creates a write that changes only the parts that are passed.
     ///
     /// - Parameters:
     ///   - value: The new value. If `nil`, the value is kept, and the item must exist.
-    ///   - accessibility: The new accessibility class. If `nil`, it is kept.
-    ///   - expires: When the item expires.
-    ///   - label: The short text for people, at most ``ItemAttributes/maximumTextLength`` bytes of UTF-8.
-    ///   - comment: The longer text for people, at most ``ItemAttributes/maximumTextLength`` bytes of UTF-8.
-    ///   - attributes: The searchable attributes: see ``ItemAttributes/searchable``.
+    ///   - options: The settings besides the value, and whether the write may overwrite or create an item.
     ///   - modified: The date of the write.
     ///   - created: When the item was first archived, if this write creates it. If `nil`, `modified`.
     public init(
         value: ArchivedValue? = nil,
-        accessibility: Accessibility? = nil,
-        expires: Expiry = .automatic,
-        label: AttributeChange<String> = .unchanged,
-        comment: AttributeChange<String> = .unchanged,
-        attributes: AttributeChange<[String: String]> = .unchanged,
+        options: WriteOptions = WriteOptions(),
         modified: Date,
         created: Date? = nil
     ) {
         self.value = value
-        self.accessibility = accessibility
-        self.expires = expires
-        self.label = label
-        self.comment = comment
-        self.attributes = attributes
+        self.options = options
         self.modified = modified
         self.created = created
     }
 
     /// Creates a write that sets everything. Only the ``created`` date of an existing item is kept.
     ///
-    /// - Parameter item: The item to store.
-    public init(_ item: StoredItem) {
+    /// - Parameters:
+    ///   - item: The item to store.
+    ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
+    public init(_ item: StoredItem, policy: WritePolicy = .replace) {
         let attributes = item.attributes
-        self.init(
-            value: item.value,
+        let options = WriteOptions(
             accessibility: attributes.accessibility,
             expires: attributes.expires.map(Expiry.at) ?? .never,
             label: AttributeChange(attributes.label),
             comment: AttributeChange(attributes.comment),
             attributes: .set(attributes.searchable),
+            policy: policy
+        )
+        self.init(
+            value: item.value,
+            options: options,
             modified: attributes.modified,
             created: attributes.created
         )
         origin = attributes.origin
     }
-}
 
-/// What a backend stores that has a ``LockboxBackend/write(_:to:policy:)`` of its own.
-extension ItemChanges {
-    /// Returns the item after the write.
+    /// Returns the item after the write, for a backend with a ``LockboxBackend/write(_:to:)`` of its own.
     ///
     /// - Parameters:
     ///   - old: The item before the write, or `nil` if it is absent, or has expired by ``expiryTime``.
     ///   - key: The item's key.
-    ///   - policy: Whether the write may overwrite an existing item or create a new one.
-    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
+    /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/itemNotFound(key:)`` also if there is neither a new value nor an item;
     ///   ``LockboxError/invalidAttribute(name:reason:)``.
-    public func item(after old: StoredItem?, for key: ItemKey, policy: WritePolicy) throws(LockboxError)
-        -> StoredItem
-    {
-        try policy.check(key: key.key, exists: old != nil)
+    public func item(after old: StoredItem?, for key: ItemKey) throws(LockboxError) -> StoredItem {
+        try options.policy.check(key: key.key, exists: old != nil)
         guard let value = value ?? old?.value else { throw LockboxError.itemNotFound(key: key.key) }
         return StoredItem(
             key: key,
             value: value,
-            checked: try attributes(after: old?.attributes, value: value, policy: policy)
+            checked: try attributes(after: old?.attributes, value: value)
         )
     }
 
     /// Returns the attributes after the write.
     ///
     /// With this and ``WritePolicy/check(key:exists:)``, a backend can replace a value without reading the old one.
-    /// ``item(after:for:policy:)`` does both.
+    /// ``item(after:for:)`` does both.
     ///
     /// - Parameters:
     ///   - old: The attributes before the write, or `nil` if the item is absent or damaged, or has expired by ``modified``.
     ///   - value: The value after the write.
-    ///   - policy: The policy of the write, which decides about the expiry: see ``Expiry/automatic``.
     /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; ``LockboxError/interactionNotAllowed(_:)`` if the class is to
     ///   be kept, and only an unlocked store can prove who chose it.
-    public func attributes(
-        after old: ItemAttributes?,
-        value: ArchivedValue,
-        policy: WritePolicy
-    ) throws(LockboxError) -> ItemAttributes {
-        if accessibility == nil, self.value != nil, let old { try Self.checkOrigin(of: old) }
+    public func attributes(after old: ItemAttributes?, value: ArchivedValue) throws(LockboxError)
+        -> ItemAttributes
+    {
+        if options.accessibility == nil, self.value != nil, let old { try Self.checkOrigin(of: old) }
         var attributes = try ItemAttributes(
-            accessibility: accessibility ?? old?.accessibility ?? .whenUnlocked,
+            accessibility: options.accessibility ?? old?.accessibility ?? .whenUnlocked,
             created: old?.created ?? created ?? modified,
             modified: modified,
-            expires: expires.date(
+            expires: options.expires.date(
                 old?.expires,
-                isNewValue: self.value != nil && policy != .updateOnly,
+                isNewValue: self.value != nil && options.policy != .updateOnly,
                 now: modified
             ),
-            label: label.applied(to: old?.label),
-            comment: comment.applied(to: old?.comment),
-            searchable: attributes.applied(to: old?.searchable) ?? [:],
+            label: options.label.applied(to: old?.label),
+            comment: options.comment.applied(to: old?.comment),
+            searchable: options.attributes.applied(to: old?.searchable) ?? [:],
             size: value.data.count,
             format: value.format
         )
-        attributes.origin = accessibility == nil ? old?.origin ?? origin : origin
+        attributes.origin = options.accessibility == nil ? old?.origin ?? origin : origin
         return attributes
     }
 
@@ -188,15 +223,9 @@ public enum AttributeChange<Value: Sendable & Hashable>: Sendable, Hashable {
     }
 }
 
-extension AttributeChange: ExpressibleByUnicodeScalarLiteral where Value == String {
-    /// Sets the attribute.
-    public init(unicodeScalarLiteral value: String) { self = .set(value) }
-}
+extension AttributeChange: ExpressibleByUnicodeScalarLiteral where Value == String {}
 
-extension AttributeChange: ExpressibleByExtendedGraphemeClusterLiteral where Value == String {
-    /// Sets the attribute.
-    public init(extendedGraphemeClusterLiteral value: String) { self = .set(value) }
-}
+extension AttributeChange: ExpressibleByExtendedGraphemeClusterLiteral where Value == String {}
 
 extension AttributeChange: ExpressibleByStringLiteral where Value == String {
     /// Sets the attribute.
@@ -284,7 +313,7 @@ extension WritePolicy {
 /// There will be no other cases before the next major version: a backend has to handle all of them.
 public enum ItemOperation: Sendable, Hashable {
     /// Creates an item, or changes the parts of an existing one that the changes set.
-    case write(ItemChanges, to: ItemKey, policy: WritePolicy = .replace)
+    case write(ItemChanges, to: ItemKey)
 
     /// Removes an item, readable or not. Does nothing if it is absent.
     case remove(ItemKey)
@@ -298,13 +327,13 @@ public enum ItemOperation: Sendable, Hashable {
     /// The item's key.
     public var key: ItemKey {
         switch self {
-        case .write(_, let key, _), .remove(let key), .removeReadable(let key, _): key
+        case .write(_, let key), .remove(let key), .removeReadable(let key, _): key
         }
     }
 
     /// The creation of an item.
     package static func add(_ item: StoredItem) -> Self {
-        .write(ItemChanges(item), to: item.key, policy: .addOnly)
+        .write(ItemChanges(item, policy: .addOnly), to: item.key)
     }
 
     /// How many items are read and then written in one batch, where there may be any number: as many as files are
@@ -315,12 +344,12 @@ public enum ItemOperation: Sendable, Hashable {
     package static let batchSize = 4 << 20
 
     package var createsItem: Bool {
-        if case .write(let changes, _, let policy) = self { changes.createsItem(policy) } else { false }
+        if case .write(let changes, _) = self { changes.createsItem } else { false }
     }
 
     /// - Throws: ``LockboxError/itemNotFound(key:)`` for a write, which without a store has nothing to change.
     package func checkIsRemoval() throws(LockboxError) {
-        if case .write(_, let key, _) = self { throw .itemNotFound(key: key.key) }
+        if case .write(_, let key) = self { throw .itemNotFound(key: key.key) }
     }
 
     /// Checks that each operation of a batch is for another key.
@@ -336,9 +365,4 @@ public enum ItemOperation: Sendable, Hashable {
             throw .invalidKey(reason: "the batch has two operations for the key \(key)")
         }
     }
-}
-
-extension ItemChanges {
-    /// Whether the write may create an item.
-    package func createsItem(_ policy: WritePolicy) -> Bool { value != nil && policy != .updateOnly }
 }

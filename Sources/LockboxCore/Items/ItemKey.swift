@@ -5,7 +5,7 @@
 public struct ItemKey: Sendable, Hashable {
     /// The maximum length of a prefix, and of a key, in bytes of UTF-8, before and after normalization to form
     /// C.
-    public static let maximumLength = 4096
+    package static let maximumLength = 4096
 
     /// The namespace: an app's bundle identifier, or a name that several programs share.
     public let prefix: String
@@ -18,7 +18,7 @@ public struct ItemKey: Sendable, Hashable {
     /// - Parameters:
     ///   - prefix: The namespace.
     ///   - key: The item's name within the prefix.
-    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than ``maximumLength``,
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than 4,096 bytes of UTF-8,
     ///   or if the prefix begins with a NUL character. Such prefixes are reserved for Lockbox's own records.
     public init(prefix: String, key: String) throws(LockboxError) {
         try Self.checkPrefix(prefix)
@@ -34,7 +34,7 @@ public struct ItemKey: Sendable, Hashable {
     /// - Parameters:
     ///   - prefix: The namespace.
     ///   - key: The item's name within the prefix.
-    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than ``maximumLength``.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` if either part is empty or longer than 4,096 bytes of UTF-8.
     public init(storedPrefix prefix: String, key: String) throws(LockboxError) {
         try Self.check(prefix, "key prefix")
         try Self.check(key, "key")

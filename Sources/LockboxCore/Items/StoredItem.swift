@@ -90,15 +90,9 @@ public struct ArchivedValue: Sendable, Hashable {
     }
 }
 
-extension ArchivedValue: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension ArchivedValue: Undescribed {
     /// The size and the format, not the bytes.
-    public var description: String { "ArchivedValue(\(data.count) bytes, \(format))" }
-
-    /// Same as ``description``.
-    public var debugDescription: String { description }
-
-    /// Keeps `dump(_:)` from showing the bytes.
-    public var customMirror: Mirror { Mirror(self, children: ["size": data.count, "format": format]) }
+    package var summary: String { "ArchivedValue(\(data.count) bytes, \(format))" }
 }
 
 /// The format of an archived value. Stored, encrypted, with every item.

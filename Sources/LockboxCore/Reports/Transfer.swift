@@ -56,41 +56,6 @@ extension LockboxBackend {
     }
 }
 
-extension LockboxBackend {
-    /// Copies items to another backend, with their attributes and accessibility classes.
-    ///
-    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
-    /// of the synchronous form.
-    @discardableResult
-    public func copyItems(
-        to other: any LockboxBackend,
-        prefix: String? = nil,
-        existing: ExistingItemPolicy = .keep,
-        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
-    ) async throws -> TransferReport {
-        try await offPool {
-            try copyItems(to: other, prefix: prefix, existing: existing, progress: progress)
-        }
-    }
-
-    /// Moves items to another backend, with their attributes and accessibility classes. An item is never absent
-    /// from both.
-    ///
-    /// Runs on another thread, and calls `progress` there. Canceling the task does not stop it. Parameters and errors are those
-    /// of the synchronous form.
-    @discardableResult
-    public func moveItems(
-        to other: any LockboxBackend,
-        prefix: String? = nil,
-        existing: ExistingItemPolicy = .keep,
-        progress: @escaping @Sendable (StoreProgress) -> Void = { _ in }
-    ) async throws -> TransferReport {
-        try await offPool {
-            try moveItems(to: other, prefix: prefix, existing: existing, progress: progress)
-        }
-    }
-}
-
 /// How an import, a copy or a move treats an item that already exists in the destination with a different value
 /// or attributes.
 ///
@@ -281,36 +246,17 @@ extension Result where Failure == any Error {
 /// The result of ``LockboxBackend``'s `copyItems` or `moveItems`.
 public struct TransferReport: StoreReport {
     /// The items that are now in the destination, written by this call or an earlier one.
-    public var transferredKeys: [ItemKey]
+    public var transferredKeys: [ItemKey] = []
 
     /// The items that were not transferred, because the destination keeps a different item under the same key
     /// (``ExistingItemPolicy/keep``). After a move, they are still in the source.
-    public var keptKeys: [ItemKey]
+    public var keptKeys: [ItemKey] = []
 
     /// The items that could not be read, written or removed, and why. They stay in the source.
-    public var failures: [ItemKey: any Error]
+    public var failures: [ItemKey: any Error] = [:]
 
     /// The items of the source that a list cannot read. They stay in the source.
-    public var unreadableItems: [UnreadableItem]
-
-    /// Creates a report.
-    ///
-    /// - Parameters:
-    ///   - transferredKeys: The items that are now in the destination.
-    ///   - keptKeys: The items that were not transferred, because of the policy.
-    ///   - failures: The items that could not be read, written or removed, and why.
-    ///   - unreadableItems: The items of the source that a list cannot read.
-    public init(
-        transferredKeys: [ItemKey] = [],
-        keptKeys: [ItemKey] = [],
-        failures: [ItemKey: any Error] = [:],
-        unreadableItems: [UnreadableItem] = []
-    ) {
-        self.transferredKeys = transferredKeys
-        self.keptKeys = keptKeys
-        self.failures = failures
-        self.unreadableItems = unreadableItems
-    }
+    public var unreadableItems: [UnreadableItem] = []
 
     /// The items that could not be read, written or removed.
     public var findings: [StoreFinding] {
@@ -324,18 +270,10 @@ public struct TransferReport: StoreReport {
     }
 }
 
-extension TransferReport: CustomStringConvertible, CustomReflectable {
+extension TransferReport: Undescribed {
     /// How many items were transferred and kept, and the findings. An error of the app's own backend may quote a value, so only
     /// its type is shown.
-    public var description: String {
+    package var summary: String {
         "TransferReport(\(transferredKeys.count) transferred, \(keptKeys.count) kept, findings: \(findings))"
-    }
-
-    /// Keeps `dump(_:)` from showing the errors.
-    public var customMirror: Mirror {
-        Mirror(
-            self,
-            children: ["transferredKeys": transferredKeys, "keptKeys": keptKeys, "findings": findings]
-        )
     }
 }

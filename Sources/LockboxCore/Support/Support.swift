@@ -90,3 +90,19 @@ package final class Protected<Value: Sendable>: @unchecked Sendable {
         try lock.withLock { () throws(Failure) in try body(&value) }
     }
 }
+
+/// A value that printing, also with `dump(_:)`, shows only a summary of, which contains no secret.
+package protocol Undescribed: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The text that printing shows: the name of the type, unless the type has more to say.
+    var summary: String { get }
+}
+
+extension Undescribed {
+    package var summary: String { "\(Self.self)" }
+    /// The summary.
+    public var description: String { summary }
+    /// Same as ``description``.
+    public var debugDescription: String { description }
+    /// Keeps `dump(_:)` from showing the contents.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -335,68 +335,30 @@ extension SealedBackend {
 /// The result of ``SealedBackend``'s `exportBackup`.
 public struct ExportReport: StoreReport, Hashable, Codable {
     /// The number of items in the backup.
-    public var exportedCount: Int
+    public var exportedCount = 0
 
     /// The items that are not in the backup because their class is a `ThisDeviceOnly` class.
-    public var excludedKeys: [ItemKey]
+    public var excludedKeys: [ItemKey] = []
 
     /// The items that cannot be read, and the folders of prefixes that cannot be listed. They are not in the backup.
-    public var findings: [StoreFinding]
+    public var findings: [StoreFinding] = []
 
     /// Where the earlier backup of that name is now, if it stays: it has something that the new one lacks, or cannot be read.
     public var keptBackup: String?
-
-    /// Creates a report.
-    ///
-    /// - Parameters:
-    ///   - exportedCount: The number of items in the backup.
-    ///   - excludedKeys: The items that are not in it because of their class.
-    ///   - findings: The items that cannot be read.
-    ///   - keptBackup: Where the earlier backup is, if it stays.
-    public init(
-        exportedCount: Int = 0,
-        excludedKeys: [ItemKey] = [],
-        findings: [StoreFinding] = [],
-        keptBackup: String? = nil
-    ) {
-        self.exportedCount = exportedCount
-        self.excludedKeys = excludedKeys
-        self.findings = findings
-        self.keptBackup = keptBackup
-    }
 }
 
 /// The result of ``SealedBackend``'s `importBackup`.
 public struct ImportReport: StoreReport, Hashable, Codable {
     /// The number of items written.
-    public var importedCount: Int
+    public var importedCount = 0
 
     /// The number of items that were already identical in the store.
-    public var unchangedCount: Int
+    public var unchangedCount = 0
 
     /// The items that were not imported, because the store keeps a different item under the same key
     /// (``ExistingItemPolicy/keep``).
-    public var keptKeys: [ItemKey]
+    public var keptKeys: [ItemKey] = []
 
     /// The items that were not imported, because the existing item can be neither read nor replaced.
-    public var findings: [StoreFinding]
-
-    /// Creates a report.
-    ///
-    /// - Parameters:
-    ///   - importedCount: The number of items written.
-    ///   - unchangedCount: The number of items that were already identical in the store.
-    ///   - keptKeys: The items that were not imported, because of the policy.
-    ///   - findings: The items that could not be imported.
-    public init(
-        importedCount: Int = 0,
-        unchangedCount: Int = 0,
-        keptKeys: [ItemKey] = [],
-        findings: [StoreFinding] = []
-    ) {
-        self.importedCount = importedCount
-        self.unchangedCount = unchangedCount
-        self.keptKeys = keptKeys
-        self.findings = findings
-    }
+    public var findings: [StoreFinding] = []
 }

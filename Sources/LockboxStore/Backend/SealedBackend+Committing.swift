@@ -104,30 +104,27 @@ extension SealedBackend {
 
     private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change? {
         switch edit.decision {
-        case .write(let changes, let key, let policy): try write(changes, key, policy, edit.record, keyring)
+        case .write(let changes, let key): try write(changes, key, edit.record, keyring)
         case .remove: (nil, nil)
         case .removeReadable(let now): try removeReadable(edit.record, keyring, at: now)
         case .custom(let decide): try decide(edit.record, keyring)
         }
     }
 
-    private func write(
-        _ changes: ItemChanges,
-        _ key: ItemKey,
-        _ policy: WritePolicy,
-        _ record: ItemRecord,
-        _ keyring: Keyring
-    ) throws -> ItemEdit.Change {
+    private func write(_ changes: ItemChanges, _ key: ItemKey, _ record: ItemRecord, _ keyring: Keyring)
+        throws
+        -> ItemEdit.Change
+    {
         guard let value = changes.value else {
             // Sealed again, because the boxes of an item are bound to each other.
             let (old, revision) = try item(record, keyring, at: changes.expiryTime)
-            return (try changes.item(after: old, for: key, policy: policy), revision)
+            return (try changes.item(after: old, for: key), revision)
         }
         let old = try existing(record, keyring, at: changes.modified)
-        try policy.check(key: key.key, exists: old.exists)
-        if let damage = old.damage, policy == .updateOnly { throw damage }
+        try changes.options.policy.check(key: key.key, exists: old.exists)
+        if let damage = old.damage, changes.options.policy == .updateOnly { throw damage }
         try checkIsOpen(old, keyring)
-        let attributes = try changes.attributes(after: old.attributes, value: value, policy: policy)
+        let attributes = try changes.attributes(after: old.attributes, value: value)
         return (StoredItem(key: key, value: value, checked: attributes), old.revision)
     }
 
@@ -285,7 +282,7 @@ struct ItemEdit {
 
     /// What becomes of the record.
     enum Decision {
-        case write(ItemChanges, to: ItemKey, policy: WritePolicy)
+        case write(ItemChanges, to: ItemKey)
         /// Whatever is there.
         case remove
         /// An item that can be read.
@@ -300,7 +297,7 @@ struct ItemEdit {
 
     /// Whether the decision needs the old item's attributes, and not its value.
     var needsMetadata: Bool {
-        if case .write(let changes, _, _) = decision { changes.value != nil } else { false }
+        if case .write(let changes, _) = decision { changes.value != nil } else { false }
     }
 }
 

@@ -4,12 +4,9 @@ public import LockboxPlatform
 extension SealedBackend {
     /// Creates an item, or changes the parts of an existing one that the changes set. As in the Keychain, a locked
     /// item cannot be changed. With ``WritePolicy/replace``, a damaged one is overwritten.
-    public func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        let keyring = try keyring(of: key, creating: changes.createsItem(policy))
-        let edit = ItemEdit(
-            record: itemRecord(of: key, keyring),
-            decision: .write(changes, to: key, policy: policy)
-        )
+    public func write(_ changes: ItemChanges, to key: ItemKey) throws {
+        let keyring = try keyring(of: key, creating: changes.createsItem)
+        let edit = ItemEdit(record: itemRecord(of: key, keyring), decision: .write(changes, to: key))
         try change([edit], keyring)
     }
 
@@ -24,8 +21,8 @@ extension SealedBackend {
         let edits = operations.map { operation in
             let record = itemRecord(of: operation.key, keyring)
             switch operation {
-            case .write(let changes, let key, let policy):
-                return ItemEdit(record: record, decision: .write(changes, to: key, policy: policy))
+            case .write(let changes, let key):
+                return ItemEdit(record: record, decision: .write(changes, to: key))
             case .remove: return ItemEdit(record: record, decision: .remove)
             case .removeReadable(_, let now):
                 return ItemEdit(record: record, decision: .removeReadable(now: now))

@@ -353,13 +353,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     }
 }
 
-extension SealedBackend: CustomStringConvertible, CustomReflectable {
-    /// The type's name. Does not show any keys.
-    public var description: String { "\(Self.self)" }
-
-    /// Keeps `dump(_:)` from showing the keys.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension SealedBackend: Undescribed {}
 
 /// The default backend: stores each item in a file of its own, encrypted with libsodium.
 ///

@@ -302,12 +302,9 @@ extension FileStorage: QuarantiningStorage {
     }
 }
 
-extension FileStorage: CustomStringConvertible, CustomReflectable {
+extension FileStorage: Undescribed {
     /// The store's folder.
-    public var description: String { "FileStorage(\(directory))" }
-
-    /// The store's folder.
-    public var customMirror: Mirror { Mirror(self, children: ["directory": directory]) }
+    package var summary: String { "FileStorage(\(directory))" }
 }
 
 /// The files in `tmp`: temporary files of running writers, and those that killed writers left behind.

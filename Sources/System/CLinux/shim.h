@@ -1,4 +1,4 @@
-// What Linux has, and Swift's Glibc module has not: the system calls of keyrings(7), access control lists, locks of open
+// Calls of Linux that Swift's Glibc module lacks: the system calls of keyrings(7), access control lists, locks of open
 // file descriptions, and inotify(7). Results are the kernel's: a negative one is -errno. Where there is no such kernel, every call answers
 // that it does not exist.
 #pragma once
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What an event of inotify(7) says about a watched folder.
+// The meaning of an event of inotify(7) for a watched folder.
 enum folder_event_kind { folder_event_entry, folder_event_overflow, folder_event_folder };
 
 struct folder_event {

@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-    // What every target is built on: the C library and Foundation.
+    // The base of every target: the C library and Foundation.
     @_exported public import Darwin
     @_exported public import Foundation
 

@@ -1,4 +1,4 @@
-// What every target is built on: the C library, and of Foundation only what is small.
+// The base of every target: the C library, and of Foundation only what is small.
 #if canImport(Glibc)
     @_exported public import Glibc
 #elseif canImport(Musl)

@@ -37,7 +37,7 @@ import Lockbox
     private func backend(_ afterList: @escaping @Sendable (InMemoryBackend) -> Void) throws -> SmallBackend {
         let backend = SmallBackend(afterList: afterList)
         try Lockbox(keyPrefix: TestStore.prefix, backend: backend.wrapped)
-            .archiveObject("old", forKey: "k", expires: .at(.distantPast))
+            .archiveObject("old", forKey: "k", options: WriteOptions(expires: .at(.distantPast)))
         return backend
     }
 

@@ -236,7 +236,7 @@ import Testing
         _ = try export(backend)
         let lockbox = try Lockbox(keyPrefix: "a", backend: backend)
         try lockbox.archiveObject("newer", forKey: "1")
-        try lockbox.setAccessibility(.always, forKey: "2")
+        try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "2")
         try lockbox.removeObject(forKey: "expired")
         try lockbox.archiveObject("another", forKey: "more")
         #expect(try export(backend).keptBackup == nil)

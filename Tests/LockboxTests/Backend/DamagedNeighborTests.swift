@@ -18,7 +18,9 @@ import LockboxTesting
     private func prepare(_ count: Int) throws -> [String: String] {
         let lockbox = try store.lockbox()
         for number in 0..<count - Self.damage.count { try lockbox.archiveObject(number, forKey: "\(number)") }
-        for key in Self.damage { try lockbox.archiveObject("v", forKey: key, expires: .at(.distantFuture)) }
+        for key in Self.damage {
+            try lockbox.archiveObject("v", forKey: key, options: WriteOptions(expires: .at(.distantFuture)))
+        }
         var paths: [String: String] = [:]
         for key in Self.damage { paths[key] = try store.path(key) }
         var bytes = try readBytes(paths["flipped"]!)

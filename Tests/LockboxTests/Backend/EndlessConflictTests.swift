@@ -32,7 +32,11 @@ struct EndlessConflictTests {
         let backend = SealedBackend(storage: storage, deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
         let lockbox = try backend.lockbox()
         try lockbox.archiveObject("value", forKey: "key")
-        try lockbox.archiveObject("value", forKey: "expired", expires: .at(.distantPast))
+        try lockbox.archiveObject(
+            "value",
+            forKey: "expired",
+            options: WriteOptions(expires: .at(.distantPast))
+        )
         storage.isHostile.withLock { $0 = true }
         expectError(.conflict) { try lockbox.archiveObject("other", forKey: "key") }
         expectError(.conflict) { try lockbox.update("key", as: String.self) { $0 = "other" } }

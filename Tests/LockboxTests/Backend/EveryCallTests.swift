@@ -92,25 +92,14 @@ import Testing
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
-            try backend.lockbox().archiveObject("old", forKey: "k", expires: .at(Date() + 1000))
+            try backend.lockbox().archiveObject(
+                "old",
+                forKey: "k",
+                options: WriteOptions(expires: .at(Date() + 1000))
+            )
             interruption.raise()
             try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "new" : nil))
-        }
-    }
-
-    @Test func aStoreIsMadeOnce() throws {
-        let isWritten = Protected(false)
-        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
-            let error = lockboxError { try other.lockbox().archiveObject("v", forKey: "other") }
-            isWritten.withLock { $0 = error == nil }
-        }
-        try atEveryCall(others) { backend, interruption in
-            isWritten.withLock { $0 = false }
-            interruption.raise()
-            try backend.lockbox().archiveObject("v", forKey: "own")
-            #expect(try read("own", backend) == "v")
-            #expect(try read("other", backend) == (isWritten.withLock { $0 } ? "v" : nil))
         }
     }
 

@@ -42,35 +42,11 @@ import Lockbox
     )
         throws
     {
-        try backend.lockbox().archiveObject(text, forKey: key, expires: expires)
+        try backend.lockbox().archiveObject(text, forKey: key, options: WriteOptions(expires: expires))
     }
 
     private func read(_ key: String, _ backend: any LockboxBackend) throws -> String? {
         try backend.lockbox().unarchiveObject(forKey: key)
-    }
-
-    @Test func anUpdateLosesNoOther() throws {
-        let key = try ItemKey(prefix: TestStore.prefix, key: "k")
-        @Sendable func increment(_ backend: any LockboxBackend) throws {
-            try backend.update(key, now: Date()) { old in
-                let data = Data(count: 1 + (old?.value.data.count ?? 0))
-                return try StoredItem(
-                    key: key,
-                    value: ArchivedValue(data: data, format: .data),
-                    modified: Date()
-                )
-            }
-        }
-        try atEveryCall({ other in #expect(throws: Never.self) { try increment(other) } }) {
-            backend,
-            memory,
-            interruption in
-            try increment(backend)
-            interruption.raise()
-            try increment(backend)
-            let count = interruption.hasHappened ? 3 : 2
-            #expect(try open(memory).value(for: key, now: Date())?.data.count == count)
-        }
     }
 
     /// By both of them: one keybag counts, and one device key.
@@ -83,42 +59,6 @@ import Lockbox
             try archive("v", "own", in: backend)
             #expect(try read("own", open(memory)) == "v")
             #expect(try read("other", open(memory)) == (interruption.hasHappened ? "v" : nil))
-        }
-    }
-
-    @Test func whatIsWrittenMeanwhileIsNotRemovedAsExpired() throws {
-        let others: @Sendable (Other) -> Void = { other in
-            #expect(throws: Never.self) { try archive("new", "k", in: other) }
-        }
-        try atEveryCall(others) { backend, memory, interruption in
-            try archive("old", "k", expires: .at(Date() + 1000), in: backend)
-            interruption.raise()
-            try backend.removeExpired(prefix: TestStore.prefix, now: Date() + 2000)
-            #expect(try read("k", open(memory)) == (interruption.hasHappened ? "new" : nil))
-        }
-    }
-
-    @Test func aWriterBesideARotation() throws {
-        let others: @Sendable (Other) -> Void = { other in
-            #expect(throws: Never.self) { try other.rotateKeys() }
-        }
-        try atEveryCall(others) { backend, memory, interruption in
-            try archive("v", "first", in: backend)
-            interruption.raise()
-            try archive("v", "k", in: backend)
-            for key in ["first", "k"] { #expect(try read(key, open(memory)) == "v") }
-        }
-    }
-
-    @Test func aRotationOverwritesNoNewerValue() throws {
-        let others: @Sendable (Other) -> Void = { other in
-            #expect(throws: Never.self) { try archive("newer", "k", in: other) }
-        }
-        try atEveryCall(others) { backend, memory, interruption in
-            try archive("v", "k", in: backend)
-            interruption.raise()
-            try backend.rotateKeys()
-            #expect(try read("k", open(memory)) == (interruption.hasHappened ? "newer" : "v"))
         }
     }
 

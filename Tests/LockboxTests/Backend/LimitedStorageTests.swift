@@ -41,7 +41,9 @@ import Lockbox
         }
         #expect(try lockbox.unarchiveObject(String.self, forKey: "k") == nil)
         try lockbox.archiveObject("v", forKey: "k")
-        expectError(.notSupported) { try lockbox.setAttributes(forKey: "k", accessibility: accessibility) }
+        expectError(.notSupported) {
+            try lockbox.setAttributes(WriteOptions(accessibility: accessibility), forKey: "k")
+        }
         #expect(
             try lockbox.unarchiveItem(String.self, forKey: "k")?.attributes.accessibility == .whenUnlocked
         )
@@ -90,7 +92,11 @@ import Lockbox
         let long = String(repeating: "x", count: ItemAttributes.maximumTextLength)
         let key = String(repeating: "k", count: 4096)
         let value = Data(repeating: 1, count: limit)
-        try lockbox.archiveObject(value, forKey: key, label: .set(long), comment: .set(long))
+        try lockbox.archiveObject(
+            value,
+            forKey: key,
+            options: WriteOptions(label: .set(long), comment: .set(long))
+        )
         #expect(try lockbox.unarchiveObject(forKey: key) == value)
         let tooLarge = Data(repeating: 1, count: LimitedStorage.maximumLength)
         expectError(.valueTooLarge) { try lockbox.archiveObject(tooLarge, forKey: key) }
@@ -162,7 +168,9 @@ import Lockbox
         let readings = Protected(0)
         let batching = backend(afterReading: {
             guard readings.next() == 1 else { return }
-            do { try lockbox.setAttributes(forKey: "a", label: .set("new")) } catch { Issue.record(error) }
+            do { try lockbox.setAttributes(WriteOptions(label: .set("new")), forKey: "a") } catch {
+                Issue.record(error)
+            }
         })
         try batching.lockbox("p").batch { batch in
             for key in ["a", "b"] { try batch.archiveObject("new", forKey: key) }

@@ -24,7 +24,9 @@ import Lockbox
     @Test func itCanBeReplaced() throws {
         let lockbox = try store.backend(limited).lockbox()
         expectError(.corrupt) { try lockbox.unarchiveObject(String.self, forKey: "k") }
-        expectError(.duplicateItem) { try lockbox.archiveObject("new", forKey: "k", policy: .addOnly) }
+        expectError(.duplicateItem) {
+            try lockbox.archiveObject("new", forKey: "k", options: WriteOptions(policy: .addOnly))
+        }
         try lockbox.archiveObject("new", forKey: "k")
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "new")
     }

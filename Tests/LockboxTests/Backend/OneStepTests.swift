@@ -44,7 +44,7 @@ import Lockbox
         let backend = engine.backend()
         let keys = try ["a", "b"].map { try ItemKey(prefix: "com.example", key: $0) }
         let lockbox = try backend.lockbox("com.example")
-        try lockbox.archiveObject("value", forKey: "a", label: "label")
+        try lockbox.archiveObject("value", forKey: "a", options: WriteOptions(label: "label"))
         let isDone = Protected(false)
         let mover = Thread {
             for number in 0..<400 {
@@ -87,7 +87,7 @@ import Lockbox
             try lockbox.batch { batch in
                 try batch.archiveObject("new", forKey: "first")
                 try batch.archiveObject("new", forKey: "third")
-                try batch.archiveObject("new", forKey: "second", policy: .addOnly)
+                try batch.archiveObject("new", forKey: "second", options: WriteOptions(policy: .addOnly))
             }
         }
         #expect(try lockbox.unarchiveObject(forKey: "first") == "old")

@@ -32,33 +32,6 @@ import Testing
         return report
     }
 
-    private func expectEveryItem() throws {
-        for index in 0..<3 { #expect(try read("\(index)", store.backend()) == "v") }
-    }
-
-    /// One process carries a rotation on to its end, and a third begins the next and dies, before a slower one is done: the
-    /// keys that it would drop are those of every item.
-    @Test func aRotationDropsNoKeysOfTheNext() throws {
-        let report = try slowRotation {
-            try store.backend().rotateKeys()
-            let renames = Protected(0)
-            let dying = store.backend(
-                SystemCalls { call in
-                    renames.withLock {
-                        $0 += call == .rename ? 1 : 0
-                        // The device key, and the keybag twice.
-                        return $0 >= 3 && call != .rename || $0 > 3 ? .failure(EIO) : nil
-                    }
-                }
-            )
-            _ = try? dying.rotateKeys()
-        }
-        #expect(report.unreadableItems.isEmpty)
-        try expectEveryItem()
-        #expect(try store.backend().rotateKeys().isComplete)
-        try expectEveryItem()
-    }
-
     /// A process keeps the keys of an epoch that was prepared and never began. No other keys may get its number.
     @Test func anEpochsNumberIsNeverUsedAgain() throws {
         let reader = store.backend()
@@ -155,45 +128,12 @@ import Testing
         }
     }
 
-    @Test func whatWasRemovedDoesNotComeBack() throws {
-        for round in 0..<60 {
-            var seen: Set<String> = []
-            let lockbox = try store.lockbox()
-            _ = try moving(to: [("a", nil), ("b", nil)]) {
-                usleep(UInt32(round) * 50)
-                try lockbox.removeAllObjects()
-                seen = try lockbox.allKeys()
-            }
-            #expect(try lockbox.allKeys().isSubset(of: seen), "round \(round)")
-            try lockbox.removeAllObjects()
-        }
-    }
-
     @Test func aSlowRotationCallsNothingDamagedThatIsUnderNewerKeys() throws {
         let report = try slowRotation {
             try store.backend().rotateKeys()
             try store.backend().rotateKeys()
         }
         #expect(report.unreadableItems.isEmpty)
-    }
-
-    @Test func readersBesideRotations() throws {
-        try store.lockbox().archiveObject("v", forKey: "k")
-        let isOver = Protected(false)
-        let group = DispatchGroup()
-        DispatchQueue.global().async(group: group) { [store] in
-            let rotating = store.backend(lockTimeout: .seconds(30))
-            for _ in 0..<100 { _ = try? rotating.rotateKeys() }
-            isOver.withLock { $0 = true }
-        }
-        let reader = store.backend(lockTimeout: .seconds(30))
-        var count = 0
-        while !isOver.withLock({ $0 }) {
-            #expect(try read("k", reader) == "v")
-            count += 1
-        }
-        group.wait()
-        #expect(count > 100)
     }
 
     // MARK: Passcode and lock
@@ -400,28 +340,6 @@ import Testing
         #expect(try store.snapshot() == before)
     }
 
-    /// What is there when it has the lock is another's, whatever was there when the backup was looked through.
-    @Test func anImportThatMayNotReplaceReplacesNothing() throws {
-        let source = try TestStore()
-        let path = Path.parent(of: source.directory) + "/backup"
-        let keys = (0..<65).map(String.init)  // one more than a batch
-        try source.lockbox().batch { batch in
-            for key in keys { try batch.archiveObject("backup", forKey: key) }
-        }
-        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
-        let other = try store.lockbox()
-        var isDone = false
-        let error = lockboxError {
-            try store.backend().importBackup(from: path, passphrase: .value("p"), existing: .fail) { _ in
-                if isDone { return }
-                isDone = true
-                for key in keys { try? other.archiveObject("mine", forKey: key) }
-            }
-        }
-        #expect(error?.code == .duplicateItem)
-        for key in keys { #expect(try read(key, store.backend()) == "mine") }
-    }
-
     @Test func anItemThatMayNoLongerLeaveThisDevice() throws {
         var number = 0
         while true {
@@ -431,7 +349,10 @@ import Testing
             try store.lockbox().archiveObject("v", forKey: "k")
             let other = try store.lockbox()
             let interruption = Interruption(at: number) {
-                try? other.setAccessibility(.whenUnlockedThisDeviceOnly, forKey: "k")
+                try? other.setAttributes(
+                    WriteOptions(accessibility: .whenUnlockedThisDeviceOnly),
+                    forKey: "k"
+                )
             }
             let backend = store.backend(interruption.calls)
             interruption.raise()

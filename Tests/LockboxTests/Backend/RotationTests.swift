@@ -22,9 +22,11 @@ import Testing
                 try lockbox.archiveObject(
                     "of \(index)",
                     forKey: "\(index)",
-                    accessibility: accessibility,
-                    expires: index == 4 ? .at(.distantPast) : .never,
-                    label: "L"
+                    options: WriteOptions(
+                        accessibility: accessibility,
+                        expires: index == 4 ? .at(.distantPast) : .never,
+                        label: "L"
+                    )
                 )
             }
         }

@@ -13,7 +13,9 @@ import Testing
     init() throws {
         store = try TestStore()
         lockbox = try store.lockbox()
-        for key in ["a", "b", "c"] { try lockbox.archiveObject("old", forKey: key, label: "L") }
+        for key in ["a", "b", "c"] {
+            try lockbox.archiveObject("old", forKey: key, options: WriteOptions(label: "L"))
+        }
     }
 
     @Test func writesAndRemoves() throws {
@@ -21,7 +23,7 @@ import Testing
             try batch.archiveObject("new", forKey: "a")
             try batch.removeObject(forKey: "b")
             try batch.archiveObject(String?.none, forKey: "c")
-            try batch.archiveObject(1, forKey: "d", label: "of d", policy: .addOnly)
+            try batch.archiveObject(1, forKey: "d", options: WriteOptions(label: "of d", policy: .addOnly))
         }
         let reopened = try store.lockbox()
         #expect(try reopened.allKeys() == ["a", "d"])
@@ -36,7 +38,7 @@ import Testing
             try lockbox.batch { batch in
                 try batch.archiveObject("new", forKey: "a")
                 try batch.removeObject(forKey: "b")
-                try batch.archiveObject("new", forKey: "c", policy: .addOnly)
+                try batch.archiveObject("new", forKey: "c", options: WriteOptions(policy: .addOnly))
             }
         }
         expectError(.invalidKey) {
@@ -72,7 +74,9 @@ import Testing
         let store = try TestStore()
         try store.lockbox().batch { try $0.removeObject(forKey: "a") }
         expectError(.itemNotFound) {
-            try store.lockbox().batch { try $0.archiveObject("v", forKey: "a", policy: .updateOnly) }
+            try store.lockbox().batch {
+                try $0.archiveObject("v", forKey: "a", options: WriteOptions(policy: .updateOnly))
+            }
         }
         #expect(!FileManager.default.fileExists(atPath: store.directory))
         try store.lockbox().batch { try $0.archiveObject("v", forKey: "a") }
@@ -143,7 +147,7 @@ import Testing
         ).lockbox()
         try racing.backend.apply([
             .write(
-                ItemChanges(label: "changed", modified: Date()),
+                ItemChanges(options: WriteOptions(label: "changed"), modified: Date()),
                 to: ItemKey(prefix: TestStore.prefix, key: "a")
             ),
             .remove(ItemKey(prefix: TestStore.prefix, key: "b")),

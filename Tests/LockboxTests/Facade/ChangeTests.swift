@@ -30,11 +30,13 @@ import Testing
         try (lockbox ?? self.lockbox).archiveObject(
             "v1",
             forKey: key,
-            accessibility: accessibility,
-            expires: .after(7 * 86_400),
-            label: "label",
-            comment: "comment",
-            attributes: ["server": "example.com"]
+            options: WriteOptions(
+                accessibility: accessibility,
+                expires: .after(7 * 86_400),
+                label: "label",
+                comment: "comment",
+                attributes: ["server": "example.com"]
+            )
         )
     }
 
@@ -42,7 +44,7 @@ import Testing
 
     @Test("Promise 11: an update keeps what it does not name") func anUpdateKeepsWhatItDoesNotName() throws {
         try archive()
-        try later(5).archiveObject("v2", forKey: "key", policy: .updateOnly)
+        try later(5).archiveObject("v2", forKey: "key", options: WriteOptions(policy: .updateOnly))
         let item = try #require(try lockbox.unarchiveItem(String.self, forKey: "key"))
         #expect(item.value == "v2")
         #expect(item.attributes.accessibility == .afterFirstUnlock)
@@ -59,7 +61,11 @@ import Testing
         #expect(attributes.accessibility == .whenUnlockedThisDeviceOnly, "it would be in the next backup")
         #expect(attributes.expires == nil)
         #expect(attributes.label == "label" && attributes.searchable == ["server": "example.com"])
-        try lockbox.archiveObject("v3", forKey: "key", label: .removed, attributes: .removed)
+        try lockbox.archiveObject(
+            "v3",
+            forKey: "key",
+            options: WriteOptions(label: .removed, attributes: .removed)
+        )
         let after = try #require(try lockbox.attributes(forKey: "key"))
         #expect(after.label == nil && after.searchable.isEmpty && after.comment == "comment")
     }
@@ -70,8 +76,12 @@ import Testing
         try backend.lock()
         let locked = try later(5, backend)
         let name = Accessibility.afterFirstUnlock
-        try locked.archiveObject("v2", forKey: "key", accessibility: name, policy: .updateOnly)
-        try locked.update("key", as: String.self, accessibility: name) { $0? += "!" }
+        try locked.archiveObject(
+            "v2",
+            forKey: "key",
+            options: WriteOptions(accessibility: name, policy: .updateOnly)
+        )
+        try locked.update("key", as: String.self, options: WriteOptions(accessibility: name)) { $0? += "!" }
         #expect(try locked.unarchiveObject(forKey: "key") == "v2!")
         #expect(try locked.attributes(forKey: "key")?.accessibility == .afterFirstUnlock)
         #expect(try locked.attributes(forKey: "key")?.label == "label")
@@ -86,8 +96,8 @@ import Testing
         try archive(in: later(0, backend))
         let late = try later(30 * 86_400, backend)
         #expect(try late.unarchiveObject(String.self, forKey: "key") == nil)
-        expectError(.itemNotFound) { try late.setAttributes(forKey: "key", label: "label") }
-        try late.setAttributes(forKey: "key", expires: .never)
+        expectError(.itemNotFound) { try late.setAttributes(WriteOptions(label: "label"), forKey: "key") }
+        try late.setAttributes(WriteOptions(expires: .never), forKey: "key")
         #expect(try late.unarchiveObject(forKey: "key") == "v1")
         #expect(try late.attributes(forKey: "key")?.label == "label")
     }
@@ -102,10 +112,12 @@ import Testing
         let damaged = try store.lockbox()
         for policy in [WritePolicy.updateOnly, .addOnly] {
             expectError(policy == .addOnly ? .duplicateItem : .authenticationFailed) {
-                try damaged.archiveObject("v2", forKey: "key", policy: policy)
+                try damaged.archiveObject("v2", forKey: "key", options: WriteOptions(policy: policy))
             }
         }
-        expectError(.authenticationFailed) { try damaged.setAttributes(forKey: "key", label: "new") }
+        expectError(.authenticationFailed) {
+            try damaged.setAttributes(WriteOptions(label: "new"), forKey: "key")
+        }
         expectError(.authenticationFailed) { try damaged.update("key", as: String.self) { $0 = "new" } }
         #expect(try readBytes(path) == bytes)
         try damaged.archiveObject("v2", forKey: "key")
@@ -114,7 +126,7 @@ import Testing
 
     @Test func anExpiredItemIsAbsentAlsoWhileItIsLocked() throws {
         let backend = try store.backend().setUp()
-        try later(0, backend).archiveObject("v1", forKey: "key", expires: .after(60))
+        try later(0, backend).archiveObject("v1", forKey: "key", options: WriteOptions(expires: .after(60)))
         try backend.lock()
         let live = try later(59, store.backend())
         expectError(.interactionNotAllowed) { try live.unarchiveObject(String.self, forKey: "key") }
@@ -124,15 +136,21 @@ import Testing
         var seen: String? = "nothing"
         try expired.update("key", as: String.self) { seen = $0 }
         #expect(seen == nil)
-        expectError(.itemNotFound) { try expired.setAttributes(forKey: "key", label: "new") }
+        expectError(.itemNotFound) { try expired.setAttributes(WriteOptions(label: "new"), forKey: "key") }
     }
 
     // MARK: In one step
 
     @Test func updates() throws {
-        #expect(try lockbox.update("count", as: Int.self, accessibility: .always) { $0 = ($0 ?? 0) + 1 } == 1)
         #expect(
-            try lockbox.update("count", label: "visits") { (count: inout Int?) in count = count! + 1 } == 2
+            try lockbox.update("count", as: Int.self, options: WriteOptions(accessibility: .always)) {
+                $0 = ($0 ?? 0) + 1
+            } == 1
+        )
+        #expect(
+            try lockbox.update("count", options: WriteOptions(label: "visits")) { (count: inout Int?) in
+                count = count! + 1
+            } == 2
         )
         let attributes = try #require(try lockbox.attributes(forKey: "count"))
         #expect(attributes.accessibility == .always && attributes.label == "visits")
@@ -154,7 +172,7 @@ import Testing
         try archive()
         try later(5).update("key", as: String.self) { $0 = "v2" }
         #expect(try lockbox.attributes(forKey: "key")?.expires == now + 7 * 86_400)
-        try later(5).update("key", as: String.self, expires: .after(10)) { $0 = "v3" }
+        try later(5).update("key", as: String.self, options: WriteOptions(expires: .after(10))) { $0 = "v3" }
         #expect(try lockbox.attributes(forKey: "key")?.expires == now + 15)
         try later(20).update("key", as: String.self) { old in
             #expect(old == nil)
@@ -188,12 +206,17 @@ import Testing
 
     @Test func attributesWithoutTheValue() throws {
         try archive()
-        try later(5).setAttributes(forKey: "key", expires: .never, label: "new", attributes: .removed)
+        try later(5).setAttributes(
+            WriteOptions(expires: .never, label: "new", attributes: .removed),
+            forKey: "key"
+        )
         let item = try #require(try lockbox.unarchiveItem(String.self, forKey: "key"))
         #expect(item.value == "v1")
         #expect(item.attributes.expires == nil && item.attributes.label == "new")
         #expect(item.attributes.searchable.isEmpty && item.attributes.accessibility == .afterFirstUnlock)
-        expectError(.itemNotFound) { try lockbox.setAttributes(forKey: "missing", label: "new") }
+        expectError(.itemNotFound) {
+            try lockbox.setAttributes(WriteOptions(label: "new"), forKey: "missing")
+        }
         #expect(try !lockbox.containsObject(forKey: "missing"))
     }
 
@@ -208,7 +231,10 @@ import Testing
     @Test func matching() throws {
         try archive()
         try archive("other")
-        try lockbox.setAttributes(forKey: "other", attributes: ["server": "example.org", "account": "alice"])
+        try lockbox.setAttributes(
+            WriteOptions(attributes: ["server": "example.org", "account": "alice"]),
+            forKey: "other"
+        )
         #expect(try Set(lockbox.list(matching: ["server": "example.com"]).items.keys) == ["key"])
         #expect(try Set(lockbox.list(matching: ["account": "alice"]).items.keys) == ["other"])
         #expect(try lockbox.list().items.count == 2)
@@ -216,7 +242,7 @@ import Testing
 
     @Test func limitsOfSearchableAttributes() throws {
         let most = Dictionary(uniqueKeysWithValues: (0..<64).map { ("n\($0)", "") })
-        try lockbox.archiveObject("v", forKey: "key", attributes: .set(most))
+        try lockbox.archiveObject("v", forKey: "key", options: WriteOptions(attributes: .set(most)))
         #expect(try store.lockbox().attributes(forKey: "key")?.searchable == most)
         let text = String(repeating: "x", count: 4096)
         let wrong: [[String: String]] = [
@@ -225,14 +251,18 @@ import Testing
         ]
         for attributes in wrong {
             expectError(.invalidAttribute) {
-                try lockbox.archiveObject("v", forKey: "key", attributes: .set(attributes))
+                try lockbox.archiveObject(
+                    "v",
+                    forKey: "key",
+                    options: WriteOptions(attributes: .set(attributes))
+                )
             }
         }
         let longest = [
             "a": text, "b": text, "c": text, String(repeating: "d", count: 256): String(text.dropLast(259)),
         ]
-        try lockbox.archiveObject("v", forKey: "key", attributes: .set(longest))
+        try lockbox.archiveObject("v", forKey: "key", options: WriteOptions(attributes: .set(longest)))
         #expect(try store.lockbox().attributes(forKey: "key")?.searchable == longest)
-        #expect(try store.lockbox().allAttributes()["key"]?.searchable == longest)
+        #expect(try store.lockbox().list().items["key"]?.searchable == longest)
     }
 }

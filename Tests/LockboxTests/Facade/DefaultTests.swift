@@ -15,10 +15,6 @@ import Testing
         await #expect(processExitsWith: .success) { try GlobalState.staticMethods() }
     }
 
-    @Test func staticMethodsAreThereForAsyncCode() async {
-        await #expect(processExitsWith: .success) { try await GlobalState.asyncStaticMethods() }
-    }
-
     @Test func environmentNamesPrefixAndFolder() async {
         await #expect(processExitsWith: .success) { try GlobalState.environment() }
     }
@@ -130,36 +126,14 @@ private enum GlobalState {
     static func staticMethods() throws {
         let backend = InMemoryBackend()
         try Lockbox.configure(keyPrefix: "com.example.static", backend: backend)
-        try Lockbox.archiveObject("secret", forKey: "key", accessibility: .always, label: "L")
+        try Lockbox.archiveObject("secret", forKey: "key", accessibility: .always)
         try expect(Lockbox.unarchiveObject(forKey: "key") == "secret")
-        try expect(Lockbox.containsObject(forKey: "key"))
-        try expect(Lockbox.attributes(forKey: "key")?.label == "L")
-        try Lockbox.setAccessibility(.afterFirstUnlock, forKey: "key")
-        try expect(Lockbox.allAttributes()["key"]?.accessibility == .afterFirstUnlock)
-        try expect(Lockbox.allKeys() == ["key"])
-        try expect(Lockbox.removeExpired() == 0)
+        try expect(Lockbox.default.attributes(forKey: "key")?.accessibility == .always)
 
         let instance = try backend.lockbox("com.example.static")
         try expect(instance.unarchiveObject(forKey: "key") == "secret")
         try Lockbox.removeObject(forKey: "key")
         try expect(!instance.containsObject(forKey: "key"))
-        try instance.archiveObject("secret", forKey: "key")
-        try Lockbox.removeAllObjects()
-        try expect(instance.allKeys().isEmpty)
-    }
-
-    static func asyncStaticMethods() async throws {
-        try Lockbox.configure(keyPrefix: "com.example.static", backend: InMemoryBackend())
-        try await Lockbox.archiveObject("secret", forKey: "key", label: "L")
-        try await expect(Lockbox.unarchiveObject(forKey: "key") == "secret")
-        try await expect(Lockbox.attributes(forKey: "key")?.label == "L")
-        try await Lockbox.setAccessibility(.always, forKey: "key")
-        try await expect(Lockbox.allAttributes()["key"]?.accessibility == .always)
-        try await expect(Lockbox.allKeys() == ["key"])
-        try await expect(Lockbox.removeExpired() == 0)
-        try await Lockbox.removeObject(forKey: "key")
-        try await expect(!Lockbox.containsObject(forKey: "key"))
-        try await Lockbox.removeAllObjects()
     }
 
     static func refuses(_ body: () throws -> Void) throws {

@@ -31,9 +31,9 @@ import Testing
         let lockbox = try lockbox()
         for policy in WritePolicy.allCases {
             try lockbox.archiveObject("secret", forKey: "key")
-            try lockbox.archiveObject(nil as String?, forKey: "key", policy: policy)
+            try lockbox.archiveObject(nil as String?, forKey: "key", options: WriteOptions(policy: policy))
             #expect(try !lockbox.containsObject(forKey: "key"))
-            #expect(try lockbox.allAttributes().isEmpty)
+            #expect(try lockbox.list().items.isEmpty)
         }
     }
 
@@ -43,10 +43,12 @@ import Testing
         try lockbox.archiveObject(
             [1, 2],
             forKey: "key",
-            accessibility: .afterFirstUnlock,
-            expires: .at(expires),
-            label: "L",
-            comment: "C"
+            options: WriteOptions(
+                accessibility: .afterFirstUnlock,
+                expires: .at(expires),
+                label: "L",
+                comment: "C"
+            )
         )
         clock.now += 10
         let attributes = try #require(try lockbox.attributes(forKey: "key"))
@@ -58,22 +60,26 @@ import Testing
         #expect(attributes.comment == "C")
         #expect(attributes.size == 5)
         #expect(attributes.format == .json)
-        #expect(try lockbox.allAttributes() == ["key": attributes])
+        #expect(try lockbox.list().items == ["key": attributes])
     }
 
     @Test func changesAccessibility() throws {
         let lockbox = try lockbox()
         try lockbox.archiveObject("secret", forKey: "key")
-        try lockbox.setAccessibility(.always, forKey: "key")
+        try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
         #expect(try lockbox.attributes(forKey: "key")?.accessibility == .always)
         #expect(throws: LockboxError.itemNotFound(key: "missing")) {
-            try lockbox.setAccessibility(.always, forKey: "missing")
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "missing")
         }
     }
 
     @Test func expiredReadsAsAbsentEverywhere() throws {
         let lockbox = try lockbox()
-        try lockbox.archiveObject("secret", forKey: "key", expires: .at(clock.now + 60))
+        try lockbox.archiveObject(
+            "secret",
+            forKey: "key",
+            options: WriteOptions(expires: .at(clock.now + 60))
+        )
         clock.now += 60
         #expect(try lockbox.unarchiveObject(String.self, forKey: "key") == nil)
         #expect(try !lockbox.containsObject(forKey: "key"))
@@ -107,10 +113,16 @@ import Testing
             expectError(.invalidKey) { try lockbox.removeObject(forKey: key) }
         }
         let long = String(repeating: "x", count: 4097)
-        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", label: .set(long)) }
-        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", comment: .set(long)) }
+        expectError(.invalidAttribute) {
+            try lockbox.archiveObject(1, forKey: "k", options: WriteOptions(label: .set(long)))
+        }
+        expectError(.invalidAttribute) {
+            try lockbox.archiveObject(1, forKey: "k", options: WriteOptions(comment: .set(long)))
+        }
         let never = Date(timeIntervalSinceReferenceDate: .nan)
-        expectError(.invalidAttribute) { try lockbox.archiveObject(1, forKey: "k", expires: .at(never)) }
+        expectError(.invalidAttribute) {
+            try lockbox.archiveObject(1, forKey: "k", options: WriteOptions(expires: .at(never)))
+        }
         #expect(try lockbox.allKeys().isEmpty)
     }
 
@@ -126,22 +138,26 @@ import Testing
 
     @Test func asyncCallsDoTheSame() async throws {
         let lockbox = try lockbox()
-        try await lockbox.archiveObject("secret", forKey: "key", label: "L", policy: .addOnly)
+        try await lockbox.archiveObject(
+            "secret",
+            forKey: "key",
+            options: WriteOptions(label: "L", policy: .addOnly)
+        )
         let value: String? = try await lockbox.unarchiveObject(forKey: "key")
         #expect(value == "secret")
-        #expect(try await lockbox.containsObject(forKey: "key"))
-        #expect(try await lockbox.attributes(forKey: "key")?.label == "L")
-        try await lockbox.setAccessibility(.always, forKey: "key")
-        #expect(try await lockbox.allKeys() == ["key"])
-        #expect(try await lockbox.allAttributes()["key"]?.accessibility == .always)
-        #expect(try await lockbox.removeExpired() == 0)
+        #expect(try lockbox.containsObject(forKey: "key"))
+        #expect(try lockbox.attributes(forKey: "key")?.label == "L")
+        try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
+        #expect(try lockbox.allKeys() == ["key"])
+        #expect(try lockbox.list().items["key"]?.accessibility == .always)
+        #expect(try lockbox.removeExpired() == 0)
         try await lockbox.removeObject(forKey: "key")
         #expect(try await lockbox.unarchiveObject(String.self, forKey: "key") == nil)
         try await lockbox.archiveObject("secret", forKey: "key")
         try await lockbox.archiveObject(nil as String?, forKey: "key")
         try await lockbox.archiveObject("secret", forKey: "other")
-        try await lockbox.removeAllObjects()
-        #expect(try await lockbox.allKeys().isEmpty)
+        try lockbox.removeAllObjects()
+        #expect(try lockbox.allKeys().isEmpty)
         let error = await #expect(throws: LockboxError.self) {
             try await lockbox.unarchiveObject(String.self, forKey: "")
         }
@@ -183,7 +199,7 @@ import Testing
             { try lockbox.archiveObject("new", forKey: "key") },
             { _ = try lockbox.attributes(forKey: "key") },
             { _ = try lockbox.allKeys() },
-            { try lockbox.setAccessibility(.always, forKey: "key") },
+            { try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key") },
             { try lockbox.removeObject(forKey: "key") },
             { try lockbox.removeAllObjects() },
             { try lockbox.removeExpired() },
@@ -244,7 +260,7 @@ final class RendezvousBackend: LockboxBackend {
         }
     }
 
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) {}
+    func write(_ changes: ItemChanges, to key: ItemKey) {}
     func item(for key: ItemKey, now: Date?) -> StoredItem? { nil }
     func attributes(for key: ItemKey, now: Date?) -> ItemAttributes? { nil }
     func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] { [:] }

@@ -16,10 +16,12 @@ import Testing
         try lockbox.archiveObject(
             "v",
             forKey: "old",
-            accessibility: .always,
-            expires: .at(.distantFuture),
-            label: "L",
-            attributes: ["a": "b"]
+            options: WriteOptions(
+                accessibility: .always,
+                expires: .at(.distantFuture),
+                label: "L",
+                attributes: ["a": "b"]
+            )
         )
     }
 

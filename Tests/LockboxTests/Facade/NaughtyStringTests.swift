@@ -17,7 +17,13 @@ import Testing
         for (index, string) in strings.enumerated() {
             try lockbox.archiveObject(string, forKey: "value \(index)")
         }
-        for key in keys { try lockbox.archiveObject(key, forKey: key, label: .set(String(key.prefix(100)))) }
+        for key in keys {
+            try lockbox.archiveObject(
+                key,
+                forKey: key,
+                options: WriteOptions(label: .set(String(key.prefix(100))))
+            )
+        }
 
         let reopened = try store.lockbox()
         for (index, string) in strings.enumerated() {

@@ -51,14 +51,18 @@ extension Lockbox: Getters {}
             "through a variable and a conversion",
             {
                 let number = ($0 as any Getters).string(forKey: "key").flatMap(Int.init)
-                try $0.archiveObject(number, forKey: "key", policy: .updateOnly)
+                try $0.archiveObject(number, forKey: "key", options: WriteOptions(policy: .updateOnly))
             }
         ),
         (
             "in a batch",
             { lockbox in
                 try lockbox.batch { batch in
-                    try batch.archiveObject("new", forKey: "other", accessibility: .always)
+                    try batch.archiveObject(
+                        "new",
+                        forKey: "other",
+                        options: WriteOptions(accessibility: .always)
+                    )
                     try batch.archiveObject((lockbox as any Getters).string(forKey: "key"), forKey: "key")
                 }
             }
@@ -77,13 +81,6 @@ extension Lockbox: Getters {}
                     let key = LockboxKey<String?>("key")
                     try $0.archiveObject((lockbox as any Getters).string(forKey: "key"), forKey: key)
                 }
-            }
-        ),
-        (
-            "with a property wrapper",
-            { lockbox in
-                let item = LockboxItem(LockboxKey<String?>("key"), in: lockbox)
-                try item.set((lockbox as any Getters).string(forKey: "key"))
             }
         ),
         (
@@ -146,18 +143,6 @@ extension Lockbox: Getters {}
         #expect(try !lockbox.containsObject(forKey: "key"))
     }
 
-    @Test func neitherRemovesAnythingAsynchronously() async throws {
-        try await backend.lock()
-        let nothing = v2.string(forKey: "key")
-        await #expect(throws: LockboxError.self) { try await lockbox.archiveObject(nothing, forKey: "key") }
-        try await backend.unlock(.value("1234"))
-        await #expect(throws: LockboxError.self) {
-            try await Task.detached { [lockbox] in try await lockbox.archiveObject(nothing, forKey: "key") }
-                .value
-        }
-        #expect(try await lockbox.unarchiveObject(String.self, forKey: "key") == "old")
-    }
-
     @Test(arguments: ["changed", "open to all", "another type"]) func unreadableIsNotRemovedByNil(
         _ way: String
     ) throws {
@@ -206,7 +191,7 @@ extension Lockbox: Getters {}
     }
 
     @Test func anExpiredItemIsRemovedByNilAlsoWhileItIsLocked() throws {
-        try lockbox.archiveObject("v", forKey: "key", expires: .at(.distantPast))
+        try lockbox.archiveObject("v", forKey: "key", options: WriteOptions(expires: .at(.distantPast)))
         let path = try store.path("key")
         try backend.lock()
         try lockbox.archiveObject(nil as String?, forKey: "key")
@@ -271,14 +256,6 @@ extension Lockbox: Getters {}
         try lockbox.removeObject(forKey: "key")
         try archive([nil, "text"], form)
         #expect(try lockbox.unarchiveObject([String?].self, forKey: "key") == [nil, "text"])
-    }
-
-    @Test func nilOfAGenericParameterRemovesAsynchronously() async throws {
-        func store<Value: Codable & Sendable>(_ value: Value) async throws {
-            try await lockbox.archiveObject(value, forKey: "key")
-        }
-        try await store(nil as String?)
-        #expect(try await !lockbox.containsObject(forKey: "key"))
     }
 }
 

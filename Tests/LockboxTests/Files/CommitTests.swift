@@ -91,14 +91,18 @@ import Lockbox
             number += 1
             let (store, hits) = (try TestStore(), Protected(0))
             if operation != .make {
-                try store.lockbox().archiveObject("old", forKey: "k", expires: .at(.distantFuture))
+                try store.lockbox().archiveObject(
+                    "old",
+                    forKey: "k",
+                    options: WriteOptions(expires: .at(.distantFuture))
+                )
             }
             let backend = store.backend(losing(number, hits))
             let lockbox = try backend.lockbox()
             let error = lockboxError {
                 switch operation {
                 case .make, .write: try lockbox.archiveObject("new", forKey: "k")
-                case .update: try lockbox.setAccessibility(.always, forKey: "k")
+                case .update: try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "k")
                 case .remove: try lockbox.removeObject(forKey: "k")
                 case .removeAll: try lockbox.removeAllObjects()
                 case .removeExpired:
@@ -186,7 +190,11 @@ import Lockbox
     @Test func aRemovalThatLostOnceIsNotOvertakenAgain() throws {
         let store = try TestStore()
         for key in ["a", "b"] {
-            try store.lockbox().archiveObject("v", forKey: key, expires: .at(.distantPast))
+            try store.lockbox().archiveObject(
+                "v",
+                forKey: key,
+                options: WriteOptions(expires: .at(.distantPast))
+            )
         }
         let other = try store.lockbox()
         let count = Protected(0)

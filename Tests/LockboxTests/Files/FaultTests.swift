@@ -48,7 +48,7 @@ import Testing
             try lockbox.archiveObject(
                 "old",
                 forKey: "key",
-                expires: operation == .removeExpired ? .at(.distantPast) : .never
+                options: WriteOptions(expires: operation == .removeExpired ? .at(.distantPast) : .never)
             )
         }
         return store
@@ -57,9 +57,10 @@ import Testing
     private func run(_ operation: Operation, on lockbox: Lockbox) throws {
         switch operation {
         case .first, .replace: try lockbox.archiveObject("new", forKey: "key")
-        case .add: try lockbox.archiveObject("new", forKey: "key", policy: .addOnly)
-        case .update: try lockbox.archiveObject("new", forKey: "key", policy: .updateOnly)
-        case .changeClass: try lockbox.setAccessibility(.always, forKey: "key")
+        case .add: try lockbox.archiveObject("new", forKey: "key", options: WriteOptions(policy: .addOnly))
+        case .update:
+            try lockbox.archiveObject("new", forKey: "key", options: WriteOptions(policy: .updateOnly))
+        case .changeClass: try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
         case .remove: try lockbox.removeObject(forKey: "key")
         case .removeAll: try lockbox.removeAllObjects()
         case .removeExpired: try lockbox.removeExpired()

@@ -73,37 +73,15 @@ import Testing
         let other = try store.lockbox()
         let lockbox = try store.backend(
             .before(.readdir) {
-                for key in Self.keys { try? other.setAccessibility(.always, forKey: key) }
+                for key in Self.keys {
+                    try? other.setAttributes(WriteOptions(accessibility: .always), forKey: key)
+                }
                 return false
             }
         ).lockbox()
         try lockbox.removeAllObjects()
         #expect(try store.lockbox().allKeys() == [])
         for key in Self.keys { #expect(try !store.lockbox().containsObject(forKey: key)) }
-    }
-
-    @Test(.enabled(if: TestFileSystem.Kind.btrfs.isPresent, TestFileSystem.Kind.btrfs.absence))
-    func listsBesideWriters() throws {
-        let btrfs = try TestFileSystem(.btrfs)
-        let store = try TestStore(on: btrfs)
-        try fill(store)
-        let isOver = Protected(false)
-        let group = DispatchGroup()
-        for _ in 0..<2 {
-            DispatchQueue.global().async(group: group) {
-                let backend = store.backend(lockTimeout: .seconds(10))
-                let writer = try! backend.lockbox()
-                while !isOver.withLock({ $0 }) {
-                    for key in Self.keys {
-                        #expect(throws: Never.self) { try writer.archiveObject("v", forKey: key) }
-                    }
-                }
-            }
-        }
-        let reader = try store.backend(lockTimeout: .seconds(10)).lockbox()
-        for _ in 0..<300 { #expect(try reader.allKeys() == Self.keys) }
-        isOver.withLock { $0 = true }
-        group.wait()
     }
 
     // MARK: Who was stopped

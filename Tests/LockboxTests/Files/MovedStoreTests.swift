@@ -75,30 +75,6 @@ import Testing
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "new")
     }
 
-    /// Nor is the lock of the folder that was moved the one that others ask for.
-    @Test func aLockIsOfTheStoreThatIsThereNow() throws {
-        let namespace = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
-            .namespace
-        let storage = store.backend(lockTimeout: .seconds(10)).storage
-        try storage.holdingLock(of: namespace) {}
-        let (group, lock) = (DispatchGroup(), try LockFile(store.folder(of: "key")))
-        try store.backend().storage.holdingLock(of: namespace) {
-            Thread.detachNewThread(in: group) { [store] in
-                #expect(throws: Never.self) {
-                    try storage.holdingLock(of: namespace) {
-                        let other = store.backend(lockTimeout: .milliseconds(20)).storage
-                        #expect(
-                            lockboxError { try other.holdingLock(of: namespace) {} }?.code == .lockTimeout
-                        )
-                    }
-                }
-            }
-            lock.waitUntilItIsWaitedFor()
-            try store.copyInPlace()
-        }
-        group.wait()
-    }
-
     @Test func aFolderForTemporaryFilesThatWasRemovedIsMadeAnew() throws {
         try FileManager.default.removeItem(atPath: "\(store.directory)/tmp")
         try lockbox.archiveObject("new", forKey: "key")

@@ -24,26 +24,6 @@ import Testing
         }
     }
 
-    @Test func eightProcessesWriteOneKey() throws {
-        let store = try TestStore()
-        try store.lockbox().archiveObject("of nobody", forKey: "shared")
-        let processes = try (0..<8).map { try TestProcess("use", store.directory, "\($0)") }
-        processes.forEach { $0.endInput() }
-        #expect(processes.allSatisfy { $0.wait() == 0 })
-        let value = try #require(try store.lockbox().unarchiveObject(String.self, forKey: "shared"))
-        #expect((0..<8).map { "of \($0)" }.contains(value))
-    }
-
-    @Test func fourProcessesCount() throws {
-        let store = try TestStore()
-        let processes = try (0..<4).map {
-            try TestProcess("count", store.directory, "200", "\(store.directory).\($0)")
-        }
-        processes.forEach { $0.endInput() }
-        #expect(processes.map { $0.wait() } == [0, 0, 0, 0])
-        #expect(try store.lockbox().unarchiveObject(Int.self, forKey: "count") == 800)
-    }
-
     /// What was acknowledged is counted. Each of the killed may have counted once more, unacknowledged.
     @Test func countersThatAreKilledLoseNothing() throws {
         let store = try TestStore()

@@ -18,7 +18,10 @@ import Lockbox
         let backend = try store.backend().setUp()
         try backend.lockbox().archiveObject(Data("secret".utf8), forKey: password.key)
         if accessibility != .whenUnlocked {
-            try backend.lockbox().setAccessibility(accessibility, forKey: password.key.name)
+            try backend.lockbox().setAttributes(
+                WriteOptions(accessibility: accessibility),
+                forKey: password.key.name
+            )
         }
         return store.backend()
     }
@@ -132,7 +135,7 @@ import Lockbox
         let lockbox = try unlocked().lockbox()
         let writes: [(Lockbox) throws -> Void] = [
             { try $0.archiveObject("next", forKey: name) },
-            { try $0.archiveObject("next", forKey: name, policy: .updateOnly) },
+            { try $0.archiveObject("next", forKey: name, options: WriteOptions(policy: .updateOnly)) },
             { lockbox in try lockbox.batch { try $0.archiveObject("next", forKey: name) } },
             { try $0.update(name, as: Data.self) { $0 = Data("next".utf8) } },
             { try $0.archiveObject(Data("next".utf8), forKey: password.key) },
@@ -144,7 +147,7 @@ import Lockbox
         }
         #expect(try store.snapshot() == before)
         // What keeps the value exposes nothing, and proves nothing.
-        try lockbox.setAttributes(forKey: name, label: .set("label"))
+        try lockbox.setAttributes(WriteOptions(label: .set("label")), forKey: name)
         try lockbox.copyObject(forKey: name, toKey: "copy")
         try lockbox.moveObject(forKey: "copy", toKey: "moved")
         _ = try unlocked().rotateKeys()

@@ -25,8 +25,7 @@ import Testing
         try lockbox.archiveObject(
             Data("visible-value".utf8),
             forKey: "visible-key",
-            label: "visible-label",
-            comment: "visible-comment"
+            options: WriteOptions(label: "visible-label", comment: "visible-comment")
         )
         for text in ["visible-prefix", "visible-key", "visible-value", "visible-label", "visible-comment"] {
             #expect(try !contains(text), "\(text)")

@@ -122,7 +122,9 @@ import Testing
         let lockbox = try store.lockbox()
         expectError(.unsupportedVersion) { try lockbox.unarchiveObject(String.self, forKey: "victim") }
         expectError(.unsupportedVersion) { try lockbox.archiveObject("new", forKey: "victim") }
-        expectError(.unsupportedVersion) { try lockbox.setAccessibility(.always, forKey: "victim") }
+        expectError(.unsupportedVersion) {
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "victim")
+        }
         #expect(try readBytes(path) == bytes)
     }
 
@@ -140,7 +142,7 @@ import Testing
         try overwrite(path, [])
         expectError(.corrupt, "a list is not shortened in silence") { try lockbox.allKeys() }
         #expect(throws: LockboxError.duplicateItem(key: "victim")) {
-            try lockbox.archiveObject("new", forKey: "victim", policy: .addOnly)
+            try lockbox.archiveObject("new", forKey: "victim", options: WriteOptions(policy: .addOnly))
         }
         try lockbox.archiveObject("new", forKey: "victim")
         #expect(try lockbox.unarchiveObject(forKey: "victim") == "new")
@@ -249,7 +251,9 @@ import Testing
         try lockbox.archiveObject("old", forKey: "other")
         try FileManager.default.removeItem(atPath: store.keybag)
         expectError(.missing) { try lockbox.archiveObject("new", forKey: "victim") }
-        expectError(.missing) { try lockbox.setAccessibility(.always, forKey: "victim") }
+        expectError(.missing) {
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "victim")
+        }
         #expect(try readBytes(path) == original)
     }
 

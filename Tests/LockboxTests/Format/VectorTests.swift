@@ -104,7 +104,7 @@ import Testing
         let store = try store(Self.vectors.get())
         let lockbox = try store.lockbox("com.example.app")
         try lockbox.archiveObject("new", forKey: "token")
-        try lockbox.setAccessibility(.always, forKey: "session")
+        try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "session")
         try lockbox.removeObject(forKey: "custom")
         #expect(try store.lockbox("com.example.app").unarchiveObject(forKey: "token") == "new")
         #expect(try lockbox.allKeys() == ["token", "session", "empty", "Cafe\u{301} 🔑", "large"])

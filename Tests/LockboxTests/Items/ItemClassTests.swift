@@ -68,7 +68,11 @@ import Lockbox
         let other = InternetPassword(server: "example.org", account: "alice@home", protocol: "smtp")
         let texts = [(alice, "hunter2"), (bob, "hunter3"), (other, "")]
         for (password, text) in texts {
-            try lockbox.archiveObject(Data(text.utf8), forKey: password.key, policy: .addOnly)
+            try lockbox.archiveObject(
+                Data(text.utf8),
+                forKey: password.key,
+                options: WriteOptions(policy: .addOnly)
+            )
         }
         try lockbox.archiveObject(CertificateItem(der: Data()), forKey: certificate().key("certificate"))
 
@@ -98,7 +102,11 @@ import Lockbox
             #expect(try names(lockbox, query) == Set(expected.map(\.key.name)), "\(query)")
         }
         // A new password takes the place of the old one.
-        try lockbox.archiveObject(Data("hunter4".utf8), forKey: alice.key, policy: .updateOnly)
+        try lockbox.archiveObject(
+            Data("hunter4".utf8),
+            forKey: alice.key,
+            options: WriteOptions(policy: .updateOnly)
+        )
         #expect(try lockbox.unarchiveObject(forKey: alice.key) == Data("hunter4".utf8))
         try lockbox.removeObject(forKey: alice.key)
         #expect(try names(lockbox, ["server": "example.com"]) == [bob.key.name])
@@ -156,7 +164,7 @@ import Lockbox
         )
 
         #expect(try await lockbox.unarchiveObject(PrivateKeyItem.self, forKey: "key") == value)
-        let stored = try #require(try await lockbox.attributes(forKey: "key"))
+        let stored = try #require(try lockbox.attributes(forKey: "key"))
         #expect(PrivateKeyItem.Attributes(stored) == key && stored.accessibility == .afterFirstUnlock)
         #expect(CertificateItem.Attributes(stored) == nil && IdentityItem.Attributes(stored) == nil)
         #expect(
@@ -212,7 +220,11 @@ import Lockbox
             privateKey: PrivateKeyItem(pkcs8: Data([0x30, 1, 4]))
         )
         let renewal = IdentityItem.Attributes(certificate: certificate("web", serial: [7]))
-        try lockbox.archiveObject(renewed, forKey: renewal.key("tls"), policy: .updateOnly)
+        try lockbox.archiveObject(
+            renewed,
+            forKey: renewal.key("tls"),
+            options: WriteOptions(policy: .updateOnly)
+        )
         #expect(try lockbox.unarchiveObject(IdentityItem.self, forKey: "tls") == renewed)
         #expect(try names(lockbox, IdentityItem.Attributes(certificate: byNumber).searchable) == [])
         #expect(try names(lockbox, renewal.searchable) == ["tls"])
@@ -265,13 +277,17 @@ import Lockbox
 
     @Test func attributesThatAreNotOfTheClassAreNone() throws {
         let lockbox = try InMemoryBackend().lockbox("p")
-        try lockbox.archiveObject("v", forKey: "k", attributes: ["subj": "CN=a", "slnr": "+1", "bsiz": "x"])
+        try lockbox.archiveObject(
+            "v",
+            forKey: "k",
+            options: WriteOptions(attributes: ["subj": "CN=a", "slnr": "+1", "bsiz": "x"])
+        )
         let stored = try #require(try lockbox.attributes(forKey: "k"))
         #expect(CertificateItem.Attributes(stored) == nil && PrivateKeyItem.Attributes(stored) == nil)
         try lockbox.archiveObject(
             "v",
             forKey: "k",
-            attributes: ["class": "cert", "slnr": "+1", "skid": "abc"]
+            options: WriteOptions(attributes: ["class": "cert", "slnr": "+1", "skid": "abc"])
         )
         let strange = try #require(try lockbox.attributes(forKey: "k"))
         #expect(CertificateItem.Attributes(strange) == CertificateItem.Attributes())
@@ -284,7 +300,7 @@ import Lockbox
         try lockbox.archiveObject(
             "v",
             forKey: "k",
-            attributes: .set(["server": "s", "account": "a", "port": port])
+            options: WriteOptions(attributes: .set(["server": "s", "account": "a", "port": port]))
         )
         let attributes = try #require(try lockbox.attributes(forKey: "k"))
         #expect(InternetPassword(attributes) == nil)

@@ -87,7 +87,7 @@ import Testing
         case .remove:
             try lockbox.removeObject(forKey: key)
             #expect(try !lockbox.containsObject(forKey: key))
-        case .changeClass: try lockbox.setAccessibility(.always, forKey: key)
+        case .changeClass: try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: key)
         case .removeAll:
             try lockbox.removeAllObjects()
             #expect(try lockbox.allKeys().isEmpty)
@@ -145,27 +145,11 @@ import Testing
         expectError(.interactionNotAllowed) {
             try lockbox.archiveObject("new", forKey: "ak", accessibility: .always)
         }
-        expectError(.interactionNotAllowed) { try lockbox.setAccessibility(.whenUnlocked, forKey: "dk") }
+        expectError(.interactionNotAllowed) {
+            try lockbox.setAttributes(WriteOptions(accessibility: .whenUnlocked), forKey: "dk")
+        }
         try backend.unlock(.value("1234"))
         #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
         #expect(try lockbox.unarchiveObject(forKey: "dk") == "old")
-    }
-
-    @Test func aKilledChangeOfClassLeavesOneOfTheTwo() throws {
-        var number = 0
-        var status: Int32 = -SIGKILL
-        while status == -SIGKILL {
-            number += 1
-            let store = try TestStore()
-            let lockbox = try store.lockbox()
-            try lockbox.archiveObject("old", forKey: "key")
-            status = try TestProcess(["die-in", store.directory, "\(number)", "changeClass", "key", "ck"])
-                .wait()
-            let reopened = try store.lockbox()
-            #expect(try reopened.unarchiveObject(forKey: "key") == "old", "call \(number)")
-            let accessibility = try reopened.attributes(forKey: "key")?.accessibility
-            #expect(accessibility == .whenUnlocked || accessibility == .afterFirstUnlock, "call \(number)")
-        }
-        #expect(status == 0)
     }
 }

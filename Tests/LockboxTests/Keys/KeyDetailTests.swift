@@ -223,7 +223,7 @@ import Lockbox
         let required = store.backend(requires: .init(minimumAccessibility: .afterFirstUnlock))
         let before = try store.snapshot()
         expectError(.requirementNotMet) {
-            try required.lockbox().setAccessibility(.whenUnlocked, forKey: "k")
+            try required.lockbox().setAttributes(WriteOptions(accessibility: .whenUnlocked), forKey: "k")
         }
         #expect(try store.snapshot() == before)
     }

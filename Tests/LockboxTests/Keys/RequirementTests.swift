@@ -199,24 +199,6 @@ import Lockbox
         }
     }
 
-    /// The attacker knows the public key of the passcode's slot, and makes every other key.
-    @Test func anUnlockKeyOfTheAttackerIsRefused() throws {
-        let own = try store.backend().setUp(items: .everyClass)
-        let deviceKey = try #require(try store.deviceKeys().first)
-        let keybag = try store.openedKeybag()
-        var contents = try #require(try KeybagContents(after: own.keys.current()))
-        let slot = try #require(keybag.slots.first)
-        let guesses = try [UnlockLevel.unlocked: SecretKey.random(), .afterFirstUnlock: .random()]
-        contents.slots = [.init(slot: slot, authentication: guesses)]
-        try contents.beginEpoch()
-        contents.generation = 100
-        try overwrite(store.keybag, contents.encoded(deviceKey: deviceKey))
-        expectError(.authenticationFailed) { try store.backend().unlock(.value("1234")) }
-        expectError(.interactionNotAllowed) {
-            try store.lockbox().archiveObject("secret", forKey: "n")
-        }
-    }
-
     /// The open process reads the forged keybag, and wraps nothing anew.
     @Test func aPlantedSlotNeverGetsTheNextKey() throws {
         let own = try store.backend().setUp(items: .everyClass)

@@ -126,7 +126,7 @@ private enum EveryForm {
             "string": "text", "array": "b-|-a", "set": "a-|-b", "dictionary": "k-|-l-|-2-|-1", "date": "1.5",
         ]
         for (key, text) in texts { try expect(lockbox.text(key) == text) }
-        try expect(lockbox.allAttributes().values.allSatisfy { $0.accessibility == accessibility })
+        try expect(lockbox.list().items.values.allSatisfy { $0.accessibility == accessibility })
         let getters: any StaticLockbox2.Type = Lockbox.self
         try expect(getters.string(forKey: "string") == "text")
         try expect(getters.array(forKey: "array") == ["b", "a"])
@@ -155,7 +155,11 @@ private enum EveryForm {
     // MARK: Lockbox 2's bytes
 
     @Test("Promise 11: an item keeps its class and its label") func keepsWhatIsNotNamed() throws {
-        try lockbox.archiveObject("new form", forKey: "k", accessibility: .alwaysThisDeviceOnly, label: "L")
+        try lockbox.archiveObject(
+            "new form",
+            forKey: "k",
+            options: WriteOptions(accessibility: .alwaysThisDeviceOnly, label: "L")
+        )
         #expect(v2.setString("v2", forKey: "k", accessibility: nil))
         let attributes = try #require(try lockbox.attributes(forKey: "k"))
         #expect(attributes.accessibility == .alwaysThisDeviceOnly && attributes.label == "L")

@@ -98,7 +98,7 @@ import Lockbox
         try await withStore { folder in
             let writer = EncryptedFileBackend(directory: folder)
             let writing = try Lockbox(keyPrefix: "config", backend: writer)
-            try await writer.setPasscode(.value("1234"), strength: .interactive)
+            try writer.setPasscode(.value("1234"), strength: .interactive)
             try await writing.archiveObject("open", forKey: "open", accessibility: .always)
             let before = try files(folder)
             try await writing.archiveObject("damaged", forKey: "damaged", accessibility: .always)
@@ -152,7 +152,7 @@ import Lockbox
     @Test(.timeLimit(.minutes(1))) func whatIsLockedReplacesNothingAndAnUnlockIsNoticed() async throws {
         try await withStore { folder in
             let writer = EncryptedFileBackend(directory: folder)
-            try await writer.setPasscode(.value("1234"), strength: .interactive)
+            try writer.setPasscode(.value("1234"), strength: .interactive)
             try await Lockbox(keyPrefix: "config", backend: writer).archiveObject("v", forKey: "k")
             let reader = EncryptedFileBackend(directory: folder)
             let provider = try await LockboxConfigProvider(Lockbox(keyPrefix: "config", backend: reader))
@@ -253,7 +253,7 @@ import Lockbox
     @Test func anExpiredItemIsAbsent() async throws {
         let now = Clock()
         let lockbox = try Lockbox(keyPrefix: "config", backend: InMemoryBackend(), now: { now.date })
-        try await lockbox.archiveObject("t0ken", forKey: "token", expires: .after(60))
+        try await lockbox.archiveObject("t0ken", forKey: "token", options: WriteOptions(expires: .after(60)))
         let provider = try await LockboxConfigProvider(lockbox)
         let snapshot = provider.snapshot()
         #expect(try provider.value(forKey: key("token"), type: .string).value != nil)

@@ -133,22 +133,22 @@ import Lockbox
         let store = try store(.files)
         let backend = EncryptedFileBackend(directory: "\(store.folder)/store")
         let lockbox = try Lockbox(keyPrefix: "com.example.server", backend: backend)
-        try await backend.setPasscode(.value("1234"), strength: .interactive)
+        try backend.setPasscode(.value("1234"), strength: .interactive)
         let key = try old.attributes().key("tls", accessibility: .whenUnlocked)
         try await lockbox.archiveObject(old, forKey: key)
-        try await backend.lock()
+        try backend.lock()
 
         let server = try store.start()
         try await server.wait(for: "waiting: the store is locked")
         #expect(!server.text.contains("listening"))
         // For all processes of the user; where the kernel has no keyring, nobody else can unlock it.
         if try await backend.unlock(.value("1234"), scope: .user) == .process {
-            try await backend.removePasscode(.value("1234"))
+            try backend.removePasscode(.value("1234"))
         }
         let client = try await running(server)
         #expect(try await client.visit() == old.chain[0])
-        if try await backend.unlockScope() == .user {
-            try await backend.lock(includingAfterFirstUnlock: true)
+        if try backend.unlockScope == .user {
+            try backend.lock(includingAfterFirstUnlock: true)
             for _ in 0..<20 { #expect(try await client.visit() == old.chain[0]) }
         }
     }

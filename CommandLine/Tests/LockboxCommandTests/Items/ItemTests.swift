@@ -165,7 +165,11 @@ import Testing
     }
 
     @Test func anExpiredItemIsAbsent() throws {
-        try sandbox.library().archiveObject("v", forKey: "k", expires: .at(Date(timeIntervalSinceNow: -1)))
+        try sandbox.library().archiveObject(
+            "v",
+            forKey: "k",
+            options: WriteOptions(expires: .at(Date(timeIntervalSinceNow: -1)))
+        )
         #expect(try sandbox.lockbox("get", "k").status == 1)
         #expect(try sandbox.lockbox("info", "k").output.contains("(expired)"))
         #expect(try sandbox.lockbox("list").output == "")
@@ -221,7 +225,11 @@ import Testing
     }
 
     @Test func listAsJSON() throws {
-        try sandbox.library().archiveObject("v", forKey: "k\n", accessibility: .always, label: "a label")
+        try sandbox.library().archiveObject(
+            "v",
+            forKey: "k\n",
+            options: WriteOptions(accessibility: .always, label: "a label")
+        )
         struct Item: Decodable {
             var key, `class`, format: String
             var created, modified: Date

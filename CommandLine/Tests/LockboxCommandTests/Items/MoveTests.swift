@@ -145,7 +145,11 @@ import Testing
     @Test(arguments: ["move", "copy"]) func whatCannotBeMoved(_ command: String) throws {
         let absent = try sandbox.lockbox(command, "none", "new")
         #expect(absent.status == 1 && absent.error.contains("\"none\""))
-        try sandbox.library().archiveObject("v", forKey: "gone", expires: .at(Date(timeIntervalSinceNow: -1)))
+        try sandbox.library().archiveObject(
+            "v",
+            forKey: "gone",
+            options: WriteOptions(expires: .at(Date(timeIntervalSinceNow: -1)))
+        )
         #expect(try sandbox.lockbox(command, "gone", "new").status == (command == "move" ? 0 : 1))
         #expect(try sandbox.lockbox("list", "--expired").output == (command == "move" ? "new\n" : "gone\n"))
         #expect(try sandbox.lockbox(command, "none").status == 64)

@@ -128,7 +128,11 @@ import Testing
     @Test func stringsAreSecretsToo() throws {
         let password = InternetPassword(server: "s", account: "a", protocol: "https", port: 5000)
         try sandbox.library(InternetPassword.sharedPrefix)
-            .archiveObject("text", forKey: "any key", attributes: .set(password.searchable))
+            .archiveObject(
+                "text",
+                forKey: "any key",
+                options: WriteOptions(attributes: .set(password.searchable))
+            )
         #expect(try sandbox.docker("get", "s:5000").output.contains(#""Secret":"text""#))
         #expect(try sandbox.docker("erase", "s:5000").status == 0)
         #expect(try sandbox.library(InternetPassword.sharedPrefix).allKeys() == [])

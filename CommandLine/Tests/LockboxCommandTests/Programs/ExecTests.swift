@@ -70,7 +70,11 @@ import Testing
         #expect(collision.status == 4 && collision.output == "" && collision.error.contains("A_B"))
         #expect(try sandbox.lockbox("exec", "--only", "a.b", "--", "echo", "ran").output == "ran\n")
 
-        try sandbox.library().archiveObject("v", forKey: "gone", expires: .at(Date(timeIntervalSinceNow: -1)))
+        try sandbox.library().archiveObject(
+            "v",
+            forKey: "gone",
+            options: WriteOptions(expires: .at(Date(timeIntervalSinceNow: -1)))
+        )
         let expired = try sandbox.lockbox("exec", "--only", "gone", "--", "echo", "ran")
         #expect(expired.status == 1 && expired.output == "" && expired.error.contains("\"gone\" has expired"))
         try sandbox.lockbox("remove", "gone", "a.b")

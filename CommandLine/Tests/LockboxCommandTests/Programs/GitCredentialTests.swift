@@ -132,7 +132,7 @@ import Testing
         let text = (request + secrets).map { "\($0)\n" }.joined()
         #expect(try sandbox.lockbox("git-credential", "store", text: text).status == 0)
         try sandbox.library("internet-passwords")
-            .setAttributes(forKey: "https://oauth@example.com", expires: .after(-1))
+            .setAttributes(WriteOptions(expires: .after(-1)), forKey: "https://oauth@example.com")
         #expect(
             try git("get", request[0], request[1]).output == "username=oauth\noauth_refresh_token=r\n"
         )
@@ -266,7 +266,7 @@ import Testing
         try sandbox.library(InternetPassword.sharedPrefix).archiveObject(
             Data("p".utf8),
             forKey: password.key,
-            expires: .at(Date(timeIntervalSinceReferenceDate: 1e300))
+            options: WriteOptions(expires: .at(Date(timeIntervalSinceReferenceDate: 1e300)))
         )
         #expect(try git("get", "protocol=https", "host=h").output == "username=u\npassword=p\n")
     }
@@ -303,8 +303,9 @@ import Testing
 
     @Test func otherItemsUnderThePrefixAreNotTouched() throws {
         let lockbox = try sandbox.library("internet-passwords")
+        let options = WriteOptions(attributes: ["server": "example.com"])
         for key in ["token", "https://example.com", "https://alice@example.com"] {
-            try lockbox.archiveObject("hunter2", forKey: key, attributes: ["server": "example.com"])
+            try lockbox.archiveObject("hunter2", forKey: key, options: options)
         }
         #expect(try git("get", "protocol=https", "host=example.com").output == "")
         _ = try git("erase", "protocol=https", "host=example.com", "password=hunter2")

@@ -40,7 +40,7 @@ final class ServerIdentity: Sendable {
     func run() async throws {
         while true {
             do {
-                let changes: LockboxChanges = try await lockbox.changes()
+                let changes = try await lockbox.async { try $0.changes() }
                 try await renew()  // it may have changed before
                 for try await _ in changes { try await renew() }
             } catch {

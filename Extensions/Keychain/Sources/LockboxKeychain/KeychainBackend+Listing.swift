@@ -101,9 +101,9 @@ extension KeychainBackend {
         var classes: Set<Accessibility> = []
         for operation in operations {
             switch operation {
-            case .write(let changes, let key, let policy):
+            case .write(let changes, let key):
                 let old = try item(for: key, now: changes.expiryTime)
-                let new = try changes.item(after: old, for: key, policy: policy)
+                let new = try changes.item(after: old, for: key)
                 _ = try attributes(of: new)
                 if old == nil { try checkForForeignItem(key) }
                 classes.insert(new.attributes.accessibility)
@@ -114,7 +114,7 @@ extension KeychainBackend {
         if operations.count > 1 { try classes.forEach(checkIsOpen) }
         for operation in operations {
             switch operation {
-            case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
+            case .write(let changes, let key): try write(changes, to: key)
             case .remove(let key): try remove(key)
             case .removeReadable(let key, let now): try update(key, now: now) { _ in nil }
             }

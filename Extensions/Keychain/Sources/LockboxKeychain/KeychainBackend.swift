@@ -20,7 +20,7 @@ import Synchronization
 /// with a random revision. A change names the revision that it replaces, so it takes effect only if no other
 /// process has changed the item since it was read. No lock is needed for that.
 ///
-/// What the Keychain does differently from other backends:
+/// Differences between the Keychain and other backends:
 ///
 /// - Attributes of locked items cannot be read. While items of a class are locked, a list that would have them
 ///   throws ``LockboxError/interactionNotAllowed(_:)``; it never leaves them out.

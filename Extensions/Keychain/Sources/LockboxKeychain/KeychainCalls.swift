@@ -139,7 +139,7 @@ public enum KeychainStatus {
 
 // So that an app that stores its items in the Keychain only needs no other product, and no library.
 
-/// What the user must do before the Keychain returns an item: the flags of `SecAccessControlCreateWithFlags`, with the
+/// The conditions under which the Keychain returns an item: the flags of `SecAccessControlCreateWithFlags`, with the
 /// names and values of Apple's `SecAccessControl.h`.
 ///
 /// At least one of the first five flags is required; the last two combine them. Apple's other flags need an `LAContext` or a key in the

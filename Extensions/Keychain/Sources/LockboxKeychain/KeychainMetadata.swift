@@ -1,7 +1,7 @@
 import LockboxCore
 public import LockboxPlatform
 
-/// What `gena` has of an item: everything that the Keychain has no attribute for, and a random revision that makes each
+/// The part of an item in `gena`: everything that the Keychain has no attribute for, and a random revision that makes each
 /// write's bytes different from all others.
 ///
 /// Version 1, little-endian: version (1 byte), revision (16), created, modified, expires (doubles, seconds since 2001;
@@ -284,9 +284,9 @@ extension KeychainValue {
     }
 }
 
-extension KeychainValue: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension KeychainValue: Undescribed {
     /// The kind of value, not the value.
-    public var description: String {
+    package var summary: String {
         switch self {
         case .text: "text"
         case .data(let data): "\(data.count) bytes"
@@ -296,10 +296,4 @@ extension KeychainValue: CustomStringConvertible, CustomDebugStringConvertible, 
         case .accessControl: "access control"
         }
     }
-
-    /// Same as ``description``.
-    public var debugDescription: String { description }
-
-    /// Keeps `dump(_:)` from showing the value.
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }

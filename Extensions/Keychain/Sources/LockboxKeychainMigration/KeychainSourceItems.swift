@@ -265,7 +265,7 @@ extension KeychainCalls.Attributes {
     }
 }
 
-/// What the internet passwords of one server have in common in the Keychain.
+/// The attributes that the internet passwords of one server share in the Keychain.
 struct KeychainServer: Sendable {
     let server: String
     let port: Int?

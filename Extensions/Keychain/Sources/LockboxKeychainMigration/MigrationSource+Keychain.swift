@@ -188,7 +188,7 @@ extension MigrationSource {
 }
 
 extension Accessibility {
-    /// As Valet writes it into a service's name.
+    /// The name that Valet writes into a service's name.
     fileprivate var valetName: String { "Accessible\(rawName.prefix(1).uppercased())\(rawName.dropFirst())" }
 
     private var rawName: String { "\(self)" }

@@ -115,7 +115,7 @@ struct KeychainQuery {
         if isAsked { results.insert(result) }
     }
 
-    /// What an item that needs the user does (`query_add_use`).
+    /// The effect on a query of an item that needs the user (`query_add_use`).
     private mutating func addUse(_ name: String, _ value: KeychainValue) throws(KeychainRefusal) {
         switch (name, value) {
         case (KeychainName.useAuthenticationUI, .text(KeychainName.useAuthenticationUIFail)):
@@ -168,7 +168,7 @@ struct KeychainQuery {
 }
 
 extension KeychainQuery {
-    /// What an update changes: attributes and the value, nothing else (`query_update_applier`). Every other name is
+    /// The changes of an update: attributes and the value, nothing else (`query_update_applier`). Every other name is
     /// looked for among the attributes, and is none.
     static func changes(_ attributes: KeychainCalls.Attributes, _ table: KeychainSchema)
         throws(KeychainRefusal)
@@ -245,7 +245,7 @@ struct KeychainItem {
         attributes[KeychainName.attrAccessGroup]?.text.map(groups.contains) ?? false
     }
 
-    /// What a query gets of the item; nil if it asks for nothing (`handle_result` in `SecItemDb.c`).
+    /// Returns what a query gets of the item; nil if it asks for nothing (`handle_result` in `SecItemDb.c`).
     func result(_ results: KeychainQuery.Results) -> KeychainCalls.Attributes? {
         if results.isEmpty { return nil }
         var result: KeychainCalls.Attributes = [:]
@@ -262,7 +262,7 @@ struct KeychainItem {
 /// The Keychain's tables: which attributes a class has, of what kind they are, and which of them are the primary key
 /// (`SecItemSchema.c`).
 struct KeychainSchema {
-    /// What an attribute's values are converted to, and compared as.
+    /// The type that an attribute's values are converted to, and compared as.
     enum Kind {
         /// Text or bytes, compared as bytes: so NFC and NFD differ.
         case blob
@@ -299,7 +299,7 @@ struct KeychainSchema {
         self.key = table(key + [(.text(""), "agrp tkid vwht"), (.int(0), "sync")])
     }
 
-    /// What every class has.
+    /// The attributes of every class.
     private static let common: [(Kind, String)] = [
         (.date, "cdat mdat"), (.text, "agrp pdmn tkid vwht"), (.blob, "labl alis"), (.number, "sync"),
         (.accessControl, "accc"),
@@ -361,7 +361,7 @@ struct KeychainSchema {
         }
     }
 
-    /// What values are compared by: blobs by a digest of their bytes, everything else by value (`SecDbQuery.c`,
+    /// Returns what values are compared by: blobs by a digest of their bytes, everything else by value (`SecDbQuery.c`,
     /// `query_add_attribute_with_desc`).
     static func compared(_ value: KeychainValue) -> KeychainValue {
         switch value {

@@ -185,7 +185,7 @@ public final class KeychainSimulator: KeychainCalls {
         platform == .macOS ? State.targets(query) : State.Targets(dataProtection: true, file: false)
     }
 
-    /// What two keychains answer (`SecItemMergeResults` in `SecItem.cpp`): the file's error counts, if there are two.
+    /// Merges the answers of two keychains (`SecItemMergeResults` in `SecItem.cpp`): the file's error counts, if there are two.
     private func merged(_ query: Attributes, _ call: () -> Int32, file: () -> Int32) -> Int32 {
         let targets = targets(query)
         guard targets.file else { return targets.dataProtection ? call() : KeychainStatus.parameter }
@@ -217,7 +217,7 @@ public final class KeychainSimulator: KeychainCalls {
         return checked
     }
 
-    /// What macOS takes out of a query before it looks at it (`SecItemCopyTranslatedAttributes` in `SecItem.cpp`): the
+    /// The names that macOS takes out of a query before it looks at it (`SecItemCopyTranslatedAttributes` in `SecItem.cpp`): the
     /// date of modification always, so that it is no condition there, and what iOS would refuse.
     private static func translated(_ query: Attributes, _ call: Call) -> Attributes {
         query.filter { name, _ in

@@ -195,37 +195,6 @@ import Testing
         #expect(throws: LockboxError.wrongPasscode) { try reader.unlock(.value("1234")) }
     }
 
-    /// Between the new keybag and the kernel's record for it there is an instant, which nobody is to notice.
-    @Test(.needsKernelKeyring)
-    func whileThePasscodeChangesAndTheKeysRotateEverythingStaysOpen() throws {
-        defer { store.lockForEverybody() }
-        #expect(try backend.unlock(.value("1234"), scope: .user) == .user)
-        let isDone = Protected(false)
-        let readers = DispatchGroup()
-        for _ in 0..<2 {
-            DispatchQueue.global().async(group: readers) {
-                do {
-                    repeat {
-                        // As a process that has just started: only such a one has nothing from before.
-                        let reader = store.backend(lockTimeout: .seconds(30))
-                        #expect(try reader.lockState == .unlocked)
-                        let lockbox = try reader.lockbox()
-                        #expect(try lockbox.unarchiveObject(forKey: "ak") == "old")
-                    } while !isDone.withLock { $0 }
-                } catch { Issue.record(error) }
-            }
-        }
-        defer {
-            isDone.withLock { $0 = true }
-            readers.wait()
-        }
-        for number in 0..<5 {
-            let changer = store.backend(lockTimeout: .seconds(30))
-            try changer.changePasscode(to: .value("\(number)"), strength: .interactive)
-            #expect(try changer.rotateKeys().isComplete)
-        }
-    }
-
     /// Whoever rewrites the keybag puts back what it found in the kernel, but not what was locked meanwhile, at whichever call of
     /// the kernel's keyring. Rotations and changes of the passcode take turns.
     @Test(.needsKernelKeyring)

@@ -143,9 +143,9 @@ struct DefectiveBackend: LockboxBackend {
 
     // MARK: Changing
 
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
+    func write(_ changes: ItemChanges, to key: ItemKey) throws {
         if defect == .listsUnderItsLock { state.mutex.withLock { _ in } }
-        var (changes, policy) = (changes, policy)
+        var changes = changes
         let now = changes.modified
         switch defect {
         case .losesCreated: wrapped.remove(key)
@@ -155,25 +155,31 @@ struct DefectiveBackend: LockboxBackend {
             changes.value = try changes.value.map {
                 try ArchivedValue(data: $0.data.prefix(65_536), format: .data)
             }
-        case .forgetsLabel: changes.label = .removed
-        case .forgetsSearchable: changes.attributes = .removed
-        case .forgetsClass: changes.accessibility = nil
-        case .forgetsExpiryWithTheClass where changes.value == nil: changes.expires = .never
-        case .resetsWhatIsNotNamed where changes.label == .unchanged: changes.label = .removed
-        case .keepsExpiryOfReplacedValue where changes.expires == .automatic: changes.expires = .unchanged
-        case .losesExpiryOfUpdatedValue where changes.expires == .automatic: changes.expires = .never
+        case .forgetsLabel: changes.options.label = .removed
+        case .forgetsSearchable: changes.options.attributes = .removed
+        case .forgetsClass: changes.options.accessibility = nil
+        case .forgetsExpiryWithTheClass where changes.value == nil: changes.options.expires = .never
+        case .resetsWhatIsNotNamed where changes.options.label == .unchanged: changes.options.label = .removed
+        case .keepsExpiryOfReplacedValue where changes.options.expires == .automatic:
+            changes.options.expires = .unchanged
+        case .losesExpiryOfUpdatedValue where changes.options.expires == .automatic:
+            changes.options.expires = .never
         case .createsFromAttributes where try item(for: key, now: now) == nil:
             changes.value = try changes.value ?? ArchivedValue(data: Data(), format: .data)
-        case .ignoresPolicy: policy = .replace
-        case .updatesWhatIsAbsent where policy == .updateOnly: policy = .replace
-        case .changesBeforeItChecks: try wrapped.write(changes, to: key, policy: .replace)
-        case .refusesToAddOverExpired where policy == .addOnly:
+        case .ignoresPolicy: changes.options.policy = .replace
+        case .updatesWhatIsAbsent where changes.options.policy == .updateOnly:
+            changes.options.policy = .replace
+        case .changesBeforeItChecks:
+            var unchecked = changes
+            unchecked.options.policy = .replace
+            try wrapped.write(unchecked, to: key)
+        case .refusesToAddOverExpired where changes.options.policy == .addOnly:
             if wrapped.item(for: key, now: nil) != nil { throw LockboxError.duplicateItem(key: key.key) }
-        case .keepsNothingReservedHere where changes.accessibility?.isThisDeviceOnly == true:
+        case .keepsNothingReservedHere where changes.options.accessibility?.isThisDeviceOnly == true:
             throw LockboxError.notSupported(operation: "this class")
         default: break
         }
-        try change(key, now: now) { try changes.item(after: $0, for: key, policy: policy) }
+        try change(key, now: now) { try changes.item(after: $0, for: key) }
     }
 
     func apply(_ operations: [ItemOperation]) throws {
@@ -181,7 +187,7 @@ struct DefectiveBackend: LockboxBackend {
         if defect != .writesOneKeyTwice { try ItemOperation.checkKeysDiffer(operations) }
         for operation in operations {
             switch operation {
-            case .write(let changes, let key, let policy): try write(changes, to: key, policy: policy)
+            case .write(let changes, let key): try write(changes, to: key)
             case .remove(let key): try remove(key)
             case .removeReadable(let key, _) where defect == .removesUnreadable: try remove(key)
             case .removeReadable(let key, let now): try update(key, now: now) { _ in nil }

@@ -28,8 +28,8 @@ struct HookedBackend: WrappingBackend {
         try wrapped.attributes(for: key, now: now)
     }
 
-    func write(_ changes: ItemChanges, to key: ItemKey, policy: WritePolicy) throws {
-        try wrapped.write(changes, to: key, policy: policy)
+    func write(_ changes: ItemChanges, to key: ItemKey) throws {
+        try wrapped.write(changes, to: key)
         afterWriting()
     }
 

@@ -13,9 +13,13 @@ enum SameApplication {
     static func run(on backend: some LockboxBackend) throws {
         let lockbox = try backend.lockbox("com.example.app")
         let alice = Account(name: "alice", attempts: 0)
-        try lockbox.archiveObject(alice, forKey: "account", label: "Web shop", policy: .addOnly)
+        try lockbox.archiveObject(
+            alice,
+            forKey: "account",
+            options: WriteOptions(label: "Web shop", policy: .addOnly)
+        )
         #expect(throws: LockboxError.duplicateItem(key: "account")) {
-            try lockbox.archiveObject(alice, forKey: "account", policy: .addOnly)
+            try lockbox.archiveObject(alice, forKey: "account", options: WriteOptions(policy: .addOnly))
         }
         try lockbox.update("account", as: Account.self) { $0?.attempts += 1 }
         #expect(try lockbox.unarchiveObject(forKey: "account") == Account(name: "alice", attempts: 1))
@@ -31,10 +35,9 @@ enum SameApplication {
         try lockbox.archiveObject(
             "t0ken",
             forKey: "token",
-            accessibility: .afterFirstUnlock,
-            expires: .after(60)
+            options: WriteOptions(accessibility: .afterFirstUnlock, expires: .after(60))
         )
-        try lockbox.archiveObject("t0ken", forKey: "past", expires: .at(.distantPast))
+        try lockbox.archiveObject("t0ken", forKey: "past", options: WriteOptions(expires: .at(.distantPast)))
         #expect(try lockbox.unarchiveObject(String.self, forKey: "past") == nil)
         try lockbox.moveObject(forKey: "token", toKey: "moved")
         #expect(try lockbox.unarchiveObject(forKey: "moved") == "t0ken")

@@ -25,8 +25,8 @@ struct ChangeCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        let changes = try item.changes(now: Date())
+        let changes = try item.changes(policy: .updateOnly, now: Date())
         let key = try ItemKey(prefix: store.prefix, key: key)
-        try store.unlocking { try store.backend.write(changes, to: key, policy: .updateOnly) }
+        try store.unlocking { try store.backend.write(changes, to: key) }
     }
 }

@@ -64,15 +64,10 @@ struct SetCommand: ParsableCommand {
         let store = try options.store(unlockedBy: secret.secret)
         let key = try ItemKey(prefix: store.prefix, key: key)
         let value = try value()
-        let changes = try item.changes(value: value, now: Date())
+        let policy: WritePolicy = add ? .addOnly : update ? .updateOnly : .replace
+        let changes = try item.changes(value: value, policy: policy, now: Date())
         try Failure.advising("Leave out --add to overwrite it.") {
-            try store.unlocking {
-                try store.backend.write(
-                    changes,
-                    to: key,
-                    policy: add ? .addOnly : update ? .updateOnly : .replace
-                )
-            }
+            try store.unlocking { try store.backend.write(changes, to: key) }
         }
         store.note("stored \(value)")
     }

@@ -102,7 +102,7 @@ struct DockerCredentialCommand: ParsableCommand {
                 try $0.archiveObject(
                     Data(secret.utf8),
                     forKey: password.key.name,
-                    attributes: .set(attributes)
+                    options: WriteOptions(attributes: .set(attributes))
                 )
                 for other in others { try $0.removeObject(forKey: other.key.key) }
             }

@@ -129,8 +129,7 @@ struct GitCredentialCommand: ParsableCommand {
                 try $0.archiveObject(
                     password,
                     forKey: account.key.name,
-                    expires: expires,
-                    attributes: .set(attributes)
+                    options: WriteOptions(expires: expires, attributes: .set(attributes))
                 )
                 // A damaged token goes too.
                 if let new = request[InternetPassword.refreshToken] {

@@ -57,14 +57,17 @@ struct ItemOptions: ParsableArguments {
             && !noLabel && !noComment && !noAttributes
     }
 
-    func changes(value: ArchivedValue? = nil, now: Date) throws -> ItemChanges {
+    func changes(value: ArchivedValue? = nil, policy: WritePolicy, now: Date) throws -> ItemChanges {
         ItemChanges(
             value: value,
-            accessibility: itemClass?.accessibility,
-            expires: try expires.map { try expiry($0, now) } ?? .automatic,
-            label: change(label, noLabel),
-            comment: change(comment, noComment),
-            attributes: change(attributes.isEmpty ? nil : attributes.dictionary, noAttributes),
+            options: WriteOptions(
+                accessibility: itemClass?.accessibility,
+                expires: try expires.map { try expiry($0, now) } ?? .automatic,
+                label: change(label, noLabel),
+                comment: change(comment, noComment),
+                attributes: change(attributes.isEmpty ? nil : attributes.dictionary, noAttributes),
+                policy: policy
+            ),
             modified: now
         )
     }
