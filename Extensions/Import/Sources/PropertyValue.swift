@@ -11,6 +11,7 @@ public import LockboxPlatform
         let key: PropertyValue
         let value: PropertyValue
 
+        /// Creates an entry.
         public init(key: PropertyValue, value: PropertyValue) { (self.key, self.value) = (key, value) }
     }
 
@@ -83,10 +84,12 @@ extension PropertyValue {
 }
 
 extension PropertyValue: TypedValue {
+    /// Decodes the value without loss.
     public func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
         do { return try decode(type) } catch let error as SourceError { throw MigrationRefusal(error) }
     }
 
+    /// Compares bit for bit.
     public func isIdentical(to other: any TypedValue) -> Bool {
         (other as? PropertyValue).map { isIdentical(to: $0) } ?? false
     }

@@ -64,8 +64,11 @@ extension SourceError: CustomStringConvertible {
 protocol Unprinted: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
 
 extension Unprinted {
+    /// The name of the type.
     public var description: String { "\(Self.self)" }
+    /// The same as `description`.
     public var debugDescription: String { description }
+    /// Keeps `dump(_:)` from showing the contents.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

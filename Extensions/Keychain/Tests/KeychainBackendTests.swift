@@ -5,7 +5,7 @@ import LockboxTesting
 import Testing
 
 import Lockbox
-@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxCore
 @testable import LockboxKeychain
 
 @Suite struct KeychainBackendTests {

@@ -1,6 +1,6 @@
-package import LockboxCore
+@_spi(Extensions) package import LockboxCore
 import LockboxPlatform
-import LockboxStore
+@_spi(Extensions) import LockboxStore
 
 /// The exclusive right to run a migration, held by one thread of one process at a time. The migration's record
 /// names the holder.

@@ -140,8 +140,10 @@ public protocol SourceItems {
     func remove(_ items: [String: SourceItem]) throws -> Set<String>
 }
 
+/// An item of a source.
 @_spi(Extensions)
 public struct SourceItem: Sendable {
+    /// Its value.
     public let value: SourceValue
     /// The item as stored in a backend, if the source is one.
     let stored: StoredItem?
@@ -149,6 +151,7 @@ public struct SourceItem: Sendable {
     /// modification.
     public let attributes: ItemAttributes?
 
+    /// Creates an item.
     public init(_ value: SourceValue, attributes: ItemAttributes? = nil) {
         (self.value, stored, self.attributes) = (value, nil, attributes)
     }
@@ -171,6 +174,7 @@ public enum SourceValue: Sendable, Equatable {
     /// A value with a type.
     case typed(any TypedValue)
 
+    /// Compares values with a type bit for bit.
     public static func == (one: SourceValue, other: SourceValue) -> Bool {
         switch (one, other) {
         case (.bytes(let one, let isOwn), .bytes(let other, let isOthers)): one == other && isOwn == isOthers

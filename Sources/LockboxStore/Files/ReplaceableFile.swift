@@ -7,6 +7,7 @@ import LockboxPlatform
 public struct ReplaceableFile {
     /// An absolute path without links.
     public let path: String
+    /// All that the file held when it was read.
     public let bytes: [UInt8]
 
     private let status: stat

@@ -1,6 +1,5 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
-import Synchronization
 
 /// Stores items in Apple's Keychain, as generic passwords.
 ///
@@ -47,11 +46,7 @@ public struct KeychainBackend: RepairableBackend {
     private let accessGroup: String?
     private let isSynchronizable: Bool
     private let accessControl: KeychainAccessControl
-    private let probe = Probe()
-
-    private final class Probe: Sendable {
-        let isDone = Atomic(false)
-    }
+    private let isProbed = Guarded(false)
 
     /// Creates a backend.
     ///
@@ -214,7 +209,8 @@ public struct KeychainBackend: RepairableBackend {
         if attributes.size > maximumValueSize {
             throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
         }
-        if isSynchronizable, attributes.accessibility.rawValue.hasSuffix("u"),  // as in aku, cku, dku and akpu
+        // The codes of classes that are bound to this device: aku, cku, dku and akpu.
+        if isSynchronizable, attributes.accessibility.rawValue.hasSuffix("u"),
             !ItemKey.isReserved(prefix: item.key.prefix)
         {
             throw .invalidAttribute(
@@ -366,13 +362,13 @@ public struct KeychainBackend: RepairableBackend {
     /// On macOS, a program without the entitlement is told that there is no item, whichever it looks for. Only a
     /// removal says why.
     package func checkEntitlement() throws(LockboxError) {
-        if probe.isDone.load(ordering: .relaxed) { return }
+        if isProbed.withLock({ $0 }) { return }
         let name = String(UInt64.random(in: .min ... .max), radix: 16)
         var query = query
         query[KeychainName.attrService] = .text(Self.probePrefix)
         query[KeychainName.attrAccount] = .text(name)
         try delete(query)
-        probe.isDone.store(true, ordering: .relaxed)
+        isProbed.withLock { $0 = true }
     }
 
     private func delete(_ query: KeychainCalls.Attributes) throws(LockboxError) {
@@ -400,18 +396,4 @@ extension ItemKey {
 extension String {
     /// In Unicode normalization form C.
     var canonical: String { String(decoding: _nfcCodeUnits, as: UTF8.self) }
-}
-
-extension Data {
-    /// Two digits for each byte.
-    package var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-
-    /// Nil unless these are two digits for each byte.
-    init?(hexadecimal text: String) {
-        guard text.utf8.count.isMultiple(of: 2), text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
-            return nil
-        }
-        let digits = text.compactMap(\.hexDigitValue)
-        self.init(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
-    }
 }

@@ -1,7 +1,6 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 public import LockboxKeychain
 public import LockboxPlatform
-import Synchronization
 
 /// A simulation of Apple's data-protection keychain, for tests on every system. Nothing is encrypted or written.
 ///
@@ -52,17 +51,13 @@ public final class KeychainSimulator: KeychainCalls {
         var hasPasscode = true
         var user = User.cancels
         /// Also of calls that are refused.
-        let prompts = Prompts()
+        let promptCount = Guarded(0)
         var accessGroups: [String]
-    }
-
-    final class Prompts: Sendable {
-        let count = Atomic(0)
     }
 
     let platform: Platform
     let now: @Sendable () -> Date
-    private let state: Mutex<State>
+    private let state: Guarded<State>
 
     /// Creates an empty Keychain.
     ///
@@ -77,7 +72,7 @@ public final class KeychainSimulator: KeychainCalls {
     ) {
         self.platform = platform
         self.now = now
-        state = Mutex(State(accessGroups: accessGroups))
+        state = Guarded(State(accessGroups: accessGroups))
     }
 
     /// Whether the device is locked.
@@ -128,7 +123,7 @@ public final class KeychainSimulator: KeychainCalls {
     }
 
     /// The number of prompts. A call that reads several such items prompts once.
-    public var promptCount: Int { state.withLock { $0.prompts.count.load(ordering: .relaxed) } }
+    public var promptCount: Int { state.withLock { $0.promptCount.withLock { $0 } } }
 
     // MARK: The four calls
 
@@ -372,7 +367,7 @@ extension KeychainSimulator.State {
         if items.contains(where: isLocked) { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
         guard items.contains(where: \.isAsked) else { return }
         if query.interaction == .fails { throw KeychainRefusal(KeychainStatus.interactionNotAllowed) }
-        prompts.count.add(1, ordering: .relaxed)
+        promptCount.withLock { $0 += 1 }
         switch user {
         case .confirms: break
         case .cancels: throw KeychainRefusal(KeychainStatus.userCanceled)
