@@ -13,7 +13,9 @@ let package = Package(
     // `String(validating:as:)` sets these minimums; Linux has none.
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
-        .library(name: "Lockbox", targets: ["Lockbox"]),
+        // An extension imports the modules below by their names.
+        .library(name: "Lockbox", targets: ["Lockbox", "LockboxStore", "LockboxCore", "LockboxPlatform"]),
+        .library(name: "LockboxImport", targets: ["LockboxImport"]),
         .library(name: "LockboxUserDefaults", targets: ["LockboxUserDefaults"]),
         .library(name: "LockboxTesting", targets: ["LockboxTesting"]),
         .library(name: "LockboxKeychain", targets: ["LockboxKeychain"]),
@@ -69,6 +71,20 @@ let package = Package(
         .target(
             name: "LockboxTesting",
             dependencies: ["Lockbox", "LockboxCore", "LockboxStore", "LockboxPlatform"],
+            swiftSettings: settings
+        ),
+
+        // Import
+        .target(
+            name: "LockboxImport",
+            dependencies: ["Lockbox", "LockboxStore", "LockboxCore", "LockboxPlatform"],
+            path: "Extensions/Import/Sources",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxImportTests",
+            dependencies: ["Lockbox", "LockboxImport", "LockboxStore"],
+            path: "Extensions/Import/Tests",
             swiftSettings: settings
         ),
 
@@ -162,7 +178,7 @@ let package = Package(
         ),
         .target(
             name: "LockboxKeychainMigration",
-            dependencies: ["Lockbox", "LockboxCore", "LockboxKeychain", "LockboxPlatform"],
+            dependencies: ["Lockbox", "LockboxKeychain", "LockboxPlatform"],
             path: "Extensions/Keychain/Sources/LockboxKeychainMigration",
             swiftSettings: settings
         ),
@@ -172,12 +188,29 @@ let package = Package(
             path: "Extensions/Keychain/Sources/LockboxKeychainTesting",
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "LockboxKeychainTests",
+            dependencies: [
+                "Lockbox", "LockboxImport", "LockboxKeychain", "LockboxKeychainMigration",
+                "LockboxKeychainTesting", "LockboxStore", "LockboxTesting",
+            ],
+            path: "Extensions/Keychain/Tests",
+            swiftSettings: settings
+        ),
 
         // UserDefaults
         .target(
             name: "LockboxUserDefaults",
-            dependencies: ["Lockbox", "LockboxCore"],
+            dependencies: ["Lockbox", "LockboxImport"],
             path: "Extensions/UserDefaults/Sources",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxUserDefaultsTests",
+            dependencies: [
+                "Lockbox", "LockboxImport", "LockboxUserDefaults", "LockboxStore", "LockboxTestProcess",
+            ],
+            path: "Extensions/UserDefaults/Tests",
             swiftSettings: settings
         ),
 
@@ -226,7 +259,7 @@ let package = Package(
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: [
-                "Lockbox", "LockboxUserDefaults", "Clibsodium",
+                "Lockbox", "LockboxImport", "LockboxUserDefaults", "Clibsodium",
                 .target(name: "LockboxEtcd", condition: .when(traits: ["Etcd"])),
             ],
             path: "Proofs/TestProcess",
@@ -235,7 +268,7 @@ let package = Package(
         .testTarget(
             name: "LockboxTests",
             dependencies: [
-                "Lockbox", "LockboxTesting", "LockboxUserDefaults", "LockboxTestProcess", "LockboxKeychain",
+                "Lockbox", "LockboxTesting", "LockboxTestProcess", "LockboxKeychain",
                 "LockboxKeychainMigration", "LockboxKeychainTesting", "LockboxIdentities", "CLinux",
             ],
             resources: [.copy("Vectors")],

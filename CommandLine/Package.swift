@@ -30,26 +30,18 @@ let package = Package(
             dependencies: [
                 "CProcess",
                 .product(name: "Lockbox", package: "Lockbox"),
+                .product(name: "LockboxImport", package: "Lockbox"),
                 .product(name: "LockboxEtcd", package: "Lockbox", condition: .when(traits: ["Etcd"])),
                 .product(name: "LockboxTPM", package: "Lockbox", condition: .when(traits: ["TPM"])),
                 .product(name: "LockboxFIDO2", package: "Lockbox", condition: .when(traits: ["FIDO2"])),
-                // It needs full Foundation, which is three quarters of a program on Linux.
-                .product(
-                    name: "LockboxUserDefaults",
-                    package: "Lockbox",
-                    condition: .when(platforms: [.macOS])
-                ),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
         ),
         .systemLibrary(name: "CProcess"),
-        .executableTarget(name: "DefaultsProcess", path: "Tests/DefaultsProcess"),
         .testTarget(
             name: "LockboxCommandTests",
-            dependencies: [
-                "LockboxCommand", "DefaultsProcess", .product(name: "Lockbox", package: "Lockbox"),
-            ],
+            dependencies: ["LockboxCommand", .product(name: "Lockbox", package: "Lockbox")],
             swiftSettings: settings
         ),
     ],

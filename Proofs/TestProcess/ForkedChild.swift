@@ -2,7 +2,7 @@ import Foundation
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Opens and unlocks a store, and forks. The child must not have the parent's keys, in no page of its memory, and must be
 /// able to open the store itself. Status 0: so it is.

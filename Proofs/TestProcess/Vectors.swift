@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// A store, what is in it, and records that must be refused: `Tests/LockboxTests/Vectors/*.json`.
 ///

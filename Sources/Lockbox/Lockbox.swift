@@ -44,7 +44,9 @@ public struct Lockbox: Sendable {
     public let backend: any LockboxBackend
 
     let coder: any ValueCoder
-    package let now: @Sendable () -> Date
+    /// Returns the current time.
+    @_spi(Extensions)
+    public let now: @Sendable () -> Date
 
     /// Creates a lockbox for a key prefix. Reads and writes nothing.
     ///
@@ -354,7 +356,9 @@ extension Lockbox {
         init(from decoder: any Decoder) {}
     }
 
-    package func unarchive<Value: Decodable>(
+    /// Decodes a value of an item.
+    @_spi(Extensions)
+    public func unarchive<Value: Decodable>(
         _ type: Value.Type,
         _ value: ArchivedValue,
         _ key: String

@@ -1,5 +1,5 @@
 import Dispatch
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 import LockboxPlatform
 
 /// A requirement of the `LockboxBackend` contract, which a backend can be checked against.

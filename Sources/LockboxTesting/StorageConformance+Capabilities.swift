@@ -1,5 +1,5 @@
 import Dispatch
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 import LockboxStore
 

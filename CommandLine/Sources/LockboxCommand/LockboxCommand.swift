@@ -30,7 +30,7 @@ import ArgumentParser
             ),
             CommandGroup(
                 name: "From older programs:",
-                subcommands: [MigrateCommand.self, ImportEnvCommand.self, ImportNetrcCommand.self]
+                subcommands: [ImportEnvCommand.self, ImportNetrcCommand.self]
             ),
             CommandGroup(
                 name: "For other programs:",

@@ -1,9 +1,8 @@
 # Functions that transcripts use besides the command.
 
-DEFAULTS=$TRANSCRIPTS/../../../.build/tests/debug/DefaultsProcess  # a program with UserDefaults
 # Not ours, and not in the repository.
 NAUGHTY_STRINGS=${DATA:-$TRANSCRIPTS/../../../../shared/data}/naughty-strings.json
-export DEFAULTS NAUGHTY_STRINGS
+export NAUGHTY_STRINGS
 
 # has NAME: a program, or something else that a section needs.
 has() {
@@ -13,7 +12,6 @@ has() {
     no-keyring) ! "$TRANSCRIPTS/keyring" ;;
     extended) [ -e "${EXECUTABLE%/*/*}/libexec/lockbox-extended" ] ;;
     naughty-strings) [ -e "$NAUGHTY_STRINGS" ] ;;
-    user-defaults) [ -e "$DEFAULTS" ] ;;
     *) type "$1" >/dev/null 2>&1 ;;
     esac
 }

@@ -1,6 +1,6 @@
 #if Configuration
     import Configuration
-    import Lockbox
+    @_spi(Extensions) import Lockbox
     import LockboxCore
     import LockboxPlatform
 
@@ -84,7 +84,10 @@
         /// Reads from the store. Nil if there is no such item.
         init?(_ name: String, _ lockbox: Lockbox) {
             do {
-                let item = try lockbox.backend.item(for: lockbox.itemKey(name), now: lockbox.now())
+                let item = try lockbox.backend.item(
+                    for: ItemKey(prefix: lockbox.keyPrefix, key: name),
+                    now: lockbox.now()
+                )
                 guard let item else { return nil }
                 self = .item(item)
             } catch { self = .failure(error) }
@@ -162,7 +165,7 @@
 
         func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
             let name = key.components.joined(separator: ".")
-            _ = try lockbox.itemKey(name)
+            _ = try ItemKey(prefix: lockbox.keyPrefix, key: name)
             return try contents.reading(name, lockbox).result(name, type, lockbox, at: date)
         }
     }

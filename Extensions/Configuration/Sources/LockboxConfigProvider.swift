@@ -1,7 +1,7 @@
 #if Configuration
     public import Configuration
-    public import Lockbox
-    import LockboxCore
+    @_spi(Extensions) public import Lockbox
+    @_spi(Extensions) import LockboxCore
     import LockboxPlatform
     public import ServiceLifecycle
 
@@ -43,7 +43,7 @@
         public let providerName: String
 
         let lockbox: Lockbox
-        private let contents: Protected<Contents>
+        private let contents: Guarded<Contents>
 
         /// Creates a provider, and reads all items with the lockbox's prefix, outside the cooperative pool.
         ///
@@ -56,7 +56,7 @@
         public init(_ lockbox: Lockbox, name: String = "lockbox") async throws {
             self.lockbox = lockbox
             providerName = name
-            contents = Protected(Contents())
+            contents = Guarded(Contents())
             try await reload()
         }
 
@@ -168,7 +168,7 @@
                 return Result { try reading.result(name, type, lockbox, at: lockbox.now()) }
             }
             let first = await read()
-            let last = Protected(try? first.get())
+            let last = Guarded(try? first.get())
             update.yield(first)
             @Sendable func yieldNext() async {
                 let next = await read()
@@ -237,7 +237,7 @@
 
         private func name(_ key: AbsoluteConfigKey) throws(LockboxError) -> String {
             let name = key.components.joined(separator: ".")
-            _ = try lockbox.itemKey(name)
+            _ = try ItemKey(prefix: lockbox.keyPrefix, key: name)
             return name
         }
 
@@ -251,16 +251,16 @@
         /// Also keeps what it has read.
         private func read(_ name: String) async -> Reading? {
             let begin = contents.withLock { $0.begin() }
-            let lockbox = lockbox
-            let reading = await offPool { Reading(name, lockbox) }
+            let reading: Reading?
+            do { reading = try await lockbox.async { Reading(name, $0) } } catch { reading = .failure(error) }
             contents.withLock { $0.store(reading, name, from: begin) }
             return reading
         }
 
         private func apply(_ change: LockboxChange) async {
-            switch change {
-            case .item(let name): _ = await read(name)
-            case .unknownItem, .everything:
+            if case .item(let name) = change {
+                _ = await read(name)
+            } else {
                 do { try await reload() } catch { contents.withLock { $0.postponeAll() } }
             }
         }

@@ -2,7 +2,7 @@
     import CCurl
     public import LockboxCore
     import LockboxPlatform
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// The status of a member of the cluster.
     public struct EtcdMember: Sendable, Hashable {
@@ -192,8 +192,11 @@
         }
     }
 
-    extension EtcdUser: Undescribed {
+    extension EtcdUser: CustomStringConvertible, CustomReflectable {
         /// The name, not the password.
-        package var summary: String { "EtcdUser(\(name))" }
+        public var description: String { "EtcdUser(\(name))" }
+
+        /// Keeps `dump(_:)` from showing the contents.
+        public var customMirror: Mirror { Mirror(self, children: []) }
     }
 #endif

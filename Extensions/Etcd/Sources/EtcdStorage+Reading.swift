@@ -1,5 +1,5 @@
 #if Etcd
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     import LockboxPlatform
     public import LockboxStore
 
@@ -223,7 +223,7 @@
     /// A restored snapshot uses revisions again, so another keybag can have the revision of the one that is expected. Its bytes
     /// are others: so a commit compares those.
     final class KnownRecords: Sendable {
-        private let records = Protected<[(revision: RecordRevision, value: Data)]>([])
+        private let records = Guarded<[(revision: RecordRevision, value: Data)]>([])
 
         /// Of each of them. They are sent with each commit, so longer ones are left to their revision.
         private static let maximumLength = 16_384

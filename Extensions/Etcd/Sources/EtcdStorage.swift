@@ -1,7 +1,7 @@
 #if Etcd
     public import LockboxCore
     import LockboxPlatform
-    public import LockboxStore
+    @_spi(Extensions) public import LockboxStore
 
     /// Stores the records of a ``SealedBackend`` in a cluster of etcd.
     ///
@@ -159,9 +159,12 @@
         public func location(of record: RecordName) -> String { "etcd:\(path(record))" }
     }
 
-    extension EtcdStorage: Undescribed {
+    extension EtcdStorage: CustomStringConvertible, CustomReflectable {
         /// The endpoints and the root.
-        package var summary: String { "EtcdStorage(\(gateway.list), \(root))" }
+        public var description: String { "EtcdStorage(\(gateway.list), \(root))" }
+
+        /// Keeps `dump(_:)` from showing the contents.
+        public var customMirror: Mirror { Mirror(self, children: []) }
     }
 
     extension EtcdStorage {

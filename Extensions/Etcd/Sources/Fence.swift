@@ -1,5 +1,5 @@
 #if Etcd
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     import LockboxPlatform
 
     /// Makes sure that a commit takes effect once or never, and that a storage can find out which.
@@ -33,7 +33,7 @@
 
         private let gateway: Gateway
         private let folder: String
-        private let state = Protected(State())
+        private let state = Guarded(State())
 
         /// A mark is used for half the time that etcd keeps it.
         private static let lifetime = Duration.seconds(86_400)

@@ -1,7 +1,7 @@
 #if Etcd
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     import LockboxPlatform
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// Sends requests to the members of a cluster, one after the other until one answers, within a time limit.
     final class Gateway: Sendable {
@@ -24,7 +24,7 @@
         }
 
         // `Connection` is not Sendable: one thread at a time takes it out of here.
-        private let state: Protected<UncheckedState>
+        private let state: Guarded<UncheckedState>
         private struct UncheckedState: @unchecked Sendable { var state = State() }
 
         private static let maximumConnections = 8
@@ -41,7 +41,7 @@
             self.security = security
             self.user = user
             self.timeLimit = timeLimit
-            state = Protected(UncheckedState())
+            state = Guarded(UncheckedState())
         }
 
         private func withState<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {

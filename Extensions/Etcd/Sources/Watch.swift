@@ -1,6 +1,6 @@
 #if Etcd
     import CCurl
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     import LockboxPlatform
     public import LockboxStore
 
@@ -12,7 +12,7 @@
         private let storage: EtcdStorage
         private let folder: String
         private let report: Report
-        private let canceled = Protected(false)
+        private let canceled = Guarded(false)
         /// Of libcurl; it ends the wait for the next message.
         private let multi: Multi
 

@@ -2,7 +2,7 @@
     import Foundation
     import Testing
 
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     @testable import LockboxEtcd
     @testable import LockboxStore
 

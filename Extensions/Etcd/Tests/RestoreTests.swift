@@ -4,7 +4,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// An instance that goes on while the cluster becomes an older one, or another one.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))

@@ -4,7 +4,7 @@
     import LockboxTesting
     import Testing
 
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     @testable import LockboxEtcd
     @testable import LockboxStore
 

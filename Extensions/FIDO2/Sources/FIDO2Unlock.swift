@@ -1,7 +1,7 @@
 #if FIDO2
     import CFIDO2
     import LockboxCore
-    public import LockboxStore
+    @_spi(Extensions) public import LockboxStore
 
     /// Unlocks a store with a FIDO2 security key: with a touch, or also with the key's PIN or a fingerprint.
     ///
@@ -156,7 +156,13 @@
         }
     }
 
-    extension FIDO2Unlock: Undescribed {}
+    extension FIDO2Unlock: CustomStringConvertible, CustomReflectable {
+        /// The type's name.
+        public var description: String { "FIDO2Unlock" }
+
+        /// Keeps `dump(_:)` from showing the contents.
+        public var customMirror: Mirror { Mirror(self, children: []) }
+    }
 
     /// The parameters of a slot. Version 1:
     ///

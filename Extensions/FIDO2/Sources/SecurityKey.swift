@@ -2,7 +2,7 @@
     import CFIDO2
     import LockboxCore
     import LockboxPlatform
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// Where a security key is.
     struct SecurityKey: Sendable {

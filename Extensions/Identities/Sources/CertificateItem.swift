@@ -1,5 +1,5 @@
 public import Lockbox
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
 /// A certificate's bytes, like an item of the Keychain's class of certificates.
@@ -159,7 +159,10 @@ extension CertificateItem {
     }
 }
 
-extension CertificateItem: Undescribed {
+extension CertificateItem: CustomStringConvertible, CustomReflectable {
     /// The number of bytes.
-    package var summary: String { "CertificateItem(\(der.count) bytes)" }
+    public var description: String { "CertificateItem(\(der.count) bytes)" }
+
+    /// Keeps `dump(_:)` from showing the contents.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

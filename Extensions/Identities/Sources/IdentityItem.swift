@@ -127,7 +127,10 @@ extension IdentityItem {
     }
 }
 
-extension IdentityItem: Undescribed {
+extension IdentityItem: CustomStringConvertible, CustomReflectable {
     /// The number of certificates. Does not show the key.
-    package var summary: String { "IdentityItem(\(chain.count) certificates)" }
+    public var description: String { "IdentityItem(\(chain.count) certificates)" }
+
+    /// Keeps `dump(_:)` from showing the contents.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

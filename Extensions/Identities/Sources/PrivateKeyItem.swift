@@ -1,5 +1,5 @@
 public import Lockbox
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
 /// A private key's bytes, like an item of the Keychain's class of keys.
@@ -150,4 +150,10 @@ extension PrivateKeyItem {
     }
 }
 
-extension PrivateKeyItem: Undescribed {}
+extension PrivateKeyItem: CustomStringConvertible, CustomReflectable {
+    /// The type's name.
+    public var description: String { "PrivateKeyItem" }
+
+    /// Keeps `dump(_:)` from showing the contents.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,8 +1,8 @@
 #if TPM
     import CTSS2
-    import LockboxCore
+    @_spi(Extensions) import LockboxCore
     import LockboxPlatform
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// A TPM that is open for one call.
     struct TPMConnection {
@@ -10,7 +10,7 @@
         let context: OpaquePointer
 
         /// One at a time: a TPM without resource manager has room for three objects.
-        private static let lock = Lock()
+        private static let lock = Guarded(())
 
         /// tpm2-tss prints every wrong PIN on standard error otherwise. It reads the variable at its first message.
         private static let silence: Void = { setenv("TSS2_LOG", "all+NONE", 0) }()
@@ -19,7 +19,7 @@
         static func with<Result>(_ tcti: String, _ body: (TPMConnection) throws(LockboxError) -> Result)
             throws(LockboxError) -> Result
         {
-            try lock.withLock { () throws(LockboxError) in
+            try lock.withLock { _ throws(LockboxError) in
                 _ = silence
                 var transport: OpaquePointer?
                 let code = Tss2_TctiLdr_Initialize(tcti, &transport)

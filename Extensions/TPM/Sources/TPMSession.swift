@@ -1,7 +1,7 @@
 #if TPM
     import CTSS2
     import LockboxCore
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// A session with a TPM that encrypts what is secret, and the storage root key, with which its key was agreed on.
     struct TPMSession {

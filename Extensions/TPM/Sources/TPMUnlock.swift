@@ -1,7 +1,7 @@
 #if TPM
     import CTSS2
     public import LockboxCore
-    public import LockboxStore
+    @_spi(Extensions) public import LockboxStore
 
     /// Unlocks a store with a secret that a Trusted Platform Module (TPM 2.0) keeps, with or without a PIN.
     ///
@@ -127,7 +127,13 @@
         }
     }
 
-    extension TPMUnlock: Undescribed {}
+    extension TPMUnlock: CustomStringConvertible, CustomReflectable {
+        /// The type's name.
+        public var description: String { "TPMUnlock" }
+
+        /// Keeps `dump(_:)` from showing the contents.
+        public var customMirror: Mirror { Mirror(self, children: []) }
+    }
 
     /// The parameters of a slot, some 250 bytes. Version 1:
     ///

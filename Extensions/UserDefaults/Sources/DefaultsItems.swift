@@ -1,10 +1,10 @@
 import Foundation
-public import Lockbox
-package import LockboxCore
+@_spi(Extensions) public import Lockbox
+@_spi(Extensions) import LockboxImport
 
 /// The persistent entries of `UserDefaults`. Registered defaults and process arguments are left out, because
 /// they cannot be removed.
-package struct DefaultsItems: SourceItems {
+struct DefaultsItems: SourceItems {
     private let defaults: UserDefaults
     private let domain: String
 
@@ -31,17 +31,17 @@ package struct DefaultsItems: SourceItems {
 
     private var entries: [String: Any] { defaults.persistentDomain(forName: domain) ?? [:] }
 
-    package func keys(unreadable: (UnreadableItem) throws -> Void) -> [String] { entries.keys.sorted() }
+    func keys(unreadable: (UnreadableItem) throws -> Void) -> [String] { entries.keys.sorted() }
 
     /// One key is looked up faster than all entries are listed.
-    package func holds(_ key: String) -> Bool { defaults.object(forKey: key) != nil && entries[key] != nil }
+    func holds(_ key: String) -> Bool { defaults.object(forKey: key) != nil && entries[key] != nil }
 
-    package func item(forKey key: String) throws -> SourceItem? {
+    func item(forKey key: String) throws -> SourceItem? {
         guard let object = entries[key] else { return nil }
-        return SourceItem(.property(try PropertyValue(object: object, depth: 0)))
+        return SourceItem(.typed(try PropertyValue(object: object, depth: 0)))
     }
 
-    package func remove(_ items: [String: SourceItem]) throws -> Set<String> {
+    func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         readAnew()
         var changed: Set<String> = []
         for (key, item) in items {
@@ -61,8 +61,8 @@ package struct DefaultsItems: SourceItems {
 
 extension PropertyValue {
     /// Converts an object of a property list.
-    init(object: Any, depth: Int) throws(SourceError) {
-        guard depth < Self.maximumDepth else { throw .tooDeep }
+    init(object: Any, depth: Int) throws(MigrationRefusal) {
+        guard depth < Self.maximumDepth else { throw .malformed(reason: "its values are nested too deeply") }
         switch object {
         case let value as String: self = .string(value)
         case let value as Data: self = .data(value)
@@ -75,11 +75,14 @@ extension PropertyValue {
             self = .array(elements)
         case let value as [String: Any]:
             // Sorted, because the order may differ each time.
-            let entries = value.sorted { $0.key < $1.key }
-            var values: [PropertyValue] = []
-            for entry in entries { values.append(try PropertyValue(object: entry.value, depth: depth + 1)) }
-            self = try .dictionary(keys: entries.map { .string($0.key) }, values: values)
-        default: throw .unknownClass(named: "\(type(of: object))")
+            var entries: [Pair] = []
+            for (key, object) in value.sorted(by: { $0.key < $1.key }) {
+                entries.append(
+                    Pair(key: .string(key), value: try PropertyValue(object: object, depth: depth + 1))
+                )
+            }
+            self = .dictionary(entries)
+        default: throw .unknownClass("\(type(of: object))")
         }
     }
 
@@ -107,6 +110,6 @@ extension MigrationSource {
     ///
     /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`. If `nil`, the standard defaults.
     public static func userDefaults(suiteName: String? = nil) -> MigrationSource {
-        MigrationSource { _, _ in try DefaultsItems(suiteName: suiteName) }
+        MigrationSource { _ in try DefaultsItems(suiteName: suiteName) }
     }
 }

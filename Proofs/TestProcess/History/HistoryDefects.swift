@@ -1,6 +1,6 @@
 import Foundation
 
-@testable import Lockbox
+@_spi(Extensions) @testable import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 

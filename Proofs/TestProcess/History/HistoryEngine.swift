@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// A store for `history`: its items, and what is done to it as a whole. Another engine is another type of this, and a case in
 /// ``historyEngine(_:defect:delays:failures:)``.

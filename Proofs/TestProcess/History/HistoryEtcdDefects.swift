@@ -3,7 +3,7 @@
 
     @testable import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// What is wrong with a ``DefectiveEtcdStorage``: `Proofs/Cluster/run --controls` shows that the checker sees each.
     enum EtcdDefect: String, CaseIterable {

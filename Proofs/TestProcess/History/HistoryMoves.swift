@@ -1,7 +1,7 @@
 import Foundation
 
 @testable import Lockbox
-@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxCore
 @testable import LockboxStore
 
 /// Copies and moves between keys.

@@ -1,7 +1,8 @@
 import Foundation
 
-@testable import Lockbox
+@_spi(Extensions) @testable import Lockbox
 @testable import LockboxCore
+@testable import LockboxImport
 @testable import LockboxStore
 
 /// Migrations and moves, for Proofs/KillMatrix/run: nothing is ever in neither place, nor under one key in both forms.
@@ -126,8 +127,8 @@ private func textsInFile(_ folder: Folder) throws -> [String: String] {
     let file = try FileItems(path: folder.settings, format: .environment)
     var texts: [String: String] = [:]
     for number in 0..<50 {
-        if case .property(.string(let text)) = try file.item(forKey: "KEY\(number)")?.value {
-            texts["KEY\(number)"] = text
+        if case .typed(let value) = try file.item(forKey: "KEY\(number)")?.value {
+            texts["KEY\(number)"] = try value.decoded(as: String.self)
         }
     }
     return texts

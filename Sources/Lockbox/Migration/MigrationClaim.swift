@@ -1,6 +1,6 @@
-package import LockboxCore
+@_spi(Extensions) package import LockboxCore
 import LockboxPlatform
-import LockboxStore
+@_spi(Extensions) import LockboxStore
 
 /// The exclusive right to run a migration, held by one thread of one process at a time. The migration's record
 /// names the holder.
@@ -197,6 +197,7 @@ final class StoreIdentity {
 
     func isStore(of source: any SourceItems) throws -> Bool {
         if let answer { return answer }
+        guard let source = source as? BackendItems else { return false }
         let isSame = try backend.withProbe(.alwaysThisDeviceOnly, now: now) { try source.contains($0) }
         answer = isSame
         return isSame

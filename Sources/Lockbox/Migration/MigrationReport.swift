@@ -184,12 +184,9 @@ extension MigrationRefusal: CustomStringConvertible {
 }
 
 extension MigrationRefusal {
-    init(_ error: SourceError) {
-        switch error {
-        case .unknownClass(let name): self = .unknownClass(name)
-        case .unsupported, .severalItems: self = .ambiguous(reason: error.description)
-        case .notDecodable(let type): self = .wrongType(expected: type)
-        default: self = .malformed(reason: error.description)
-        }
+    /// The data is well-formed, but cannot be read without guessing or loss.
+    @_spi(Extensions)
+    public static func lossy(_ reason: String) -> MigrationRefusal {
+        .ambiguous(reason: "it cannot be read without loss: \(reason)")
     }
 }

@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 import LockboxStore
 
@@ -277,7 +277,7 @@ extension MigrationRun {
         _ state: LockState?
     ) throws -> MigrationStep? {
         if case .unknown(let error) = known {
-            let reason = (error as? LockboxError)?.description ?? (error as? SourceError)?.description
+            let reason = (error as? LockboxError)?.description ?? (error as? MigrationRefusal)?.description
             return .none(.refused(.malformed(reason: reason ?? "its source cannot be read")))
         }
         let step = try step(item, source, identity, state)
@@ -303,9 +303,11 @@ extension MigrationRun {
             // A damaged item does not prevent the others from being migrated.
             return .none(.refused(.malformed(reason: error.description)))
         }
-        do { found = try source.item(forKey: item.key) } catch let error as SourceError {
-            return .none(.refused(MigrationRefusal(error)))
-        } catch let error as LockboxError where error.isOfOneRecord || source.isAbout(item.key, error) {
+        do { found = try source.item(forKey: item.key) } catch let refusal as MigrationRefusal {
+            return .none(.refused(refusal))
+        } catch let error as LockboxError
+            where error.isOfOneRecord || (source as? BackendItems)?.isAbout(item.key, error) ?? false
+        {
             return .none(.refused(.malformed(reason: error.description)))
         }
         let isNew = existing.map { $0.value.format != .lockbox2 } ?? false
@@ -319,7 +321,7 @@ extension MigrationRun {
                     try existing?.key == stored.key && isSameStore(source, identity, existing == stored)
                 return try isInPlace ? .inPlace : move(old, stored, item, key, existing, state)
             }
-            let value = try item.decode(old.value)
+            guard let value = try item.decode(old.value) else { return isNew ? .inPlace : .none(.absent) }
             if let existing, existing != old.stored {
                 guard value.equals(existing.value, of: lockbox) else {
                     return .none(.refused(.destinationExists))
@@ -334,10 +336,6 @@ extension MigrationRun {
                 return .replace(old: stored, new: new, source: isInPlace ? nil : old)
             }
             return try create(new, from: old)
-        } catch SourceError.nothing {
-            return isNew ? .inPlace : .none(.absent)
-        } catch let error as SourceError {
-            return .none(.refused(MigrationRefusal(error)))
         } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
         } catch let error as LockboxError {

@@ -16,7 +16,7 @@ public struct MigrationSource: Sendable {
     /// The prefix of the items' keys. Nil if the source is not a backend, so that its keys may be any strings.
     let keyPrefix: (@Sendable (Lockbox) -> String)?
 
-    package init(
+    init(
         isStore: Bool = false,
         isShared: Bool = false,
         removesItems: Bool = true,
@@ -28,6 +28,14 @@ public struct MigrationSource: Sendable {
         self.isShared = isShared
         self.removesItems = removesItems
         self.keyPrefix = keyPrefix
+    }
+
+    /// Creates a source of a kind that an extension reads.
+    ///
+    /// - Parameter open: Called when a migration begins. What it throws ends the migration, unless all items are done.
+    @_spi(Extensions)
+    public init(open: @escaping @Sendable (_ lockbox: Lockbox) throws -> any SourceItems) {
+        self.init { lockbox, _ in try open(lockbox) }
     }
 
     /// Items that Lockbox 2 stored under the lockbox's own prefix, with the format ``ValueFormat/lockbox2``.
@@ -90,47 +98,6 @@ public struct MigrationSource: Sendable {
             GivenItems(items: values, removal: remove)
         }
     }
-
-    /// The entries of a property list's top-level dictionary, binary or XML. Entries that are not migrated are
-    /// kept.
-    ///
-    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
-    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
-    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
-    public static func propertyList(at path: String) -> MigrationSource { file(path, .propertyList) }
-
-    /// The members of a JSON file's top-level object. The rest of the file is kept byte for byte.
-    ///
-    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
-    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
-    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
-    public static func json(at path: String) -> MigrationSource { file(path, .json) }
-
-    /// The variables of an `.env` file. The rest of the file is kept byte for byte.
-    ///
-    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
-    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
-    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
-    public static func environmentFile(at path: String) -> MigrationSource { file(path, .environment) }
-
-    /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, followed by
-    /// `:` and its port or protocol if it has one. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port`
-    /// and `protocol`. `user` is read as `login`.
-    ///
-    /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
-    ///
-    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
-    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
-    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
-    public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }
-
-    private static func file(_ path: String, _ format: SourceFile.Format) -> MigrationSource {
-        MigrationSource { _, _ in try FileItems(path: path, format: format) }
-    }
 }
 
 extension MigrationSource {
@@ -152,13 +119,16 @@ extension MigrationSource {
 }
 
 /// The items of a source when a migration begins.
-package protocol SourceItems {
+@_spi(Extensions)
+public protocol SourceItems {
     /// Returns the items' keys, in the order of the source if it has one.
     ///
     /// - Parameter unreadable: Called with each item whose key is not known, because it cannot be read.
     func keys(unreadable: (UnreadableItem) throws -> Void) throws -> [String]
 
     /// Returns an item, or nil if it does not exist.
+    ///
+    /// - Throws: ``MigrationRefusal`` if this item cannot be migrated; another error if the migration is to end.
     func item(forKey key: String) throws -> SourceItem?
 
     /// Returns whether an item that an earlier run has done is there again. Does not read its value.
@@ -168,40 +138,27 @@ package protocol SourceItems {
     ///
     /// - Returns: The keys of the items that have changed, which are kept.
     func remove(_ items: [String: SourceItem]) throws -> Set<String>
-
-    /// Returns whether the backend that the items are in has this record.
-    func contains(_ record: StoredItem) throws -> Bool
-
-    /// Returns whether an error that reading an item has thrown is about this item alone.
-    func isAbout(_ key: String, _ error: LockboxError) -> Bool
 }
 
-extension SourceItems {
-    /// The items are not in a backend.
-    package func contains(_ record: StoredItem) -> Bool { false }
-
-    /// All items are in one place.
-    package func isAbout(_ key: String, _ error: LockboxError) -> Bool { false }
-}
-
-package struct SourceItem: Sendable {
-    package let value: SourceValue
+/// An item of a source.
+@_spi(Extensions)
+public struct SourceItem: Sendable {
+    /// Its value.
+    public let value: SourceValue
     /// The item as stored in a backend, if the source is one.
     let stored: StoredItem?
     /// What the source knows of the item, if it knows more than its value. The new item keeps all but the date of
     /// modification.
-    package let attributes: ItemAttributes?
+    public let attributes: ItemAttributes?
 
-    package init(_ value: SourceValue, stored: StoredItem? = nil) {
-        self.value = value
-        self.stored = stored
-        attributes = stored?.attributes
+    /// Creates an item.
+    public init(_ value: SourceValue, attributes: ItemAttributes? = nil) {
+        (self.value, stored, self.attributes) = (value, nil, attributes)
     }
 
-    package init(_ value: SourceValue, attributes: ItemAttributes) {
-        self.value = value
-        stored = nil
-        self.attributes = attributes
+    init(stored: StoredItem) {
+        value = .bytes(stored.value.data, isOwn: true)
+        (self.stored, attributes) = (stored, stored.attributes)
     }
 
     /// The stored item, if it is in a new format. It is moved as it is.
@@ -209,51 +166,60 @@ package struct SourceItem: Sendable {
 }
 
 /// An item's value in the source.
-package enum SourceValue: Sendable, Equatable {
+@_spi(Extensions)
+public enum SourceValue: Sendable, Equatable {
     /// Bytes without a type. `isOwn` if Lockbox itself stored them: an empty text is then never an empty
     /// collection.
     case bytes(Data, isOwn: Bool)
     /// A value with a type.
-    case property(PropertyValue)
+    case typed(any TypedValue)
 
-    package static func == (one: SourceValue, other: SourceValue) -> Bool {
+    /// Compares values with a type bit for bit.
+    public static func == (one: SourceValue, other: SourceValue) -> Bool {
         switch (one, other) {
         case (.bytes(let one, let isOwn), .bytes(let other, let isOthers)): one == other && isOwn == isOthers
-        case (.property(let one), .property(let other)): one.isIdentical(to: other)
+        case (.typed(let one), .typed(let other)): one.isIdentical(to: other)
         default: false
         }
     }
 
-    func bytes() throws(SourceError) -> [UInt8] {
+    /// Returns the value if it is bytes, with a type or without.
+    public func bytes() throws(MigrationRefusal) -> [UInt8] {
         switch self {
-        case .bytes(let data, _), .property(.data(let data)): [UInt8](data)
-        case .property: throw .notDecodable(type: "Data")
+        case .bytes(let data, _): return [UInt8](data)
+        case .typed(let value):
+            guard let data = try? value.decoded(as: Data.self) else { throw .wrongType(expected: "Data") }
+            return [UInt8](data)
         }
     }
 
-    func property() throws(SourceError) -> PropertyValue {
-        guard case .property(let value) = self else {
-            throw .unsupported(
-                "its source does not record the type; name the encoding, such as .string or .json"
-            )
-        }
-        return value
-    }
-
-    func decode<Value: Decodable>(_ decode: (Data) throws -> Value) throws -> Value {
+    /// Decodes a value with a type.
+    ///
+    /// - Parameter decode: Decodes bytes without one.
+    public func decode<Value: Decodable>(_ decode: (Data) throws -> Value) throws -> Value {
         switch self {
         case .bytes(let data, _): try decode(data)
-        case .property(let value): try value.decode(Value.self)
+        case .typed(let value): try value.decoded(as: Value.self)
         }
     }
 
     func decodeCollection<Value: Decodable>(_ decode: (String) throws -> Value) throws -> Value {
         // Before 1.4.7, Lockbox stored an empty collection like one with an empty string.
         if case .bytes(let data, isOwn: false) = self, data.isEmpty {
-            throw SourceError.unsupported("it may be an empty collection, or one with an empty string")
+            throw MigrationRefusal.lossy("it may be an empty collection, or one with an empty string")
         }
         return try self.decode { try decode(Lockbox2Text.string($0)) }
     }
+}
+
+/// A value whose source records its type.
+@_spi(Extensions)
+public protocol TypedValue: Sendable {
+    /// Decodes the value without loss.
+    func decoded<Value: Decodable>(as type: Value.Type) throws -> Value
+
+    /// Compares bit for bit: strings in different Unicode forms differ.
+    func isIdentical(to other: any TypedValue) -> Bool
 }
 
 /// Items of a backend.
@@ -287,9 +253,7 @@ struct BackendItems: SourceItems {
     }
 
     func item(forKey key: String) throws -> SourceItem? {
-        try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now).map {
-            SourceItem(.bytes($0.value.data, isOwn: true), stored: $0)
-        }
+        try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now).map(SourceItem.init(stored:))
     }
 
     func contains(_ record: StoredItem) throws -> Bool {

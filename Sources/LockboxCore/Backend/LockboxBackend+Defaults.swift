@@ -152,7 +152,8 @@ extension LockboxBackend {
     ///   - policy: Whether to overwrite an item under the new key.
     ///   - now: The current time. An item that has expired by then counts as absent.
     /// - Throws: Any error of ``LockboxBackend/move(_:to:policy:now:)``.
-    package func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+    @_spi(Extensions)
+    public func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         let item = try put(key, newKey, policy, now)
         if key == newKey { return }
         try update(key, now: nil) { current in

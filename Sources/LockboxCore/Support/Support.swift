@@ -1,5 +1,5 @@
 import CLinux
-package import LockboxPlatform
+public import LockboxPlatform
 
 /// The process's environment variables. Empty variables count as unset. So do all variables in a program that has more
 /// rights than the user who has started it.
@@ -22,14 +22,16 @@ package enum Environment {
 
 extension Sequence<UInt8> {
     /// Two digits for each byte.
-    package var hexadecimal: String {
+    @_spi(Extensions)
+    public var hexadecimal: String {
         map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }
 
 extension Data {
     /// Nil unless these are two digits for each byte.
-    package init?(hexadecimal text: String) {
+    @_spi(Extensions)
+    public init?(hexadecimal text: String) {
         guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ UInt8(ascii: "0") <= $0 }) else {
             return nil
         }
@@ -88,6 +90,22 @@ package final class Protected<Value: Sendable>: @unchecked Sendable {
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try lock.withLock { () throws(Failure) in try body(&value) }
+    }
+}
+
+/// ``Protected`` for extensions, which see no `package` declaration.
+@_spi(Extensions)
+public struct Guarded<Value: Sendable>: Sendable {
+    private let value: Protected<Value>
+
+    /// Protects a value.
+    public init(_ value: Value) { self.value = Protected(value) }
+
+    /// Calls a closure with the value while no other thread has it.
+    public func withLock<Result, Failure>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try value.withLock(body)
     }
 }
 

@@ -123,7 +123,8 @@ final class BlockingThreads: Sendable {
 ///
 /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the process cannot create another
 ///   thread.
-package func detachThread(_ body: @escaping @Sendable () -> Void) throws(LockboxError) {
+@_spi(Extensions)
+public func detachThread(_ body: @escaping @Sendable () -> Void) throws(LockboxError) {
     final class Body: Sendable {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }

@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 import LockboxPlatform
 
 extension SealedBackend {

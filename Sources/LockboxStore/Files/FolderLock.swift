@@ -1,6 +1,6 @@
 import CLinux
 import Dispatch
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// A folder's exclusive lock, while it is held.

@@ -1,5 +1,5 @@
 import CLinux
-package import LockboxCore
+@_spi(Extensions) package import LockboxCore
 import LockboxPlatform
 
 /// Reports changes of the entries of a folder, which need not exist yet, with inotify(7).

@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// Passcode, lock and unlock: which keys are open, and for which processes.

@@ -112,7 +112,8 @@ public struct PasscodeSource: Sendable {
     }
 
     /// Calls `body` with the passcode, and wipes it afterwards.
-    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+    @_spi(Extensions)
+    public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
         var bytes = try source()
         defer { Sodium.wipe(&bytes) }
         if bytes.last == UInt8(ascii: "\n") {
@@ -152,9 +153,11 @@ extension PasscodeSource: CustomStringConvertible, CustomReflectable {
 }
 
 /// Reads a secret from a source that may block or never end.
-package enum SecretReader {
+@_spi(Extensions)
+public enum SecretReader {
+    /// Reads a file.
     /// - Throws: `unsafePermissions` if others can read or change the file.
-    package static func file(_ path: String, maximum: Int) throws -> [UInt8] {
+    public static func file(_ path: String, maximum: Int) throws -> [UInt8] {
         if path.utf8.contains(0) {
             throw LockboxError.invalidLocation(location: path, reason: "its name has a zero byte")
         }

@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
 /// What is known of a store's keys without an unlock.

@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 public import LockboxPlatform
 
 /// A way to unlock a store: creates the secret of a slot, and returns the same secret at every unlock.

@@ -51,7 +51,8 @@ public struct RecordRevision: Sendable, Hashable {
     private let parts: SIMD4<UInt64>
 
     /// The numbers that it was made from.
-    package var numbers: SIMD4<UInt64> { parts }
+    @_spi(Extensions)
+    public var numbers: SIMD4<UInt64> { parts }
 
     /// Creates a revision from numbers that are never used again. They must not all be zero, which is
     /// ``absent``.
@@ -64,7 +65,8 @@ public struct RecordRevision: Sendable, Hashable {
 
     /// Computes the BLAKE2b-256 hash of the first bytes, combined with the length. Keybags and items have a
     /// random nonce near the beginning, so no two have the same hash.
-    package init(of record: UnsafeRawBufferPointer, length: Int) {
+    @_spi(Extensions)
+    public init(of record: UnsafeRawBufferPointer, length: Int) {
         var parts = SIMD4<UInt64>()
         let prefix = UnsafeRawBufferPointer(rebasing: record.prefix(Self.prefixLength))
         withUnsafeMutableBytes(of: &parts) { Sodium.hash(prefix, into: $0) }

@@ -5,8 +5,10 @@ import LockboxPlatform
 
 /// Secret bytes, usually 32, in guarded memory: locked into RAM if the system allows it, left out of core dumps, read-only,
 /// and wiped on deallocation.
-package final class SecretKey: @unchecked Sendable {  // its bytes are those of `memory`, and never written
-    package static let length = 32
+@_spi(Extensions)
+public final class SecretKey: @unchecked Sendable {  // its bytes are those of `memory`, and never written
+    /// The usual number of bytes.
+    public static let length = 32
 
     private let bytes: UnsafeRawBufferPointer
     private let memory: GuardedMemory
@@ -20,7 +22,7 @@ package final class SecretKey: @unchecked Sendable {  // its bytes are those of 
     ///
     /// - Throws: Any error of `fill`; ``LockboxError/storageFailure(operation:path:errno:)`` if there is not
     ///   enough memory.
-    package convenience init(
+    public convenience init(
         count: Int = SecretKey.length,
         _ fill: (UnsafeMutableRawBufferPointer) throws -> Void
     ) throws {
@@ -46,7 +48,8 @@ package final class SecretKey: @unchecked Sendable {  // its bytes are those of 
         withBytes { own in other.withBytes { Sodium.isEqual(own, $0) } }
     }
 
-    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    /// Calls a closure with the bytes.
+    public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) { try body(bytes) }
     }
 }
@@ -189,7 +192,8 @@ package final class WipedBytes: @unchecked Sendable {  // the memory is written 
 }
 
 /// Notices that this process is a forked child. Where it can, the kernel has wiped the secret keys in it (`MADV_WIPEONFORK`).
-package enum ForkGuard {
+@_spi(Extensions)
+public enum ForkGuard {
     /// Holds ``generation``, an aligned word that is written once in a process, under the lock. Nil where the kernel wipes
     /// nothing.
     // Unsafe only because pointers are not Sendable: this one never changes.
@@ -198,7 +202,7 @@ package enum ForkGuard {
 
     /// A number that is another one in a forked child than in its parent, and never 0. Costs no system call where the kernel
     /// wipes pages.
-    package static var generation: Int { generation(on: page) }
+    public static var generation: Int { generation(on: page) }
 
     static func generation(on page: UnsafeMutablePointer<Int>?) -> Int {
         guard let page else { return Int(getpid()) }

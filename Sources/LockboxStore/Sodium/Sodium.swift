@@ -4,7 +4,8 @@ import LockboxCore
 import LockboxPlatform
 
 /// The functions of libsodium, which is initialized first.
-package enum Sodium {
+@_spi(Extensions)
+public enum Sodium {
     /// Must be evaluated before any call of libsodium. Before `sodium_init`, `sodium_malloc` aborts the
     /// process. While `sodium_init` runs on any thread, libsodium switches implementations, and a computation
     /// in progress can yield a wrong tag.
@@ -15,7 +16,8 @@ package enum Sodium {
         randombytes_buf(buffer.baseAddress!, buffer.count)
     }
 
-    package static func randomBytes(_ count: Int) -> [UInt8] {
+    /// Returns random bytes.
+    public static func randomBytes(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             fillRandom(UnsafeMutableRawBufferPointer(buffer))
             initialized = count
@@ -25,16 +27,17 @@ package enum Sodium {
     // MARK: Secret bytes
 
     /// Overwrites memory with zeros. The compiler cannot remove this.
-    package static func wipe(_ buffer: UnsafeMutableRawBufferPointer) {
+    public static func wipe(_ buffer: UnsafeMutableRawBufferPointer) {
         sodium_memzero(buffer.baseAddress!, buffer.count)
     }
 
-    package static func wipe(_ bytes: inout [UInt8]) {
+    /// Overwrites all bytes with zeros.
+    public static func wipe(_ bytes: inout [UInt8]) {
         bytes.withUnsafeMutableBytes { if !$0.isEmpty { wipe($0) } }
     }
 
     /// Overwrites the stack below the caller, where C libraries have left copies of secrets.
-    package static func wipeStack() { sodium_stackzero(16384) }
+    public static func wipeStack() { sodium_stackzero(16384) }
 
     /// Compares in a time that depends only on the length.
     package static func isEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
@@ -44,7 +47,7 @@ package enum Sodium {
     // MARK: Hashes
 
     /// Returns the SHA-256 hash.
-    package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         _ = ready
         return [UInt8](unsafeUninitializedCapacity: crypto_hash_sha256_bytes()) { output, count in
             crypto_hash_sha256(

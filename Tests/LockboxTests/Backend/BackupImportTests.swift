@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What an import finds, in the backup and in the store.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupImportTests: BackupFixture {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What a backup holds, and what becomes of its file.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests: BackupFixture {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 import LockboxTesting
 
 /// Promise 12: one damaged record makes nothing else unreachable.

@@ -93,38 +93,4 @@ import Lockbox
         #expect(try lockbox.unarchiveObject(forKey: "first") == "old")
         #expect(try Set(lockbox.allKeys()) == ["first", "second"])
     }
-
-    @Test func aMoveInTheKeychainKeepsWhatAnotherProgramWrites() throws {
-        let keychain = KeychainSimulator()
-        let other = try KeychainBackend(keychain).lockbox("com.example")
-        try other.archiveObject("old", forKey: "a")
-        let isDone = Protected(false)
-        let calls = InterruptedKeychain(keychain: keychain) { call in
-            // Between the read and the move.
-            guard call == .update, isDone.raise() else { return nil }
-            #expect(throws: Never.self) { try other.archiveObject("newer", forKey: "a") }
-            return nil
-        }
-        let lockbox = try KeychainBackend(calls).lockbox("com.example")
-        try lockbox.moveObject(forKey: "a", toKey: "b")
-        #expect(try lockbox.unarchiveObject(forKey: "b") == "newer")
-        #expect(try lockbox.allKeys() == ["b"])
-    }
-
-    /// The Keychain cannot rename an item over another.
-    @Test func aMoveInTheKeychainThatReplacesTakesTwoSteps() throws {
-        let keychain = KeychainSimulator()
-        let lockbox = try KeychainBackend(keychain).lockbox("com.example")
-        try lockbox.archiveObject("new", forKey: "a")
-        try lockbox.archiveObject("old", forKey: "b")
-        try lockbox.moveObject(forKey: "a", toKey: "b", policy: .replace)
-        #expect(try lockbox.allKeys() == ["b"] && lockbox.unarchiveObject(forKey: "b") == "new")
-        // Another program's item is not replaced.
-        let foreign: KeychainCalls.Attributes = [
-            "class": .text("genp"), "svce": .text("com.example"), "acct": .text("foreign"),
-        ]
-        #expect(keychain.add(foreign) == 0)
-        expectError(.keychainFailure) { try lockbox.moveObject(forKey: "b", toKey: "foreign") }
-        #expect(try lockbox.unarchiveObject(forKey: "b") == "new")
-    }
 }

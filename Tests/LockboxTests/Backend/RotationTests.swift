@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// New keys for every class, while others read and write.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct RotationTests {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// The process-wide default and the environment. Each test is a process of its own: the state is global.
 @Suite struct DefaultTests {
@@ -167,8 +167,7 @@ private enum GlobalState {
         let folder = NSTemporaryDirectory() + "lockbox-\(UInt64.random(in: .min ... .max))"
         try expect(mkdir(folder, 0o700) == 0 && chdir(folder) == 0 && rmdir(folder) == 0)
         try refuses { _ = try EncryptedFileBackend(directory: "secrets").prefixes() }
-        let lockbox = try InMemoryBackend().lockbox("p")
-        try refuses { _ = try MigrationSource.json(at: "settings.json").keys(for: lockbox) }
+        try refuses { _ = try ReplaceableFile.absolutePath("settings.json") }
         let backend = EncryptedFileBackend(directory: "/nonexistent/store")
         try refuses { _ = try backend.importBackup(from: "backup", passphrase: .value("p")) }
     }

@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Whoever has the device key and can write files, but cannot unlock the store, gets no secret and no say by a forged item.
 @Suite struct ForgeryTests {

@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Single rules of the keybag, its slots, and what the kernel holds of them.
 @Suite(.timeLimit(.minutes(10))) struct KeyDetailTests {

@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Somebody has the device key and may write, but has none of the secrets that unlock the store.
 @Suite struct RequirementTests {

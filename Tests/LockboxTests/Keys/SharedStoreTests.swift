@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What a storage without locks, as in a cluster, leaves to the keys.
 @Suite struct SharedStoreTests {

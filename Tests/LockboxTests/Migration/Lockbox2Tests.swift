@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Lockbox
+@_spi(Extensions) @testable import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 

@@ -19,7 +19,7 @@ import LockboxTesting
     /// A file on a disk that is mounted later, when the app has made a new item already.
     @Test func anItemThatComesAfterTheNewOne() throws {
         let path = "\(Path.parent(of: store.directory))/app.env"
-        let migration = Migration("m", from: .environmentFile(at: path), .string("token"), .string("other"))
+        let migration = Migration("m", from: .lines(at: path), .string("token"), .string("other"))
         try lockbox.archiveObject("new", forKey: "token")
         try lockbox.archiveObject("same", forKey: "other")
         for _ in 0..<2 {
@@ -73,7 +73,7 @@ import LockboxTesting
 
     @Test func aFileHasItAgain() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
-        let migration = Migration("m", from: .environmentFile(at: path), .string("A"), .string("B"))
+        let migration = Migration("m", from: .lines(at: path), .string("A"), .string("B"))
         #expect(try lockbox.migrate(migration).isComplete)
         try overwrite(path, Array("A=1\nB=3\n".utf8))
         let report = try lockbox.migrate(migration)
@@ -101,7 +101,7 @@ import LockboxTesting
     /// What stays in the source anyhow is not looked at.
     @Test func keptItemsAreDone() throws {
         let path = try file("app.env", "A=1\n".utf8)
-        let kept = Migration("kept", from: .environmentFile(at: path), .string("A"), keepsOldItems: true)
+        let kept = Migration("kept", from: .lines(at: path), .string("A"), keepsOldItems: true)
         let given = Migration("given", from: .items(["A": Data("1".utf8)]), .string("A", to: "B"))
         for migration in [kept, given] { #expect(try lockbox.migrate(migration)["A"] == .migrated) }
         try lockbox.archiveObject("2", forKey: "A")
@@ -123,19 +123,6 @@ import LockboxTesting
         #expect(calls.withLock { $0 } == 0)
     }
 
-    /// An archive of nil stays in the source.
-    @Test func anArchiveOfNothingIsDone() throws {
-        try lockbox.archiveObject("new", forKey: "k")
-        let nothing = NSKeyedArchiver(requiringSecureCoding: false)
-        nothing.encode(nil, forKey: "k")
-        nothing.finishEncoding()
-        let source = MigrationSource.items(["k": nothing.encodedData]) { _ in }
-        let migration = Migration("m", from: source, .archive("k", as: String.self))
-        let first = try lockbox.migrate(migration)["k"]
-        #expect(first == .alreadyMigrated)
-        #expect(try lockbox.migrate(migration)["k"] == .migratedBefore)
-    }
-
     // MARK: What a finished migration costs
 
     @Test func aFinishedMigrationReadsEachItemOnce() throws {
@@ -154,13 +141,13 @@ import LockboxTesting
     /// The app starts all the same.
     @Test func aSourceThatCannotBeReadIsNoErrorOfAFinishedMigration() throws {
         let path = try file("app.env", "A=1\n".utf8)
-        let migration = Migration("m", from: .environmentFile(at: path), .string("A"))
+        let migration = Migration("m", from: .lines(at: path), .string("A"))
         #expect(try lockbox.migrate(migration).isComplete)
         try overwrite(path, Array("not a variable\n".utf8))
         let report = try lockbox.migrate(migration)
         #expect(Array(report.refused.keys) == ["A"] && !report.isComplete)
         // Unless there is something left to do.
-        let more = Migration("m", from: .environmentFile(at: path), .string("A"), .string("B"))
+        let more = Migration("m", from: .lines(at: path), .string("A"), .string("B"))
         expectError(.sourceRefused) { try lockbox.migrate(more) }
     }
 

@@ -156,14 +156,6 @@ import Testing
     }
 
     @Test func whatOthersChangeMeanwhileStays() throws {
-        let path = try file("app.env", "A=1\nB=2\n".utf8)
-        let source = try FileItems(path: path, format: .environment)
-        let a = try #require(try source.item(forKey: "A"))
-        let b = try #require(try source.item(forKey: "B"))
-        try Data("A=changed\nB=2\nC=3\n".utf8).write(to: URL(fileURLWithPath: path))
-        #expect(try source.remove(["A": a, "B": b]) == ["A"])
-        #expect(try text(path) == "A=changed\nC=3\n")
-
         try write("old".utf8, "k")
         let items = BackendItems(
             backend: lockbox.backend,
@@ -175,24 +167,5 @@ import Testing
         try write("newer".utf8, "k")
         #expect(try items.remove(["k": item]) == ["k"])
         #expect(try bytes("k")?.value.data == Data("newer".utf8))
-    }
-
-    /// In place, in the same time, and to the same length: also when the new file is written already.
-    @Test func aChangeAtTheLastMomentIsNotOverwritten() throws {
-        let path = try file("app.env", "A=1\nB=2\n".utf8)
-        let modified = try #require(
-            FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date
-        )
-        let calls = SystemCalls.before(.write) {
-            #expect(throws: Never.self) {
-                try overwrite(path, Array("A=1\nB=3\n".utf8))
-                try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
-            }
-            return true
-        }
-        let source = try FileItems(path: path, format: .environment, calls: calls)
-        let a = try #require(try source.item(forKey: "A"))
-        #expect(try source.remove(["A": a]) == ["A"])
-        #expect(try text(path) == "A=1\nB=3\n")
     }
 }

@@ -37,7 +37,7 @@ import Testing
         let path = try file("app.env", "A=1\nB=2\n".utf8)
         let migration = Migration(
             "m",
-            from: .environmentFile(at: path),
+            from: .lines(at: path),
             .string("A", accessibility: .always),
             .string("B")
         )

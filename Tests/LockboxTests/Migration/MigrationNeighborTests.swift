@@ -51,7 +51,7 @@ import Testing
         try lockbox.archiveObject("a", forKey: "a")
         try damage.make(at: store.path("a"))
         let path = try file("app.env", "a=1\nb=2\n".utf8)
-        let migration = Migration("m", from: .environmentFile(at: path), .string("a"), .string("b"))
+        let migration = Migration("m", from: .lines(at: path), .string("a"), .string("b"))
         let report = try lockbox.migrate(migration)
         #expect(Array(report.refused.keys) == ["a"] && report["b"] == .migrated)
         #expect(try text(path) == "a=1\n")
@@ -92,7 +92,7 @@ import Testing
         let others = try lockbox.migrate(
             Migration(
                 "n",
-                from: .environmentFile(at: file),
+                from: .lines(at: file),
                 .string("c", accessibility: .always),
                 .string("d")
             )

@@ -51,7 +51,7 @@ import Testing
             from: .backend(backend, keyPrefix: "old"),
             .string("json"),
             .date("data", to: "new data"),
-            .archive("own", as: Int.self),
+            .data("own"),
             .string("absent")
         )
         let preview = try lockbox.migrate(migration, dryRun: true)

@@ -65,7 +65,7 @@ import Testing
     /// An import that somebody asks for is done each time.
     @Test func withoutANameItIsNotRemembered() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
-        let source = MigrationSource.environmentFile(at: path)
+        let source = MigrationSource.lines(at: path)
         #expect(try source.keys(for: lockbox) == ["A", "B"])
         let migration = Migration(nil, from: source, .string("A"), .string("B"), keepsOldItems: true)
         #expect(try lockbox.migrate(migration).isComplete)
@@ -144,7 +144,7 @@ import Testing
             let path = try file("\(number).env", "TOKEN=t\(number)\n".utf8)
             let migration = Migration(
                 "m",
-                from: .environmentFile(at: path),
+                from: .lines(at: path),
                 .string("TOKEN", to: "token of \(number)")
             )
             try onMachine(number) { () throws in
@@ -177,7 +177,7 @@ import Testing
             try Machine.$identify.withValue(
                 { try Machine.identifier(inFile: "\(path).missing") },
                 operation: {
-                    try lockbox.migrate(Migration(name, from: .environmentFile(at: path), .string("A")))["A"]
+                    try lockbox.migrate(Migration(name, from: .lines(at: path), .string("A")))["A"]
                 }
             )
         }

@@ -1,7 +1,5 @@
 #if canImport(Darwin)
     @_exported import Darwin
-    import Lockbox
-    import LockboxUserDefaults
 
     extension sigaction {
         /// Whether the process ignores the signal.
@@ -20,13 +18,4 @@
         defer { free(path) }
         return String(validatingCString: path)
     }()
-
-    extension MigrationSource {
-        /// The `UserDefaults` of another program.
-        ///
-        /// - Parameter suiteName: The name as in `UserDefaults(suiteName:)`.
-        static func otherDefaults(suiteName: String) -> MigrationSource {
-            .userDefaults(suiteName: suiteName)
-        }
-    }
 #endif

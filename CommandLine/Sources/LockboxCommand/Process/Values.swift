@@ -1,7 +1,7 @@
 import Lockbox
 
 /// A JSON value: null, a boolean, a number, a string, an array or an object.
-enum JSONValue: Codable, Sendable, Equatable {
+enum JSONValue: Decodable {
     case null
     case boolean(Bool)
     case integer(Int64)
@@ -29,20 +29,6 @@ enum JSONValue: Codable, Sendable, Equatable {
             self = .array(value)
         } else {
             self = .object(try container.decode([String: JSONValue].self))
-        }
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .boolean(let value): try container.encode(value)
-        case .integer(let value): try container.encode(value)
-        case .unsigned(let value): try container.encode(value)
-        case .number(let value): try container.encode(value)
-        case .string(let value): try container.encode(value)
-        case .array(let value): try container.encode(value)
-        case .object(let value): try container.encode(value)
         }
     }
 }

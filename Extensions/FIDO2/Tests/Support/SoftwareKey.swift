@@ -1,7 +1,7 @@
 #if FIDO2
     import CFIDO2
     import Foundation
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     @testable import LockboxFIDO2
 

@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
 extension KeychainBackend {
@@ -54,7 +54,7 @@ extension KeychainBackend {
                     throw .corrupt(record: record, reason: "its account is not a key")
                 }
                 if !seen.insert(key).inserted { throw severalGroups(key) }
-                return (key, try KeychainMetadata.attributes(found, key.location))
+                return (key, try KeychainMetadata.attributes(found, key.name))
             }
             return (key, found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? "", item)
         }
@@ -126,7 +126,7 @@ extension KeychainBackend {
         let now = Date()
         let probe = try StoredItem(
             key: ItemKey(
-                storedPrefix: ItemKey.probePrefix,
+                storedPrefix: Self.probePrefix,
                 key: String(UInt64.random(in: .min ... .max), radix: 16)
             ),
             value: ArchivedValue(data: Data(), format: .data),
@@ -140,4 +140,5 @@ extension KeychainBackend {
     }
 }
 
+@_spi(Extensions)
 extension KeychainBackend: CrowdedBackend {}

@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
 /// Stores items in Apple's Keychain, as generic passwords.
@@ -46,7 +46,7 @@ public struct KeychainBackend: RepairableBackend {
     private let accessGroup: String?
     private let isSynchronizable: Bool
     private let accessControl: KeychainAccessControl
-    private let isProbed = Protected(false)
+    private let isProbed = Guarded(false)
 
     /// Creates a backend.
     ///
@@ -84,7 +84,7 @@ public struct KeychainBackend: RepairableBackend {
     /// Returns the attributes of an item, or `nil` if it is absent. Throws for a locked item.
     public func attributes(for key: ItemKey, now: Date?) throws(LockboxError) -> ItemAttributes? {
         guard let found = try one(query(key), key, withValue: false) else { return nil }
-        let attributes = try KeychainMetadata.attributes(found, key.location)
+        let attributes = try KeychainMetadata.attributes(found, key.name)
         return attributes.isExpired(at: now) ? nil : attributes
     }
 
@@ -104,7 +104,7 @@ public struct KeychainBackend: RepairableBackend {
             let new = try change(old.flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item })
             if try replace(old, with: new, key) { return }
         }
-        throw LockboxError.conflict(record: key.location)
+        throw LockboxError.conflict(record: key.name)
     }
 
     /// Removes an item, readable or not.
@@ -150,16 +150,27 @@ public struct KeychainBackend: RepairableBackend {
 
     func read(_ key: ItemKey) throws(LockboxError) -> Revision? {
         guard let found = try one(query(key), key, withValue: true) else { return nil }
-        let attributes = try KeychainMetadata.attributes(found, key.location)
+        let attributes = try KeychainMetadata.attributes(found, key.name)
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard data.count == attributes.size, let metadata = found[KeychainName.attrGeneric] else {
             throw LockboxError.corrupt(
-                record: key.location,
+                record: key.name,
                 reason: "its value is not as long as its metadata says"
             )
         }
         let value = try ArchivedValue(data: data, format: attributes.format)
-        return Revision(item: StoredItem(key: key, value: value, checked: attributes), metadata: metadata)
+        let item = try StoredItem(
+            key: key,
+            value: value,
+            accessibility: attributes.accessibility,
+            created: attributes.created,
+            modified: attributes.modified,
+            expires: attributes.expires,
+            label: attributes.label,
+            comment: attributes.comment,
+            searchable: attributes.searchable
+        )
+        return Revision(item: item, metadata: metadata)
     }
 
     /// Returns whether the item was still the old one.
@@ -198,7 +209,8 @@ public struct KeychainBackend: RepairableBackend {
         if attributes.size > maximumValueSize {
             throw .valueTooLarge(size: attributes.size, limit: maximumValueSize)
         }
-        if isSynchronizable, attributes.accessibility.isThisDeviceOnly,
+        // The codes of classes that are bound to this device: aku, cku, dku and akpu.
+        if isSynchronizable, attributes.accessibility.rawValue.hasSuffix("u"),
             !ItemKey.isReserved(prefix: item.key.prefix)
         {
             throw .invalidAttribute(
@@ -318,8 +330,13 @@ public struct KeychainBackend: RepairableBackend {
         } ?? .whenUnlocked
     }
 
+    /// A reserved prefix, that of the items by which Lockbox itself tests a store: if a process is killed, the next test removes
+    /// what it leaves.
+    static let probePrefix = "\0transfer"
+
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
-    package func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
+    @_spi(Extensions)
+    public func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
         var query = own
@@ -338,7 +355,7 @@ public struct KeychainBackend: RepairableBackend {
             operation: "SecItemAdd",
             status: KeychainStatus.duplicateItem,
             reason:
-                "another program's item has the service and account of \(key.location); use another prefix or key"
+                "another program's item has the service and account of \(key.name); use another prefix or key"
         )
     }
 
@@ -348,7 +365,7 @@ public struct KeychainBackend: RepairableBackend {
         if isProbed.withLock({ $0 }) { return }
         let name = String(UInt64.random(in: .min ... .max), radix: 16)
         var query = query
-        query[KeychainName.attrService] = .text(ItemKey.probePrefix)
+        query[KeychainName.attrService] = .text(Self.probePrefix)
         query[KeychainName.attrAccount] = .text(name)
         try delete(query)
         isProbed.withLock { $0 = true }
@@ -366,7 +383,17 @@ public struct KeychainBackend: RepairableBackend {
         .keychainFailure(
             operation: "SecItemCopyMatching",
             status: KeychainStatus.duplicateItem,
-            reason: "several access groups have \(key.location); name one of them"
+            reason: "several access groups have \(key.name); name one of them"
         )
     }
+}
+
+extension ItemKey {
+    /// How errors name the item.
+    var name: String { "the item for the key \(String(reflecting: key))" }
+}
+
+extension String {
+    /// In Unicode normalization form C.
+    var canonical: String { String(decoding: _nfcCodeUnits, as: UTF8.self) }
 }

@@ -81,9 +81,12 @@ extension LockboxError {
     }
 }
 
-extension KeychainBackend: Undescribed {
+extension KeychainBackend: CustomStringConvertible, CustomReflectable {
     /// The type's name and the type of the calls. Does not show any items.
-    package var summary: String { "KeychainBackend(\(type(of: calls)))" }
+    public var description: String { "KeychainBackend(\(type(of: calls)))" }
+
+    /// Keeps `dump(_:)` from showing the calls.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Result codes of the Keychain's calls (`SecBase.h`).

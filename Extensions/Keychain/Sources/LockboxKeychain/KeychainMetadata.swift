@@ -284,9 +284,9 @@ extension KeychainValue {
     }
 }
 
-extension KeychainValue: Undescribed {
+extension KeychainValue: CustomStringConvertible, CustomReflectable {
     /// The kind of value, not the value.
-    package var summary: String {
+    public var description: String {
         switch self {
         case .text: "text"
         case .data(let data): "\(data.count) bytes"
@@ -296,4 +296,7 @@ extension KeychainValue: Undescribed {
         case .accessControl: "access control"
         }
     }
+
+    /// Keeps `dump(_:)` from showing the value.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,10 +1,9 @@
-package import Lockbox
-package import LockboxCore
+@_spi(Extensions) import Lockbox
 import LockboxKeychain
 import LockboxPlatform
 
 /// Passwords of the Keychain that another library has written.
-package struct KeychainSourceItems: SourceItems {
+struct KeychainSourceItems: SourceItems {
     /// Where the library puts an item's key.
     enum Naming {
         /// Into the service, behind a prefix and a dot. There is no account, which the Keychain keeps as an empty one.
@@ -24,7 +23,7 @@ package struct KeychainSourceItems: SourceItems {
     /// An account that is not an item of the app.
     var otherAccount: String?
 
-    package func keys(unreadable: (UnreadableItem) throws -> Void) throws -> [String] {
+    func keys(unreadable: (UnreadableItem) throws -> Void) throws -> [String] {
         var query = query
         switch naming {
         case .service: query[KeychainName.attrAccount] = .text("")
@@ -73,16 +72,16 @@ package struct KeychainSourceItems: SourceItems {
     }
 
     /// The value is not asked for, so it does not matter whether it is locked.
-    package func holds(_ key: String) throws -> Bool {
+    func holds(_ key: String) throws -> Bool {
         try key != otherAccount && !found(query(key), withValue: false).isEmpty
     }
 
-    package func item(forKey key: String) throws -> SourceItem? { try current(key)?.item }
+    func item(forKey key: String) throws -> SourceItem? { try current(key)?.item }
 
-    package func remove(_ items: [String: SourceItem]) throws -> Set<String> {
+    func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         var changed: Set<String> = []
         for (key, item) in items.sorted(by: { $0.key < $1.key }) {
-            do { if try !remove(key, item) { changed.insert(key) } } catch is SourceError {
+            do { if try !remove(key, item) { changed.insert(key) } } catch is MigrationRefusal {
                 changed.insert(key)  // another program has added one, or an attribute
             }
         }
@@ -118,14 +117,15 @@ package struct KeychainSourceItems: SourceItems {
         let all = try found(query(key), withValue: true)
         guard let found = all.first else { return nil }
         guard all.count == 1 else {
-            throw SourceError.severalItems(
-                "\(all.count) Keychain items have the key \(String(reflecting: key)); pass keychains, accessGroup or "
+            throw MigrationRefusal.ambiguous(
+                reason:
+                    "\(all.count) Keychain items have the key \(String(reflecting: key)); pass keychains, accessGroup or "
                     + "isSynchronizable"
             )
         }
         let lost = Self.withoutPlace.filter { found[$0.key]?.isSet ?? false }.map(\.value).sorted()
         if !lost.isEmpty {
-            throw SourceError.unsupported(
+            throw MigrationRefusal.lossy(
                 "Lockbox has no place for its \(lost.joined(separator: ", ")); remove what you do not need from the old item"
             )
         }

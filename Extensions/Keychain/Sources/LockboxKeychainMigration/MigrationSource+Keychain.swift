@@ -1,6 +1,5 @@
-public import LockboxCore
+@_spi(Extensions) public import Lockbox
 public import LockboxKeychain
-public import Lockbox
 
 /// Items that other libraries stored in Apple's Keychain.
 ///
@@ -31,7 +30,7 @@ extension MigrationSource {
         keychains: MacKeychains = .all,
         calls: any KeychainCalls = SystemKeychain()
     ) -> MigrationSource {
-        MigrationSource { lockbox, _ in
+        MigrationSource { lockbox in
             KeychainSourceItems(
                 calls: calls,
                 naming: .service(prefix: keyPrefix ?? lockbox.keyPrefix),
@@ -60,7 +59,7 @@ extension MigrationSource {
         keychains: MacKeychains = .all,
         calls: any KeychainCalls = SystemKeychain()
     ) -> MigrationSource {
-        MigrationSource { _, _ in
+        MigrationSource { _ in
             KeychainSourceItems(
                 calls: calls,
                 naming: .account(service: service),
@@ -109,7 +108,7 @@ extension MigrationSource {
             protocol: `protocol`,
             authenticationType: authenticationType
         )
-        return MigrationSource { _, _ in
+        return MigrationSource { _ in
             KeychainSourceItems(
                 calls: calls,
                 naming: .server(server),
@@ -174,7 +173,7 @@ extension MigrationSource {
         _ isSynchronizable: Bool,
         _ calls: any KeychainCalls
     ) -> MigrationSource {
-        MigrationSource { _, _ in
+        MigrationSource { _ in
             KeychainSourceItems(
                 calls: calls,
                 naming: .account(service: service),

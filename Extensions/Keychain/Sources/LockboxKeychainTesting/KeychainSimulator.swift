@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 public import LockboxKeychain
 public import LockboxPlatform
 
@@ -51,13 +51,13 @@ public final class KeychainSimulator: KeychainCalls {
         var hasPasscode = true
         var user = User.cancels
         /// Also of calls that are refused.
-        let promptCount = Protected(0)
+        let promptCount = Guarded(0)
         var accessGroups: [String]
     }
 
     let platform: Platform
     let now: @Sendable () -> Date
-    private let state: Protected<State>
+    private let state: Guarded<State>
 
     /// Creates an empty Keychain.
     ///
@@ -72,7 +72,7 @@ public final class KeychainSimulator: KeychainCalls {
     ) {
         self.platform = platform
         self.now = now
-        state = Protected(State(accessGroups: accessGroups))
+        state = Guarded(State(accessGroups: accessGroups))
     }
 
     /// Whether the device is locked.
@@ -228,7 +228,13 @@ public final class KeychainSimulator: KeychainCalls {
     }
 }
 
-extension KeychainSimulator: Undescribed {}
+extension KeychainSimulator: CustomStringConvertible, CustomReflectable {
+    /// The type's name. Does not show any items.
+    public var description: String { "KeychainSimulator" }
+
+    /// Keeps `dump(_:)` from showing the items.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
 
 extension KeychainSimulator.State {
     /// An access group that is named must be one of the program's (`SecEntitlementErrorForExplicitAccessGroup` in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What the kernel holds of a store that is unlocked for the user, and a kernel that refuses to.
 @Suite struct KernelKeyringTests {

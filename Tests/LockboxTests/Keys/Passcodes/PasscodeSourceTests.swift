@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Where a passcode comes from. None of the sources waits for a person.
 @Suite(.timeLimit(.minutes(10))) struct PasscodeSourceTests {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 @testable import LockboxTestProcess
 
 /// Keys and passcodes in memory: wiped after their use, and locked into RAM where that is allowed.

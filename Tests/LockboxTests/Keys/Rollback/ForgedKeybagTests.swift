@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Somebody who has the device key, but no passcode, puts keybags of their own in place while a program is running that has
 /// unlocked the store.

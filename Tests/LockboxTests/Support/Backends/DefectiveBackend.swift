@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 
 import Lockbox
-@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxCore
 
 /// In memory, and wrong in one way, or right without a defect.
 struct DefectiveBackend: LockboxBackend {

@@ -1,5 +1,5 @@
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// The keybag and the device key.
 struct KeyFiles {

@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxImport
+@testable import LockboxStore
+
+/// Files of environment variables.
+@Suite struct EnvironmentTextTests: SourceFileFixture {
+    private func environment(_ text: String) throws -> [String: String] {
+        let file = try file(text, .environment)
+        return try Dictionary(
+            uniqueKeysWithValues: file.names.map { ($0, try file.value(forName: $0).decode(String.self)) }
+        )
+    }
+
+    /// Read as dotenv for Node.js and Compose both read it, or refused.
+    @Test(
+        arguments: [
+            ("", [:]), ("\n\n  \n# A=b\n  # c\n", [:]), ("A=b", ["A": "b"]), ("A=b\n", ["A": "b"]),
+            ("A=b\r\nB=c\r\n", ["A": "b", "B": "c"]), ("\u{FEFF}A=b", ["A": "b"]), (" A = b ", ["A": "b"]),
+            ("export A=b\nexport\tB=c", ["A": "b", "B": "c"]), ("export=b", ["export": "b"]),
+            ("A=", ["A": ""]), ("A=\nB=c", ["A": "", "B": "c"]), ("A=   ", ["A": ""]), ("A=\"\"", ["A": ""]),
+            ("A=b c  d", ["A": "b c  d"]), ("A=b # c", ["A": "b"]), ("A=b\t# c # d", nil),
+            ("A=b #c", ["A": "b"]),
+            ("A=b=c==", ["A": "b=c=="]), ("A=it's \"x\"", ["A": "it's \"x\""]), ("A=a\\nb", ["A": "a\\nb"]),
+            ("A=ü🔑", ["A": "ü🔑"]), ("_a.b-c1=d", ["_a.b-c1": "d"]), ("A={\"k\": 1}", ["A": "{\"k\": 1}"]),
+            ("A='b # c $d \\n `\"'", ["A": "b # c $d \\n `\""]), ("A='b\nc'\nB=d", ["A": "b\nc", "B": "d"]),
+            ("A=\"b # 'c'\" # d", ["A": "b # 'c'"]), ("A=\" b \"#c", ["A": " b "]),
+            ("A=\"b\\nc\\rd\"", ["A": "b\nc\rd"]),
+            (
+                "A=\"-----BEGIN\nx=\n\n# y\n-----END\"\nB=c",
+                ["A": "-----BEGIN\nx=\n\n# y\n-----END", "B": "c"]
+            ),
+            // What the two read differently, or what is no line at all.
+            ("A", nil), ("A B=c", nil), ("=b", nil), ("1A=b", nil), ("A: b", nil), ("A-=b\nexport =c", nil),
+            ("A=#b", nil), ("A= #b", nil), ("A=b#c", nil), ("A=b#c # d", nil), ("A=$B", nil), ("A=b$", nil),
+            ("A=\"$B\"", nil), ("A=`b`", nil), ("A=\"b\\\"c\"", nil), ("A=\"b\\tc\"", nil),
+            ("A=\"b\\\\\"", nil),
+            ("A='it\\'s'", nil), ("A='b\\'", nil), ("A=\"b", nil), ("A='b", nil), ("A=\"b\" c", nil),
+            ("A=\"b\"c", nil),
+            ("A='b' B=c", nil), ("A=\"b\r\nc\"", nil), ("A=b\rB=c", nil), ("A=\u{A0}b", nil),
+            ("A=b\u{2003}", nil),
+            ("A=b\u{2028}B=c", nil), ("# c\u{2028}A=b", nil), ("A=b\u{0B}c", nil), ("A=\0", nil),
+            ("A=b\nA=c", nil),
+            ("A=b\nexport A=b", nil), ("ü=b", nil), ("'A'=b", nil), ("[A]=b", nil),
+        ] as [(String, [String: String]?)]
+    )
+    func environmentLines(_ text: String, expected: [String: String]?) throws {
+        guard let expected else {
+            #expect(fault(text, .environment) != nil)
+            return
+        }
+        #expect(try environment(text) == expected)
+    }
+
+    @Test func environmentWithoutNames() throws {
+        let text = "\u{FEFF}# top\r\nA=b # x\r\n\r\nexport B='c\nd'\n  C=\"e\\nf\"  # y\nD=g"
+        #expect(try file(text, .environment).names == ["A", "B", "C", "D"])
+        #expect(try removing(from: text, .environment) == text)
+        #expect(try removing("X", from: text, .environment) == text)
+        #expect(
+            try removing("A", from: text, .environment)
+                == "\u{FEFF}# top\r\n\r\nexport B='c\nd'\n  C=\"e\\nf\"  # y\nD=g"
+        )
+        #expect(
+            try removing("B", "D", from: text, .environment)
+                == "\u{FEFF}# top\r\nA=b # x\r\n\r\n  C=\"e\\nf\"  # y\n"
+        )
+        #expect(try removing("A", "B", "C", "D", from: text, .environment) == "\u{FEFF}# top\r\n\r\n")
+    }
+
+    /// So that one look at the file is enough.
+    @Test func everyLineThatIsRefusedIsNamed() throws {
+        let text = "A=$B\nB=s3cret\n1=b\nC=\"$x\n$y\"\nD=a#b\nA=d\nE\nF='open\nG=$z\n"
+        #expect(
+            fault(text, .environment)?.description
+                == "it cannot be read without loss: a value contains $, which may be expanded as a variable, in lines 1, 4, 5, 10; "
+                + "a name does not begin with a letter, in line 3; an unquoted value contains #, in line 6; "
+                + "a name occurs for the second time, in line 7; a name is not followed by =, in line 8; "
+                + "a quoted value is not closed, in line 9; in single quotes, a value is read as it is"
+        )
+    }
+}

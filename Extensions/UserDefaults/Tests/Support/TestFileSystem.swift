@@ -1,0 +1,1 @@
+../../../../Tests/LockboxTests/Support/Stores/TestFileSystem.swift
