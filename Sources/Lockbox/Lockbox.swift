@@ -260,10 +260,9 @@ public struct Lockbox: Sendable {
     /// Removes an item that cannot be read. Does nothing if another writer has replaced it since, and it is readable by now.
     ///
     /// - Parameter item: The item, from ``ItemList/unreadable``.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
-    ///   error of ``RepairableBackend/remove(record:)``.
+    /// - Throws: Any error of ``LockboxBackend/remove(record:)``.
     public func remove(_ item: UnreadableItem) throws {
-        try repairableBackend().remove(record: item.record)
+        try changing().remove(record: item.record)
     }
 
     /// Sets aside an item that cannot be read, and keeps its bytes. It no longer counts as an item. If it is readable by
@@ -271,18 +270,10 @@ public struct Lockbox: Sendable {
     ///
     /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
-    ///   error of ``RepairableBackend/quarantine(record:)``.
+    /// - Throws: Any error of ``LockboxBackend/quarantine(record:)``.
     @discardableResult
     public func quarantine(_ item: UnreadableItem) throws -> String {
-        try repairableBackend().quarantine(record: item.record)
-    }
-
-    private func repairableBackend() throws -> any RepairableBackend {
-        guard let repairable = try changing() as? any RepairableBackend else {
-            throw LockboxError.notSupported(operation: "removing or quarantining unreadable items")
-        }
-        return repairable
+        try changing().quarantine(record: item.record)
     }
 }
 

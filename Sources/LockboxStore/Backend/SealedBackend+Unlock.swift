@@ -118,7 +118,7 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.setPasscode(passcode, strength: strength)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Changes the passcode of an unlocked store.
@@ -149,7 +149,7 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.changePasscode(from: old, to: passcode, strength: strength)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Removes the passcode of an unlocked store. If it has no other slot, it is then always open.
@@ -183,7 +183,7 @@ extension SealedBackend {
             throw LockboxError.passcodeNotSet
         }
         try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 }
 
@@ -245,7 +245,7 @@ extension SealedBackend {
         let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: true)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Adds a slot: a key in a file, or hardware. The store must have a recovery code, because these can be lost.
@@ -278,7 +278,7 @@ extension SealedBackend {
         }
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: opensAllClasses)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Removes a slot. Its secret and copies of the keybag cannot open items written after the call.
@@ -304,7 +304,11 @@ extension SealedBackend {
         }
         if slot.kind == .passcode { return try removePasscode(resealing: resealing, progress: progress) }
         try makeRoomForKeys()
-        return try resealAfterChange(keys.removeSlot(slot.id, named: id), resealing: resealing, progress)
+        return try resealAfterChange(
+            keys.removeSlot(slot.id, named: id),
+            resealing: resealing,
+            progress: progress
+        )
     }
 
     /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot.
@@ -324,6 +328,6 @@ extension SealedBackend {
         _ method: (any UnlockMethod)? = nil,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        try resealAfterChange(keys.acceptRestored(method), resealing: true, progress)
+        try resealAfterChange(keys.acceptRestored(method), resealing: true, progress: progress)
     }
 }

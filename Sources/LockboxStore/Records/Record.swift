@@ -191,7 +191,7 @@ struct ConflictLimit {
     private static let minimum = 8
 
     /// Called after each conflict about a record.
-    mutating func check(_ record: RecordName, _ storage: some RecordStorage) throws(LockboxError) {
+    mutating func check(_ record: RecordName, _ storage: any RecordStorage) throws(LockboxError) {
         count += 1
         let begin = begin ?? .now
         self.begin = begin

@@ -139,5 +139,3 @@ extension KeychainBackend {
         try remove(probe.key)
     }
 }
-
-extension KeychainBackend: CrowdedBackend {}
