@@ -1,5 +1,6 @@
 public import LockboxCore
 public import LockboxPlatform
+import LockboxStore
 
 /// A keychain for every Swift program: archives Codable values under namespaced keys.
 ///
@@ -51,14 +52,14 @@ public struct Lockbox: Sendable {
     /// - Parameters:
     ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
     ///     the environment variable `LOCKBOX_KEY_PREFIX`.
-    ///   - backend: Stores the items.
+    ///   - backend: Stores the items. If `nil`, the user's store, ``SealedBackend/default``.
     ///   - coder: Encodes and decodes all values except `Data`.
     ///   - now: Returns the current time, for dates and expiry.
     /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
     ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
     public init(
         keyPrefix: String? = nil,
-        backend: any LockboxBackend,
+        backend: (any LockboxBackend)? = nil,
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(LockboxError) {
@@ -67,7 +68,7 @@ public struct Lockbox: Sendable {
         guard let keyPrefix = prefix else { throw LockboxError.missingKeyPrefix }
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
-        self.backend = backend
+        self.backend = backend ?? EncryptedFileBackend.default
         self.coder = coder
         self.now = now
     }

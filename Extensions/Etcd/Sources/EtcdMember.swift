@@ -2,7 +2,7 @@
     import CCurl
     public import LockboxCore
     import LockboxPlatform
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// The status of a member of the cluster.
     public struct EtcdMember: Sendable, Hashable {

@@ -303,7 +303,7 @@ public struct RotationReport: StoreReport, Hashable {
     public var hasNewDeviceKey = false
 
     /// Whether items were left for later, for whatever reason.
-    public var isPostponed: Bool { postponement != nil }
+    package var isPostponed: Bool { postponement != nil }
 
     /// The items that could not be read.
     public var findings: [StoreFinding] { unreadableItems.map(\.finding) }

@@ -18,7 +18,7 @@ extension SealedBackend {
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    public var unlockScope: UnlockScope? {
+    package var unlockScope: UnlockScope? {
         get throws { try keys.unlockScope }
     }
 
@@ -195,11 +195,10 @@ extension SealedBackend {
         get throws { try keys.slots.map(UnlockSlot.init) }
     }
 
-    /// The random ID of the store, in 32 hexadecimal digits, for ``StoreRequirements/identity``. `nil` if there is no
-    /// store yet.
+    /// See ``StoreStatus/identity``. `nil` if there is no store yet.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    public var identity: String? {
+    package var identity: String? {
         get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.storeID.hexadecimal }
     }
 

@@ -25,7 +25,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     public convenience init(
         storage: Storage,
         deviceKey: DeviceKeySource = .stored,
-        requires requirements: StoreRequirements = .none
+        requires requirements: StoreRequirements = StoreRequirements()
     ) {
         self.init(storage: storage, deviceKey: deviceKey, requires: requirements, kernel: KernelKeyring())
     }
@@ -33,7 +33,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     init(
         storage: Storage,
         deviceKey: DeviceKeySource,
-        requires requirements: StoreRequirements = .none,
+        requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring,
         seen: SeenGeneration? = nil,
         counter: (any GenerationCounter)? = nil
@@ -380,7 +380,7 @@ extension SealedBackend where Storage == FileStorage {
     public convenience init(
         directory: String,
         deviceKey: DeviceKeySource = .stored,
-        requires requirements: StoreRequirements = .none,
+        requires requirements: StoreRequirements = StoreRequirements(),
         counter: (any GenerationCounter)? = nil
     ) {
         self.init(

@@ -237,10 +237,4 @@ public struct DeviceKeySource: Sendable {
     }
 }
 
-extension DeviceKeySource: CustomStringConvertible, CustomReflectable {
-    /// A fixed text. Does not show the key.
-    public var description: String { "DeviceKeySource" }
-
-    /// Keeps `dump(_:)` from showing the key.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension DeviceKeySource: Undescribed {}

@@ -38,9 +38,6 @@ public struct RecordName: Sendable, Hashable {
         self.namespace = namespace
         self.name = name
     }
-
-    /// Hashes the name only: hardly any two namespaces have one in common.
-    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// Identifies one version of a record.

@@ -53,6 +53,12 @@ extension DefectiveStorage {
         )
     }
 
+    func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws -> CommitOutcome {
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        return try commit(changes, expecting: expecting, lock: &lock)
+    }
+
     func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],

@@ -38,7 +38,7 @@ struct RotateCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
-        let isThere = try store.backend.identity != nil
+        let isThere = try store.backend.status() != nil
         if !isThere, newDeviceKeyFile != nil {
             throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
         }

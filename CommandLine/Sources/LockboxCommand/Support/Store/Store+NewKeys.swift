@@ -32,7 +32,7 @@ extension Store {
         for finding in result.findings {
             Output.note("lockbox: \(finding.location.onOneLine): \(finding.reason.onOneLine)")
         }
-        if result.isPostponed {
+        if result.postponement != nil {
             throw Failure(
                 .damaged,
                 "The new keys are in use, but the items could not be resealed: whoever has the old keys can open them. "

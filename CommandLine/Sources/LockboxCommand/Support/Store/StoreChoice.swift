@@ -13,7 +13,7 @@ struct StoreChoice {
     var deviceKeyCredentials: [String] = []
     /// Whether the environment may name the device key. It is that of one store.
     var inheritsDeviceKey = true
-    var requirements = StoreRequirements.none
+    var requirements = StoreRequirements()
     /// What unlocks the store instead of its passcode.
     var otherSecret: OtherSecret?
     var quiet = false
