@@ -3,7 +3,7 @@ import LockboxCore
 import LockboxPlatform
 import LockboxStore
 
-/// What not every storage can do.
+/// Optional: not every storage can do it.
 extension StorageConformance {
     static let cleanFindings = StorageConformance(
         "there are no findings in a storage that only commits have changed"

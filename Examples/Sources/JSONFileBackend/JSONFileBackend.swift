@@ -153,7 +153,7 @@ final class JSONFileBackend: LockboxBackend {
     }
 }
 
-/// What not every store can do.
+/// Optional: not every store can do it.
 extension JSONFileBackend {
     func location(of key: ItemKey) -> String? { Row.location(key) }
 

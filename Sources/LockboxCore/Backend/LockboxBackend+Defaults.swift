@@ -121,7 +121,7 @@ extension LockboxBackend {
     }
 }
 
-/// What not every store can do.
+/// Optional: not every store can do it.
 extension LockboxBackend {
     /// Refuses.
     public var lockState: LockState {

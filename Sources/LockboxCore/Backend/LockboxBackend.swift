@@ -4,7 +4,7 @@ public import LockboxPlatform
 ///
 /// A backend implements five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``,
 /// ``update(_:now:_:)`` and ``remove(_:)``. The others have default implementations, which a backend can
-/// replace with faster ones. What not every store can do throws ``LockboxError/notSupported(operation:)`` by default.
+/// replace with faster ones. By default, operations that not every store supports throw ``LockboxError/notSupported(operation:)``.
 ///
 /// Keys, values and attributes are already validated when they reach a backend: see ``ItemKey``,
 /// ``ArchivedValue`` and ``ItemAttributes``. A backend must meet these requirements:

@@ -197,7 +197,7 @@ public final class FileStorage: RecordStorage {
         }
     }
 
-    // MARK: What not every storage can do
+    // MARK: Optional
 
     /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
     /// machine.

@@ -165,8 +165,8 @@ public protocol RecordStorage: Sendable {
     /// The default implementation calls ``commit(_:expecting:)``, for a storage without locks.
     ///
     /// - Parameters:
-    ///   - changes: As in ``commit(_:expecting:)``.
-    ///   - expecting: As in ``commit(_:expecting:)``.
+    ///   - changes: See ``commit(_:expecting:)``.
+    ///   - expecting: See ``commit(_:expecting:)``.
     ///   - lock: The lock of the changed namespace if the caller holds it, from ``lock(_:)`` or from the attempt before, or
     ///     `nil`. After a conflict it is the lock that this call has taken. The caller releases it.
     /// - Returns: Whether the changes were made.

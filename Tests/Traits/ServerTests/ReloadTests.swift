@@ -147,7 +147,7 @@ import Lockbox
         }
         let client = try await running(server)
         #expect(try await client.visit() == old.chain[0])
-        if try backend.unlockScope == .user {
+        if try backend.status()?.unlockScope == .user {
             try backend.lock(includingAfterFirstUnlock: true)
             for _ in 0..<20 { #expect(try await client.visit() == old.chain[0]) }
         }

@@ -3,7 +3,7 @@ import Synchronization
 import Lockbox
 @testable import LockboxCore
 
-/// What not every store can do.
+/// Optional: not every store can do it.
 extension DefectiveBackend {
     var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .unprotected }
 

@@ -5,7 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What not every storage can do.
+/// Optional: not every storage can do it.
 extension DefectiveStorage {
     /// The namespaces that are locked.
     final class Locks: Sendable {
