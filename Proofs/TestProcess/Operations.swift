@@ -36,8 +36,13 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         let calls = last == 0 ? markingCalls() : dying(before: last)
         let backend = EncryptedFileBackend(directory: directory)
         if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
-        _ = try backend.exportBackup(to: arguments[0], .value("passphrase"), nil, .interactive, calls) { _ in
-        }
+        _ = try backend.exportBackup(
+            to: arguments[0],
+            passphrase: .value("passphrase"),
+            prefix: nil,
+            strength: .interactive,
+            calls: calls
+        ) { _ in }
     case ("import", 1):
         try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .fail)
     case ("importKeeping", 1):

@@ -3,24 +3,6 @@ public import LockboxPlatform
 @_exported public import LockboxStore
 
 extension Lockbox {
-    /// Creates a lockbox for a key prefix in the user's store, ``SealedBackend/default``. Reads and writes
-    /// nothing.
-    ///
-    /// - Parameters:
-    ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
-    ///     the environment variable `LOCKBOX_KEY_PREFIX`.
-    ///   - coder: Encodes and decodes all values except `Data`.
-    ///   - now: Returns the current time, for dates and expiry.
-    /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
-    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
-    public init(
-        keyPrefix: String? = nil,
-        coder: any ValueCoder = JSONValueCoder(),
-        now: @escaping @Sendable () -> Date = { Date() }
-    ) throws(LockboxError) {
-        try self.init(keyPrefix: keyPrefix, backend: EncryptedFileBackend.default, coder: coder, now: now)
-    }
-
     private static let configured = Protected<Lockbox?>(nil)
 
     /// The lockbox of the whole process, which the static methods use: the one set with
@@ -57,7 +39,7 @@ extension Lockbox {
     ) throws(LockboxError) {
         let lockbox = try Lockbox(
             keyPrefix: keyPrefix,
-            backend: backend ?? EncryptedFileBackend.default,
+            backend: backend,
             coder: coder,
             now: now
         )

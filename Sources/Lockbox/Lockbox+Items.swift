@@ -311,7 +311,7 @@ extension Lockbox {
             && (!hasBackendWithIdentity || backend as AnyObject === other.backend as AnyObject)
     }
 
-    func location(of key: ItemKey) -> String? { try? (backend as? any LocatingBackend)?.location(of: key) }
+    func location(of key: ItemKey) -> String? { try? backend.location(of: key) }
 }
 
 /// The items with a prefix, and those that cannot be read: see `list(matching:)`.

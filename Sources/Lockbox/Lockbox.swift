@@ -1,5 +1,6 @@
 public import LockboxCore
 public import LockboxPlatform
+import LockboxStore
 
 /// A keychain for every Swift program: archives Codable values under namespaced keys.
 ///
@@ -53,14 +54,14 @@ public struct Lockbox: Sendable {
     /// - Parameters:
     ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
     ///     the environment variable `LOCKBOX_KEY_PREFIX`.
-    ///   - backend: Stores the items.
+    ///   - backend: Stores the items. If `nil`, the user's store, ``SealedBackend/default``.
     ///   - coder: Encodes and decodes all values except `Data`.
     ///   - now: Returns the current time, for dates and expiry.
     /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
     ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
     public init(
         keyPrefix: String? = nil,
-        backend: any LockboxBackend,
+        backend: (any LockboxBackend)? = nil,
         coder: any ValueCoder = JSONValueCoder(),
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(LockboxError) {
@@ -69,7 +70,7 @@ public struct Lockbox: Sendable {
         guard let keyPrefix = prefix else { throw LockboxError.missingKeyPrefix }
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
-        self.backend = backend
+        self.backend = backend ?? EncryptedFileBackend.default
         self.coder = coder
         self.now = now
     }
@@ -262,10 +263,9 @@ public struct Lockbox: Sendable {
     /// Removes an item that cannot be read. Does nothing if another writer has replaced it since, and it is readable by now.
     ///
     /// - Parameter item: The item, from ``ItemList/unreadable``.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
-    ///   error of ``RepairableBackend/remove(record:)``.
+    /// - Throws: Any error of ``LockboxBackend/remove(record:)``.
     public func remove(_ item: UnreadableItem) throws {
-        try repairableBackend().remove(record: item.record)
+        try changing().remove(record: item.record)
     }
 
     /// Sets aside an item that cannot be read, and keeps its bytes. It no longer counts as an item. If it is readable by
@@ -273,18 +273,10 @@ public struct Lockbox: Sendable {
     ///
     /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``RepairableBackend``, or any
-    ///   error of ``RepairableBackend/quarantine(record:)``.
+    /// - Throws: Any error of ``LockboxBackend/quarantine(record:)``.
     @discardableResult
     public func quarantine(_ item: UnreadableItem) throws -> String {
-        try repairableBackend().quarantine(record: item.record)
-    }
-
-    private func repairableBackend() throws -> any RepairableBackend {
-        guard let repairable = try changing() as? any RepairableBackend else {
-            throw LockboxError.notSupported(operation: "removing or quarantining unreadable items")
-        }
-        return repairable
+        try changing().quarantine(record: item.record)
     }
 }
 

@@ -4,7 +4,7 @@ import LockboxPlatform
 /// Writes and removals that a ``Lockbox`` performs together: see `batch(_:)`.
 public struct LockboxBatch {
     /// The operations, in the order in which they were added.
-    public internal(set) var operations: [ItemOperation] = []
+    var operations: [ItemOperation] = []
 
     let lockbox: Lockbox
 

@@ -12,7 +12,7 @@ public struct LockboxChanges: AsyncSequence, Sendable {
     private let pending: Protected<Set<LockboxChange>>
     private let signals: AsyncThrowingStream<Void, any Error>
 
-    init(_ backend: any NotifyingBackend, prefix: String) throws {
+    init(_ backend: any LockboxBackend, prefix: String) throws {
         let pending = Protected<Set<LockboxChange>>([])
         let (signals, signal) = AsyncThrowingStream<Void, any Error>.makeStream(
             bufferingPolicy: .bufferingNewest(1)
@@ -92,13 +92,8 @@ extension Lockbox {
     /// It ends when the task of the loop is canceled, or the sequence and its iterator are released.
     ///
     /// - Returns: A sequence for one loop.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend is not a ``NotifyingBackend``, or if the
-    ///   system cannot report changes; ``LockboxError/storageFailure(operation:path:errno:)`` with `EMFILE` or `ENOSPC` if
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend or the system cannot report
+    ///   changes; ``LockboxError/storageFailure(operation:path:errno:)`` with `EMFILE` or `ENOSPC` if
     ///   the user has too many inotify instances or watches.
-    public func changes() throws -> LockboxChanges {
-        guard let backend = backend as? any NotifyingBackend else {
-            throw LockboxError.notSupported(operation: "observing changes")
-        }
-        return try LockboxChanges(backend, prefix: keyPrefix)
-    }
+    public func changes() throws -> LockboxChanges { try LockboxChanges(backend, prefix: keyPrefix) }
 }

@@ -24,10 +24,10 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     public let name: String
 
     /// The value that stands for an absent or expired item.
-    public let defaultValue: Value
+    let defaultValue: Value
 
     /// The settings of each write of the item, unless the call says otherwise.
-    public let options: WriteOptions
+    let options: WriteOptions
 
     /// Creates a key for a value that always exists.
     ///

@@ -244,9 +244,7 @@ extension BackendConformance {
 extension BackendConformance {
     static let lockState = BackendConformance("the lock state tells which classes can be written and read") {
         subject in
-        guard let backend = subject.backend as? any LockableBackend,
-            let state = try subject.ifSupported({ try backend.lockState })
-        else { return }
+        guard let state = try LockboxError.ifSupported({ try subject.backend.lockState }) else { return }
         for accessibility in Accessibility.allCases {
             let key = try subject.key("of \(accessibility.rawValue)")
             var code: LockboxError.Code?
@@ -270,9 +268,8 @@ extension BackendConformance {
 
     static let verification = BackendConformance("verify counts every item and finds no problems") {
         subject in
-        guard let backend = subject.backend as? any VerifiableBackend,
-            let empty = try subject.ifSupported({ try backend.verify { _ in } })
-        else { return }
+        let backend = subject.backend
+        guard let empty = try LockboxError.ifSupported({ try backend.verify { _ in } }) else { return }
         try subject.expect(
             empty == VerifyReport(),
             "verify(progress:) returned \(empty) for an empty backend"
@@ -289,7 +286,7 @@ extension BackendConformance {
     }
 
     static let locations = BackendConformance("each item has a location of its own") { subject in
-        guard let backend = subject.backend as? any LocatingBackend else { return }
+        let backend = subject.backend
         let keys = try [
             subject.key("one"), subject.key("two"), subject.key("one", prefix: "\(Subject.prefix).other"),
         ]
@@ -305,8 +302,9 @@ extension BackendConformance {
 
     static let synchronization = BackendConformance("synchronize changes nothing, with and without items") {
         subject in
-        guard let backend = subject.backend as? any SynchronizingBackend else { return }
-        try backend.synchronize(prefix: Subject.prefix)
+        let backend = subject.backend
+        let isDone: Void? = try LockboxError.ifSupported { try backend.synchronize(prefix: Subject.prefix) }
+        if isDone == nil { return }
         let item = try subject.item(subject.key("key"), expires: Subject.now + 1)
         try subject.write(item)
         for prefix in [Subject.prefix, "com.example.empty"] { try backend.synchronize(prefix: prefix) }
@@ -321,7 +319,7 @@ extension BackendConformance {
     static let changes = BackendConformance(
         "changes of a prefix's items are reported until the subscription ends"
     ) { subject in
-        guard let backend = subject.backend as? any NotifyingBackend else { return }
+        let backend = subject.backend
         let kept = try subject.key("kept")
         try subject.write(subject.item(kept))
         let reports = Protected<(keys: Set<String>, count: Int)>(([], 0))
@@ -335,7 +333,10 @@ extension BackendConformance {
                 }
             }
         }
-        guard let cancel = try subject.ifSupported({ try backend.subscribe(prefix: Subject.prefix, receive) })
+        guard
+            let cancel = try LockboxError.ifSupported({
+                try backend.subscribe(prefix: Subject.prefix, receive)
+            })
         else { return }
         try subject.write(subject.item(subject.key("of another prefix", prefix: "\(Subject.prefix).other")))
         let gone = try subject.key("gone")
@@ -366,10 +367,11 @@ extension BackendConformance {
 
     static let changesEndFromWithin = BackendConformance("a subscription can be ended by what it reports to")
     { subject in
-        guard let backend = subject.backend as? any NotifyingBackend else { return }
         try subject.checkEndFromWithin(
             { report in
-                try subject.ifSupported { try backend.subscribe(prefix: Subject.prefix) { _ in report() } }
+                try LockboxError.ifSupported {
+                    try subject.backend.subscribe(prefix: Subject.prefix) { _ in report() }
+                }
             },
             { try subject.write(subject.item(subject.key("key"))) }
         )

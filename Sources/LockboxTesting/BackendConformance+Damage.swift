@@ -15,8 +15,7 @@ extension BackendConformance {
         try expectUnreadable(damaged, subject, after: "a failed read")
         try subject.expect(intact, is: "value", after: "damage to another item")
         try expectNamed(damaged, beside: intact, subject)
-        let verifiable = backend as? any VerifiableBackend
-        if let report = try subject.ifSupported({ try verifiable?.verify { _ in } }) ?? nil {
+        if let report = try LockboxError.ifSupported({ try backend.verify { _ in } }) {
             try subject.expect(!report.findings.isEmpty, "verify found no problem, and one item is damaged")
             try subject.expect(
                 report.intactCount == 1,
@@ -54,9 +53,7 @@ extension BackendConformance {
     private static func expectUnreadable(_ key: ItemKey, _ subject: Subject, after call: String) throws {
         let found: StoredItem?
         do { found = try subject.backend.item(for: key, now: Subject.now) } catch let error as LockboxError {
-            guard let location = try (subject.backend as? any LocatingBackend)?.location(of: key) else {
-                return
-            }
+            guard let location = try subject.backend.location(of: key) else { return }
             return try subject.expect(
                 error.isAbout(key, in: subject.backend),
                 "item(for:now:) threw \(error), which does not name \(location), the location of the item"
@@ -101,7 +98,7 @@ extension BackendConformance {
 
     static let repair = BackendConformance("only an unreadable item is removed by its record, or set aside") {
         subject in
-        guard let backend = subject.backend as? any RepairableBackend else { return }
+        let backend = subject.backend
         let (key, intact) = (try subject.key("damaged"), try subject.key("intact"))
         for key in [key, intact] { try subject.write(subject.item(key)) }
         try subject.expectError(
@@ -119,28 +116,24 @@ extension BackendConformance {
             try backend.quarantine(record: "")
         }
         try subject.expectKeys(["damaged", "intact"], after: "the removal of a record that no item can have")
-        try expectRemoval(of: key, subject, backend)
-        try expectQuarantine(of: key, subject, backend)
-        try expectNoRepair(of: key, subject, backend)
+        try expectRemoval(of: key, subject)
+        try expectQuarantine(of: key, subject)
+        try expectNoRepair(of: key, subject)
         try subject.expect(intact, is: "value", after: "the repair of another item")
     }
 
-    private static func expectRemoval(of key: ItemKey, _ subject: Subject, _ backend: any RepairableBackend)
-        throws
-    {
+    private static func expectRemoval(of key: ItemKey, _ subject: Subject) throws {
+        let backend = subject.backend
         guard let record = try recordOfDamaged(key, subject) else { return }
-        guard try subject.ifSupported({ try backend.remove(record: record) }) != nil else { return }
+        guard try LockboxError.ifSupported({ try backend.remove(record: record) }) != nil else { return }
         try subject.expect(key, is: nil, after: "remove(record:)")
         try backend.remove(record: record)  // does nothing
     }
 
-    private static func expectQuarantine(
-        of key: ItemKey,
-        _ subject: Subject,
-        _ backend: any RepairableBackend
-    ) throws {
+    private static func expectQuarantine(of key: ItemKey, _ subject: Subject) throws {
+        let backend = subject.backend
         guard let record = try recordOfDamaged(key, subject) else { return }
-        guard let location = try subject.ifSupported({ try backend.quarantine(record: record) }) else {
+        guard let location = try LockboxError.ifSupported({ try backend.quarantine(record: record) }) else {
             return
         }
         try subject.expect(!location.isEmpty, "quarantine(record:) did not say where the bytes are now")
@@ -151,13 +144,12 @@ extension BackendConformance {
     }
 
     /// Another writer has replaced it since it was listed.
-    private static func expectNoRepair(of key: ItemKey, _ subject: Subject, _ backend: any RepairableBackend)
-        throws
-    {
+    private static func expectNoRepair(of key: ItemKey, _ subject: Subject) throws {
+        let backend = subject.backend
         guard let record = try recordOfDamaged(key, subject) else { return }
         try backend.remove(key)
         try subject.write(subject.item(key, "new"))
-        _ = try subject.ifSupported { try backend.remove(record: record) }
+        _ = try LockboxError.ifSupported { try backend.remove(record: record) }
         try subject.expect(key, is: "new", after: "remove(record:) of an item that can be read again")
         try subject.expectError(
             .conflict,

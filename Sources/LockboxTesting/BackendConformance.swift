@@ -30,8 +30,8 @@ public struct BackendConformance: Sendable, CustomStringConvertible {
         self.requirement = requirement
     }
 
-    /// Checks one backend against this requirement. A backend without the capability that a requirement is
-    /// about, such as `LockableBackend`, passes.
+    /// Checks one backend against this requirement. A backend that refuses what a requirement is about with
+    /// `LockboxError.notSupported`, such as `lockState`, passes.
     ///
     /// - Parameters:
     ///   - limit: The time limit. A check that exceeds it fails, and its thread is abandoned.

@@ -49,13 +49,6 @@ extension ConformanceSubject {
         try expectError(expected, from: call, where: { $0.map { codes.contains($0.code) } ?? false }, body)
     }
 
-    /// Returns nil if a call is not supported.
-    func ifSupported<Result>(_ body: () throws -> Result) throws -> Result? {
-        do { return try body() } catch let error as LockboxError where error.code == .notSupported {
-            return nil
-        }
-    }
-
     /// Expects that a call rethrows what its closure throws.
     func expectRethrow(from call: String, _ body: (_ refuse: () throws -> Void) throws -> Void) throws {
         do { try body { throw Refusal() } } catch is Refusal { return }

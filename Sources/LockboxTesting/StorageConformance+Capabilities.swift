@@ -3,15 +3,14 @@ import Dispatch
 import LockboxPlatform
 import LockboxStore
 
-/// Requirements for storages with other optional capabilities.
+/// Optional: not every storage can do it.
 extension StorageConformance {
     static let cleanFindings = StorageConformance(
         "there are no findings in a storage that only commits have changed"
     ) {
         subject in
         func check(after call: String) throws {
-            guard let storage = subject.storage as? any InspectableStorage else { return }
-            guard let findings = try subject.ifSupported({ try storage.findings() }) else { return }
+            let findings = try subject.storage.findings()
             try subject.expect(findings.isEmpty, "after \(call), findings() returned \(findings)")
         }
         try check(after: "nothing")
@@ -25,18 +24,15 @@ extension StorageConformance {
     }
 
     static let quarantine = StorageConformance("a record that is set aside is absent") { subject in
-        guard let storage = subject.storage as? any QuarantiningStorage else { return }
+        let storage = subject.storage
         let (record, kept) = (subject.record("record"), subject.record("kept"))
         let bytes = subject.bytes()
         try subject.put(kept, bytes)
         for isLocked in [false, true] {
             func quarantine() throws -> String? {
-                let locking = isLocked ? storage as? any LockingStorage : nil
-                let lock = try locking.flatMap { locking in
-                    try subject.ifSupported { try locking.lock("namespace") }
-                }
+                let lock = try isLocked ? storage.lock("namespace") : nil
                 defer { lock?.release() }
-                return try subject.ifSupported { try storage.quarantine(record, lock: lock) }
+                return try LockboxError.ifSupported { try storage.quarantine(record, lock: lock) }
             }
             let call = isLocked ? "quarantine(_:lock:) under a lock" : "quarantine(_:lock:)"
             try subject.put(record, subject.bytes())
@@ -46,9 +42,6 @@ extension StorageConformance {
             try subject.expectNames(["kept"], after: call)
             try subject.expect(kept, is: bytes, after: "\(call) of another record")
             try subject.expectError(.missing, from: "\(call) of an absent record") { _ = try quarantine() }
-        }
-        try subject.expectError(.missing, from: "quarantine(_:) of an absent record") {
-            _ = try storage.quarantine(record)
         }
     }
 }
@@ -115,7 +108,7 @@ extension StorageConformance {
         for record in [record, other] { try subject.put(record, bytes) }
         guard let (storage, held) = try lock(subject) else { return }
         let outer = try storage.lock(nil)
-        defer { for lock in [held, outer] { lock.release() } }
+        defer { for lock in [held, outer] { lock?.release() } }
         let calls: [(name: String, call: @Sendable () throws -> Void)] = [
             ("read(_:upTo:maximum:_:)", { _ = try subject.read(record) }),
             ("read(_:upTo:maximum:_:) outside the namespaces", { _ = try subject.read(other) }),
@@ -131,10 +124,10 @@ extension StorageConformance {
 
     /// Takes the lock of the namespace. Nil if there are no locks.
     private static func lock(_ subject: StorageSubject) throws -> (
-        storage: any LockingStorage, lock: any StorageLock
+        storage: any RecordStorage, lock: any StorageLock
     )? {
-        guard let storage = subject.storage as? any LockingStorage else { return nil }
-        return try subject.ifSupported { (storage, try storage.lock("namespace")) }
+        let storage = subject.storage
+        return try storage.lock("namespace").map { (storage, $0) }
     }
 
     /// Expects that another commit waits until the lock is released, and takes effect then.
@@ -169,13 +162,15 @@ extension StorageConformance {
     static let notices = StorageConformance(
         "changes of a namespace's records are reported until the subscription ends"
     ) { subject in
-        guard let storage = subject.storage as? any NotifyingStorage else { return }
+        let storage = subject.storage
         for name in ["replaced", "gone"] { try subject.put(subject.record(name), subject.bytes()) }
         let changed = ["new", "replaced", "one of two", "two of two"]
         let bytes = Dictionary(uniqueKeysWithValues: changed.map { ($0, subject.bytes()) })
         let notices = Notices(subject, bytes)
         guard
-            let cancel = try subject.ifSupported({ try storage.subscribe(to: "namespace", notices.receive) })
+            let cancel = try LockboxError.ifSupported({
+                try storage.subscribe(to: "namespace", notices.receive)
+            })
         else { return }
         try subject.put(subject.record("elsewhere", in: "other"), subject.bytes())
         for name in changed[..<2] { try subject.put(subject.record(name), bytes[name] ?? []) }
@@ -197,10 +192,10 @@ extension StorageConformance {
 
     static let noticesEndFromWithin = StorageConformance("a subscription can be ended by what it reports to")
     { subject in
-        guard let storage = subject.storage as? any NotifyingStorage else { return }
+        let storage = subject.storage
         try subject.checkEndFromWithin(
             { report in
-                try subject.ifSupported { try storage.subscribe(to: "namespace") { _ in report() } }
+                try LockboxError.ifSupported { try storage.subscribe(to: "namespace") { _ in report() } }
             },
             { try subject.put(subject.record("record"), subject.bytes()) }
         )
@@ -231,7 +226,7 @@ private final class Notices: Sendable {
         case .success(.everything): changed = Set(bytes.keys).union(["gone"])
         case .failure: changed = []
         }
-        let look = Result {
+        let reading = Result {
             // On another thread, as a storage may report under a lock that must not be taken twice.
             try subject.expectReturn(
                 "a read did not return during a report; a lock is held while changes are reported"
@@ -244,7 +239,7 @@ private final class Notices: Sendable {
         }
         seen.withLock { seen in
             seen.count += 1
-            if case .failure(let error) = look { seen.failure = error }
+            if case .failure(let error) = reading { seen.failure = error }
         }
     }
 

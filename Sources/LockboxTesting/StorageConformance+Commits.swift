@@ -116,7 +116,6 @@ extension StorageConformance {
         var lock: (any StorageLock)?
         defer { lock?.release() }
         let storage = subject.storage
-        let locking = storage as? any LockingStorage
         while true {
             guard let old = try storage.read([record], maximum: 100)[record] else {
                 throw subject.failure("read found no record while others replace it")
@@ -124,10 +123,7 @@ extension StorageConformance {
             let count = Int(old.bytes[16]) + Int(old.bytes[17]) << 8 + 1
             let bytes = subject.bytes(16) + [UInt8(count & 0xFF), UInt8(count >> 8)]
             let (changes, expected) = ([RecordChange.put(record, bytes)], [record: old.revision])
-            let outcome =
-                try locking?.commit(changes, expecting: expected, lock: &lock)
-                ?? storage.commit(changes, expecting: expected)
-            switch outcome {
+            switch try storage.commit(changes, expecting: expected, lock: &lock) {
             case .committed: return
             case .conflict: continue
             case .unknown(let error): throw error

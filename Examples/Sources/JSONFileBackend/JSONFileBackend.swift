@@ -153,20 +153,15 @@ final class JSONFileBackend: LockboxBackend {
     }
 }
 
-// MARK: Capabilities
-
-extension JSONFileBackend: LocatingBackend {
+/// Optional: not every store can do it.
+extension JSONFileBackend {
     func location(of key: ItemKey) -> String? { Row.location(key) }
-}
 
-extension JSONFileBackend: SynchronizingBackend {
     /// The file can be seen before it is durable.
     func synchronize(prefix: String) throws {
         if FileManager.default.fileExists(atPath: url.path) { try synchronize() }
     }
-}
 
-extension JSONFileBackend: VerifiableBackend {
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
         var report = VerifyReport()
         let rows = try load()

@@ -4,20 +4,21 @@
     public import LockboxStore
 
     extension EtcdStorage {
-        /// Calls a closure with the bytes of a record. Returns false if it is absent.
-        public func read(
+        /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
+        public func read<Result>(
             _ record: RecordName,
             upTo limit: Int,
             maximum: Int,
-            _ body: (RecordContents) throws -> Void
-        ) throws -> Bool {
-            guard let found = try range(RangeRequest(key(record))).found.first else { return false }
+            _ body: (RecordContents) throws -> Result
+        ) throws -> Result? {
+            guard let found = try range(RangeRequest(key(record))).found.first else { return nil }
             try check(found, record, maximum)
             var bytes = found.value
             let revision = revision(of: found)
             known.remember(record, found.value, revision)
-            try bytes.withUnsafeMutableBytes { try body(RecordContents(bytes: $0, revision: revision)) }
-            return true
+            return try bytes.withUnsafeMutableBytes {
+                try body(RecordContents(bytes: $0, revision: revision))
+            }
         }
 
         /// Returns several records, all as of one revision of the cluster. Absent ones are left out.

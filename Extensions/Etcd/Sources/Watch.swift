@@ -298,7 +298,7 @@
         }
     }
 
-    extension EtcdStorage: NotifyingStorage {
+    extension EtcdStorage {
         /// Begins to report changes of the records in a namespace. Needs a thread and a connection for each
         /// subscription. If the connection to one member ends, it goes on with another one, and nothing is missed. If
         /// etcd has been compacted meanwhile, anything may have changed (``RecordNotice/everything``).

@@ -31,7 +31,7 @@
         public static let defaultTCTI = "device:/dev/tpmrm0"
 
         /// Stretches the PIN.
-        private let pin: PasscodeUnlock?
+        private let pin: SecretUnlock?
         private let tcti: String
 
         /// Creates a method. Does not use the TPM.
@@ -47,7 +47,7 @@
             strength: PasscodeStrength = .interactive,
             tcti: String = TPMUnlock.defaultTCTI
         ) {
-            self.pin = pin.map { PasscodeUnlock($0, strength: strength) }
+            self.pin = pin.map { .passcode($0, strength: strength) }
             self.tcti = tcti
         }
 
@@ -141,7 +141,7 @@
     /// offset  bytes
     ///  0      1      version: 1
     ///  1      1      n, 0 if the slot has no PIN
-    ///  2      n      the parameters of ``PasscodeUnlock``, which makes the TPM's authorization of the PIN
+    ///  2      n      the parameters of the passcode's slot, which makes the TPM's authorization of the PIN
     ///         2 + n  name of the storage root key: TPM2B_NAME
     ///         2 + n  public area of the sealed secret: TPM2B_PUBLIC
     ///         2 + n  its encrypted part: TPM2B_PRIVATE

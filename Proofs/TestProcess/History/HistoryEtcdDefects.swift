@@ -16,7 +16,7 @@
     }
 
     /// A storage as one could also have written it.
-    struct DefectiveEtcdStorage: RecordStorage {
+    struct DefectiveEtcdStorage: ForwardingStorage {
         private let storage: EtcdStorage
         private let defect: EtcdDefect
         /// One member alone.
@@ -34,31 +34,23 @@
             )
         }
 
-        var limits: StorageLimits { storage.limits }
-        var isOnThisDevice: Bool { storage.isOnThisDevice }
-        func location(of record: RecordName) -> String { storage.location(of: record) }
-        func namespaces() throws -> [String] { try storage.namespaces() }
+        var target: any RecordStorage { storage }
 
-        func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void)
-            throws
-        {
-            try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
-        }
-
-        func read(
+        func read<Result>(
             _ record: RecordName,
             upTo limit: Int,
             maximum: Int,
-            _ body: (RecordContents) throws -> Void
-        ) throws -> Bool {
+            _ body: (RecordContents) throws -> Result
+        ) throws -> Result? {
             guard defect == .serializableReads, record.namespace != nil else {
                 return try storage.read(record, upTo: limit, maximum: maximum, body)
             }
-            guard let found = try serializableRange(record).found.first else { return false }
+            guard let found = try serializableRange(record).found.first else { return nil }
             var bytes = found.value
             let revision = storage.revision(of: found)
-            try bytes.withUnsafeMutableBytes { try body(RecordContents(bytes: $0, revision: revision)) }
-            return true
+            return try bytes.withUnsafeMutableBytes {
+                try body(RecordContents(bytes: $0, revision: revision))
+            }
         }
 
         private struct SerializableRequest: Request {

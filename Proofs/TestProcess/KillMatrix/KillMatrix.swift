@@ -167,7 +167,7 @@ extension EncryptedFileBackend {
     func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
         let record = try record(of: key)
         return try RecordID(name: record.name).flatMap {
-            try seal(of: ItemRecord(name: record, id: $0)).map { ($0.accessibility, $0.epoch) }
+            try header(of: ItemRecord(name: record, id: $0)).map { ($0.accessibility, $0.epoch) }
         }
     }
 

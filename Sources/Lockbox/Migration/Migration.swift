@@ -17,8 +17,8 @@ extension Lockbox {
     ///
     /// - Parameters:
     ///   - migration: The items to migrate, and their source.
-    ///   - dryRun: Whether only to report what would be done. With a backend that is not a ``LockableBackend``,
-    ///     a dry run cannot tell whether the new accessibility classes are open.
+    ///   - dryRun: Whether only to report what would be done. With a backend that has no
+    ///     ``LockboxBackend/lockState``, a dry run cannot tell whether the new accessibility classes are open.
     ///   - progress: Called after each item. Not called in a dry run.
     /// - Returns: The outcome for each item.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item or its new class is locked, before

@@ -246,7 +246,7 @@ extension MigrationRun {
             if let known = known(item, done, source) { remaining.append((item, known)) }
         }
         if remaining.isEmpty { return [] }
-        let state = try lockbox.backend.knownLockState()
+        let state = try LockboxError.ifSupported { try lockbox.backend.lockState }
         return try remaining.compactMap { item, known in
             try claim?.renew()
             return try step(item, known, source, identity, state).map { (item.key, $0) }
@@ -385,7 +385,7 @@ extension MigrationRun {
     }
 
     private func create(_ new: StoredItem, from old: SourceItem) throws -> MigrationStep {
-        try (lockbox.backend as? any CrowdedBackend)?.checkForForeignItem(new.key)
+        try lockbox.backend.checkForForeignItem(new.key)
         return .move(old: old, new: new, isWritten: false)
     }
 

@@ -4,7 +4,7 @@ public import LockboxPlatform
 ///
 /// Behaves like a new store without a passcode. Nothing is written to disk or encrypted, and the items are gone
 /// when the instance is deallocated.
-public final class InMemoryBackend: LockableBackend, NotifyingBackend {
+public final class InMemoryBackend: LockboxBackend {
     private struct Entry {
         let item: StoredItem
         /// Different for every write.

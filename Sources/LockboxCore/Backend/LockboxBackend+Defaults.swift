@@ -121,6 +121,57 @@ extension LockboxBackend {
     }
 }
 
+/// Optional: not every store can do it.
+extension LockboxBackend {
+    /// Refuses.
+    public var lockState: LockState {
+        get throws { throw LockboxError.notSupported(operation: "telling which classes are open") }
+    }
+
+    /// Returns `nil`.
+    public func location(of key: ItemKey) -> String? { nil }
+
+    /// Refuses.
+    public func subscribe(
+        prefix: String,
+        _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
+    ) throws -> @Sendable () -> Void { throw LockboxError.notSupported(operation: "observing changes") }
+
+    /// Refuses.
+    @discardableResult
+    public func remove(record: String) throws -> Bool {
+        throw LockboxError.notSupported(operation: "removing unreadable items")
+    }
+
+    /// Refuses.
+    @discardableResult
+    public func quarantine(record: String) throws -> String {
+        throw LockboxError.notSupported(operation: "quarantine")
+    }
+
+    /// Refuses.
+    public func synchronize(prefix: String) throws {
+        throw LockboxError.notSupported(operation: "synchronizing what others wrote")
+    }
+
+    /// Refuses.
+    public func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
+        throw LockboxError.notSupported(operation: "verifying the store")
+    }
+
+    /// Does nothing.
+    public func checkForForeignItem(_ key: ItemKey) {}
+}
+
+extension LockboxError {
+    /// Returns the result of a call, or nil if it is not supported.
+    package static func ifSupported<Result>(_ body: () throws -> Result) throws -> Result? {
+        do { return try body() } catch let error as LockboxError where error.code == .notSupported {
+            return nil
+        }
+    }
+}
+
 extension LockboxBackend {
     /// Copies an item to another key, with its attributes and dates.
     ///

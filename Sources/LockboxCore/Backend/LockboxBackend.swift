@@ -4,8 +4,7 @@ public import LockboxPlatform
 ///
 /// A backend implements five methods: ``item(for:now:)``, ``attributes(prefix:now:)``, ``prefixes()``,
 /// ``update(_:now:_:)`` and ``remove(_:)``. The others have default implementations, which a backend can
-/// replace with faster ones. Optional capabilities are separate protocols: ``LockableBackend``, ``LocatingBackend``,
-/// ``NotifyingBackend``, ``RepairableBackend``, ``SynchronizingBackend`` and ``VerifiableBackend``.
+/// replace with faster ones. By default, operations that not every store supports throw ``LockboxError/notSupported(operation:)``.
 ///
 /// Keys, values and attributes are already validated when they reach a backend: see ``ItemKey``,
 /// ``ArchivedValue`` and ``ItemAttributes``. A backend must meet these requirements:
@@ -226,67 +225,28 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError`` if some items could not be removed.
     @discardableResult
     func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws -> Int
-}
 
-/// A backend that reports which accessibility classes are open.
-///
-/// A migration checks this before it writes anything. With any other backend, it finds out that a class is locked
-/// only when it writes an item.
-public protocol LockableBackend: LockboxBackend {
-    /// The classes that are open now.
+    // MARK: With a default implementation that refuses
+
+    /// The classes that are open now. A migration checks this before it writes anything.
     ///
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot tell, as one that passes calls on to another may;
-    ///   another ``LockboxError`` if the state cannot be read.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot tell: then a locked class is noticed when an
+    ///   item is written. Another ``LockboxError`` if the state cannot be read.
     var lockState: LockState { get throws }
-}
 
-extension LockboxBackend {
-    /// The classes that are open now, or nil if the backend cannot tell.
-    package func knownLockState() throws -> LockState? {
-        do { return try (self as? any LockableBackend)?.lockState } catch let error as LockboxError
-            where error.code == .notSupported
-        {
-            return nil
-        }
-    }
-}
-
-/// Which accessibility classes of a store can be read and written now.
-public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
-    /// The store has no passcode and no other slot. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
-    case unprotected
-    /// The store has a passcode and has not been unlocked yet. Only the `always` classes are open.
-    case beforeFirstUnlock
-    /// All classes are open.
-    case unlocked
-    /// The store was locked again after an unlock. The `always` and `afterFirstUnlock` classes are open.
-    case locked
-}
-
-/// A backend whose errors name the record of the item that they are about.
-///
-/// A migration skips an item that cannot be read, and ends if the whole store cannot: the location tells which. With any other
-/// backend it skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
-/// ``LockboxError/unsupportedVersion(record:version:)`` only.
-public protocol LocatingBackend: LockboxBackend {
-    /// Returns how errors refer to the record of an item, or `nil` if there is no store.
+    /// Returns how errors refer to the record of an item, or `nil` if there is no store, or no such text.
+    ///
+    /// A migration skips an item that cannot be read, and ends if the whole store cannot: the location tells which. Without
+    /// one, it skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
+    /// ``LockboxError/unsupportedVersion(record:version:)`` only.
+    ///
+    /// The default implementation returns `nil`.
     ///
     /// - Parameter key: The item's key. The item need not exist.
     /// - Returns: The text that errors about this item, and about no other, have as their `record` or `path`.
     /// - Throws: ``LockboxError`` if the store cannot be read.
     func location(of key: ItemKey) throws -> String?
-}
 
-extension LockboxError {
-    /// Whether the error, which a call for this item has thrown, is about its record, and not about the whole store.
-    package func isAbout(_ key: ItemKey, in backend: any LockboxBackend) -> Bool {
-        guard let location, let backend = backend as? any LocatingBackend else { return false }
-        return (try? backend.location(of: key)) == location
-    }
-}
-
-/// A backend that can report changes.
-public protocol NotifyingBackend: LockboxBackend {
     /// Begins to report changes of the items with a prefix, whoever makes them.
     ///
     /// A change that begins after this call has returned is reported once it can be read. A change may be reported
@@ -304,19 +264,16 @@ public protocol NotifyingBackend: LockboxBackend {
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
     ) throws -> @Sendable () -> Void
-}
 
-/// A backend whose unreadable items can be removed or set aside, even if their keys are not known.
-public protocol RepairableBackend: LockboxBackend {
-    /// Removes an unreadable item. Does nothing if it is absent, or if it is readable by now: another writer may have
-    /// replaced it since it was listed.
+    /// Removes an unreadable item, even if its key is not known. Does nothing if it is absent, or if it is readable by now:
+    /// another writer may have replaced it since it was listed.
     ///
     /// - Parameter record: Identifies the item: see ``UnreadableItem/record``.
     /// - Returns: `false` if the item is readable, and stays.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if `record` is not the record of an item of this store, for
     ///   example if it is empty;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if its value is locked, so that the store cannot check whether it is
-    ///   readable; any other ``LockboxError`` if it cannot be removed.
+    ///   readable; ``LockboxError/notSupported(operation:)``; any other ``LockboxError`` if it cannot be removed.
     @discardableResult
     func remove(record: String) throws -> Bool
 
@@ -326,37 +283,52 @@ public protocol RepairableBackend: LockboxBackend {
     /// - Returns: Where its bytes are now, for example a path.
     /// - Throws: ``LockboxError/conflict(record:)`` if it is readable by now; ``LockboxError/interactionNotAllowed(_:)`` if
     ///   its value is locked; ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if
-    ///   `record` is not the record of an item of this store; ``LockboxError/notSupported(operation:)`` if the storage
-    ///   cannot set records aside.
+    ///   `record` is not the record of an item of this store; ``LockboxError/notSupported(operation:)``.
     @discardableResult
     func quarantine(record: String) throws -> String
-}
 
-/// A backend whose writes can be seen before they are durable.
-///
-/// A copy to such a backend synchronizes what it finds there: whoever wrote it may have been killed before it was durable.
-public protocol SynchronizingBackend: LockboxBackend {
     /// Makes what was written under a prefix durable, in case a process was killed before it could do so.
     ///
+    /// A copy to this backend synchronizes what it finds there. A backend whose writes are durable as soon as they can be seen
+    /// needs no implementation.
+    ///
     /// - Parameter prefix: The key prefix. It need not have items.
-    /// - Throws: ``LockboxError`` if it fails.
+    /// - Throws: ``LockboxError/notSupported(operation:)``, or another ``LockboxError`` if it fails.
     func synchronize(prefix: String) throws
-}
 
-/// A backend that can check its own contents.
-public protocol VerifiableBackend: LockboxBackend {
     /// Checks everything that is stored. Changes nothing.
     ///
     /// - Parameter progress: Called after each record.
     /// - Returns: The number of intact items, and all problems found.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot check itself, as one that passes calls on to
-    ///   another may; another ``LockboxError`` if the store cannot be read at all. Problems with its contents are in the report.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot check itself; another ``LockboxError`` if the
+    ///   store cannot be read at all. Problems with its contents are in the report.
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport
+
+    /// Checks that nothing which the backend does not show, such as another program's item, has an item's place. A dry run of a
+    /// migration calls it.
+    ///
+    /// The default implementation does nothing.
+    ///
+    /// - Throws: What creating the item would throw.
+    func checkForForeignItem(_ key: ItemKey) throws
 }
 
-/// A backend in which items of other programs, which it does not show, may have an item's place.
-@_spi(Extensions)
-public protocol CrowdedBackend: LockboxBackend {
-    /// - Throws: What creating the item would throw, if another program's item has its place.
-    func checkForForeignItem(_ key: ItemKey) throws(LockboxError)
+/// Which accessibility classes of a store can be read and written now.
+public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The store has no passcode and no other slot. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
+    case unprotected
+    /// The store has a passcode and has not been unlocked yet. Only the `always` classes are open.
+    case beforeFirstUnlock
+    /// All classes are open.
+    case unlocked
+    /// The store was locked again after an unlock. The `always` and `afterFirstUnlock` classes are open.
+    case locked
+}
+
+extension LockboxError {
+    /// Whether the error, which a call for this item has thrown, is about its record, and not about the whole store.
+    package func isAbout(_ key: ItemKey, in backend: any LockboxBackend) -> Bool {
+        guard let location else { return false }
+        return (try? backend.location(of: key)) == location
+    }
 }

@@ -122,7 +122,7 @@ public struct ItemAttributes: Sendable, Hashable {
     ///
     /// - Parameter pairs: Texts by name. If there are none, every item matches. Texts are compared by their bytes: two spellings
     ///   that Unicode takes for the same are different.
-    public func matches(_ pairs: [String: String]) -> Bool {
+    package func matches(_ pairs: [String: String]) -> Bool {
         pairs.allSatisfy { name, text in searchable[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false }
     }
 

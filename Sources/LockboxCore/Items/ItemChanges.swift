@@ -74,7 +74,7 @@ public struct ItemChanges: Sendable, Hashable {
     public var modified: Date
 
     /// When the item was first archived, if this write creates it. If `nil`, ``modified``.
-    public var created: Date?
+    package var created: Date?
 
     /// The origin of the class in ``options``.
     private var origin = ClassOrigin(.unlocked)
@@ -110,7 +110,7 @@ public struct ItemChanges: Sendable, Hashable {
     /// - Parameters:
     ///   - item: The item to store.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
-    public init(_ item: StoredItem, policy: WritePolicy = .replace) {
+    package init(_ item: StoredItem, policy: WritePolicy = .replace) {
         let attributes = item.attributes
         let options = WriteOptions(
             accessibility: attributes.accessibility,

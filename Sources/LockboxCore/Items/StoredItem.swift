@@ -135,7 +135,7 @@ public struct UnreadableItem: Sendable, Hashable {
     /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
     public let key: ItemKey?
 
-    /// Identifies the item's record in its store: see ``RepairableBackend``.
+    /// Identifies the item's record in its store: see ``LockboxBackend/remove(record:)``.
     public let record: String
 
     /// Where the record is, for example its path.

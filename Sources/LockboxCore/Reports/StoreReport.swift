@@ -112,7 +112,7 @@ public struct StoreProgress: Sendable, Hashable {
     }
 }
 
-/// The result of ``VerifiableBackend/verify(progress:)``.
+/// The result of ``LockboxBackend/verify(progress:)``.
 public struct VerifyReport: StoreReport, Hashable, Codable {
     /// The number of intact items, locked ones included.
     public var intactCount: Int

@@ -120,10 +120,9 @@ struct Transfer {
 
     /// Whoever wrote the items that were there already may have been killed before they were durable.
     private func synchronize(_ found: Set<ItemKey>, _ report: inout TransferReport) {
-        guard let destination = destination as? any SynchronizingBackend else { return }
         var failed: [ItemKey: any Error] = [:]
         for prefix in Set(found.map(\.prefix)).sorted() {
-            do { try destination.synchronize(prefix: prefix) } catch {
+            do { try LockboxError.ifSupported { try destination.synchronize(prefix: prefix) } } catch {
                 for key in found where key.prefix == prefix { failed[key] = error }
             }
         }

@@ -37,23 +37,23 @@ extension SealedBackend {
     ) throws -> ExportReport {
         try exportBackup(
             to: path,
-            passphrase,
-            prefix,
-            strength,
-            SystemCalls(),
+            passphrase: passphrase,
+            prefix: prefix,
+            strength: strength,
             replacing: replacing,
-            progress
+            calls: SystemCalls(),
+            progress: progress
         )
     }
 
     func exportBackup(
         to path: String,
-        _ passphrase: PasscodeSource,
-        _ prefix: String?,
-        _ strength: PasscodeStrength,
-        _ calls: SystemCalls,
+        passphrase: PasscodeSource,
+        prefix: String?,
+        strength: PasscodeStrength,
         replacing: Bool = false,
-        _ progress: (StoreProgress) -> Void
+        calls: SystemCalls,
+        progress: (StoreProgress) -> Void
     ) throws -> ExportReport {
         let isReplacing = try BackupRecord.isReplaceable(path, calls)
         var earlier: EarlierBackup?
@@ -65,10 +65,11 @@ extension SealedBackend {
         var writer = try AtomicFile(path, calls)
         try writer.write(header)
         var report = ExportReport()
-        let namespaces = try keys.keyring(creating: false).map { try items($0, prefix, &report) } ?? []
+        let namespaces =
+            try keys.keyring(creating: false).map { try itemsToExport($0, prefix, report: &report) } ?? []
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
-            try export(record, &report) { item, index in
+            try exportItem(record, &report) { item, index in
                 try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
                 earlier?.isFollowed(by: item)
             }
@@ -89,7 +90,7 @@ extension SealedBackend {
     }
 
     /// Skips a prefix that cannot be listed, unless it is the only one to be exported.
-    private func items(_ keyring: Keyring, _ prefix: String?, _ report: inout ExportReport) throws
+    private func itemsToExport(_ keyring: Keyring, _ prefix: String?, report: inout ExportReport) throws
         -> [ItemRecords]
     {
         let namespaces = try storage.namespaces()
@@ -98,20 +99,20 @@ extension SealedBackend {
             return try namespaces.filter { $0 == chosen }.map { try items(in: $0) }
         }
         return try namespaces.filter(keyring.owns).compactMap { namespace in
-            try skippingIfUnusable(namespace, { report.findings.append($0.finding) }) {
+            try skippingIfUnusable(namespace, unreadable: { report.findings.append($0.finding) }) {
                 try items(in: namespace)
             }
         }
     }
 
-    private func export(
+    private func exportItem(
         _ record: ItemRecord,
         _ report: inout ExportReport,
         _ write: (StoredItem, UInt64) throws -> Void
     ) throws {
         let keyring = try keys.currentKeyring()
         // Nil if the item was removed meanwhile, or cannot be read.
-        let metadata = try metadata(record, keyring) { report.findings.append($0.finding) }
+        let metadata = try readableMetadata(record, keyring) { report.findings.append($0.finding) }
         guard let metadata else { return }
         if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
         if metadata.attributes.accessibility.isThisDeviceOnly {
@@ -119,7 +120,7 @@ extension SealedBackend {
         }
         let found: StoredItem?
         do { found = try item(for: metadata.key, now: nil) } catch let error as LockboxError {
-            return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
+            return report.findings.append(try unreadableItem(record, key: metadata.key, error: error).finding)
         }
         guard let item = found else { return }
         // The item may have been moved to another class meanwhile.
@@ -135,7 +136,7 @@ extension SealedBackend {
     /// do not count as existing, and neither do expired ones.
     ///
     /// A damaged item of the store is replaced by the backup's. So is one that cannot be read because of its permissions or
-    /// because it is a link or a folder, after it has been set aside as by ``RepairableBackend/quarantine(record:)``. Items
+    /// because it is a link or a folder, after it has been set aside as by ``LockboxBackend/quarantine(record:)``. Items
     /// of a newer version, sealed with keys newer than the keybag's, or of a class that this program refuses stay, and the
     /// report names them.
     ///
@@ -181,21 +182,23 @@ extension SealedBackend {
                 throw LockboxError.interactionNotAllowed(accessibility)
             }
             // Under every policy, so that a locked item is found before anything is written.
-            try look(item, &state)
+            try checkPlace(of: item, &state)
         }
         var completed = 0
         var batch: [StoredItem] = []
-        func restore() throws {
-            try self.restore(batch, &state)
+        func importBatch() throws {
+            try importItems(batch, &state)
             completed += batch.count
             batch = []
             progress(StoreProgress(completed: completed, total: total))
         }
         try reader.read(key, header) { item in
             batch.append(item)
-            if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue { try restore() }
+            if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue {
+                try importBatch()
+            }
         }
-        if !batch.isEmpty { try restore() }
+        if !batch.isEmpty { try importBatch() }
         // Whoever wrote these items may have been killed before they were durable.
         try state.unchanged.sorted().forEach(storage.synchronize)
         return state.report
@@ -229,10 +232,10 @@ extension SealedBackend {
     }
 
     /// - Throws: ``LockboxError`` if the item is locked, or if there must not be one.
-    private func look(_ item: StoredItem, _ state: inout Import) throws {
+    private func checkPlace(of item: StoredItem, _ state: inout Import) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let record = itemRecord(of: item.key, keyring)
-        switch (try inStore(item, record, keyring, state.today).state, state.policy) {
+        switch (try place(record, keyring, of: item, at: state.today).state, state.policy) {
         case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
         case (.unreadable(let error), .fail): throw error
         case (.unreadable, _): state.unreadable.insert(record.name)
@@ -240,20 +243,20 @@ extension SealedBackend {
         }
     }
 
-    private func inStore(_ new: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
+    private func place(_ record: ItemRecord, _ keyring: Keyring, of new: StoredItem, at today: Date) throws
         -> (state: InStore, revision: RecordRevision)
     {
-        do { return try readable(new, record, keyring, today) } catch let error as LockboxError
+        do { return try readablePlace(record, keyring, of: new, at: today) } catch let error as LockboxError
             where error.location == storage.location(of: record.name)
         {
             return (.unreadable(error), .absent)
         }
     }
 
-    private func readable(_ new: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
-        -> (state: InStore, revision: RecordRevision)
+    private func readablePlace(_ record: ItemRecord, _ keyring: Keyring, of new: StoredItem, at today: Date)
+        throws -> (state: InStore, revision: RecordRevision)
     {
-        let old = try existing(record, keyring, at: nil)
+        let old = try existingItem(record, keyring, at: nil)
         if old.damage != nil { return (.damaged, old.revision) }
         guard let attributes = old.attributes else { return (.absent, old.revision) }
         let isAbsent = attributes.isExpired(at: today)
@@ -263,7 +266,7 @@ extension SealedBackend {
         }
         do {
             // The value too: it can be damaged where the attributes are not.
-            let (item, revision) = try item(record, keyring, at: nil)
+            let (item, revision) = try openItem(record, keyring, at: nil)
             return (item == new ? .same : item == nil || isAbsent ? .absent : .other, revision)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
@@ -272,60 +275,60 @@ extension SealedBackend {
     }
 
     /// Makes room for the backup's item. The bytes are kept, because they may be whole.
-    private func setAside(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring, _ today: Date) throws
+    private func setAside(_ record: ItemRecord, _ keyring: Keyring, for item: StoredItem, at today: Date)
+        throws
     {
-        guard let storage = storage as? any QuarantiningStorage,
-            case .unreadable(let error) = try inStore(item, record, keyring, today).state,
+        guard case .unreadable(let error) = try place(record, keyring, of: item, at: today).state,
             // Not about what is in it.
             [.unsafePermissions, .unreadable].contains(error.code)
         else { return }
-        do { _ = try storage.quarantine(record.name) } catch is LockboxError {
+        do { _ = try storage.quarantine(record.name, lock: nil) } catch is LockboxError {
             // It is in the way still, and will be named.
         }
     }
 
     /// What has become of an item of the backup.
-    private enum Restored {
+    private enum Imported {
         case written, unchanged, kept
         case failed(LockboxError)
     }
 
-    private func restore(_ items: [StoredItem], _ state: inout Import) throws {
+    private func importItems(_ items: [StoredItem], _ state: inout Import) throws {
         guard let keyring = try keys.keyring(creating: true) else { return }
         let records = items.map { itemRecord(of: $0.key, keyring) }
         let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
         guard byName.count == items.count else {
             // A commit changes a record once.
-            return try items.forEach { try restore([$0], &state) }
+            return try items.forEach { try importItems([$0], &state) }
         }
         let (policy, today) = (state.policy, state.today)
         for (record, item) in zip(records, items) where state.unreadable.contains(record.name) {
-            try setAside(item, record, keyring, today)
+            try setAside(record, keyring, for: item, at: today)
         }
-        var restored: [RecordName: Restored] = [:]
-        try change(records, keyring) { record, keyring in
+        var imported: [RecordName: Imported] = [:]
+        try changeItems(records, with: keyring) { record, keyring in
             guard let item = byName[record.name] else { return nil }
-            let (old, revision) = try inStore(item, record, keyring, today)
+            let (old, revision) = try place(record, keyring, of: item, at: today)
             switch (old, policy) {
-            case (.same, _): restored[record.name] = .unchanged
-            case (.other, .keep): restored[record.name] = .kept
-            case (.unreadable(let error), _): restored[record.name] = .failed(error)
+            case (.same, _): imported[record.name] = .unchanged
+            case (.other, .keep): imported[record.name] = .kept
+            case (.unreadable(let error), _): imported[record.name] = .failed(error)
             case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
             case (.other, .replace), (.damaged, _), (.absent, _):
-                restored[record.name] = .written
+                imported[record.name] = .written
                 return (item, revision)
             }
             return nil
         }
         for (record, item) in zip(records, items) {
-            switch restored[record.name] {
+            switch imported[record.name] {
             case .written: state.report.importedCount += 1
             case .unchanged:
                 state.report.unchangedCount += 1
                 if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
             case .kept: state.report.keptKeys.append(item.key)
             case .failed(let error):
-                state.report.findings.append(try unreadableItem(record, key: item.key, error).finding)
+                state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
             case nil: break
             }
         }

@@ -1,15 +1,12 @@
 public import LockboxCore
 
-extension SealedBackend: NotifyingBackend {
+extension SealedBackend {
     /// Begins to report changes of the items with a prefix. Supported on files on Linux, in memory, and in a cluster.
     /// Creates the store if there is none, and needs memory for the keys of all items.
     public func subscribe(
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
     ) throws -> @Sendable () -> Void {
-        guard let storage = storage as? any NotifyingStorage else {
-            throw LockboxError.notSupported(operation: "observing changes")
-        }
         let namespace = namespace(of: prefix, try keys.currentKeyring(creating: true))
         let names = KnownNames(self, namespace)
         let cancel = try storage.subscribe(to: namespace) { names.receive($0, report) }
@@ -51,7 +48,11 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
         // Many at a time: there may be thousands, on a network.
         try backend.forEachRecord(in: namespace) { item in
             var found = RecordState.absent
-            if let metadata = try backend.metadata(item, keyring, unreadable: { _ in found = .unreadable }) {
+            if let metadata = try backend.readableMetadata(
+                item,
+                keyring,
+                unreadable: { _ in found = .unreadable }
+            ) {
                 found = .key(metadata.key.key)
             }
             if case .absent = found { return }

@@ -1,4 +1,4 @@
-public import LockboxCore
+import LockboxCore
 import LockboxPlatform
 
 extension SealedBackend {
@@ -14,7 +14,7 @@ extension SealedBackend {
 
     /// Commits the edits in order, as many at once as the storage allows and 4 MiB of memory hold. Decides again whenever
     /// another writer has changed one of the records.
-    func change(_ edits: [ItemEdit], _ keyring: Keyring) throws {
+    func commitEdits(_ edits: [ItemEdit], with keyring: Keyring) throws {
         var (rest, keyring) = (edits[...], keyring)
         var (lock, locked): ((any StorageLock)?, Set<String?>) = (nil, [])
         defer { lock?.release() }
@@ -23,7 +23,7 @@ extension SealedBackend {
         var conflicts = ConflictLimit()
         while !rest.isEmpty {
             do {
-                let part = try prepare(rest.prefix(next.count), keyring, next.length)
+                let part = try prepare(rest.prefix(next.count), with: keyring, maximumLength: next.length)
                 // A decision may have changed its mind, and need locks that come before this one.
                 let namespaces = Set(part.changes.map(\.record.namespace))
                 if namespaces != locked {
@@ -32,7 +32,7 @@ extension SealedBackend {
                 }
                 let outcome: CommitOutcome =
                     try part.changes.isEmpty
-                    ? .committed : storage.commit(part.changes, expecting: part.expected, keeping: &lock)
+                    ? .committed : storage.commit(part.changes, expecting: part.expected, lock: &lock)
                 switch outcome {
                 case .committed:
                     rest = rest.dropFirst(part.count)
@@ -55,19 +55,19 @@ extension SealedBackend {
     }
 
     /// Commits what a closure decides. It is called again whenever another writer has changed one of the records.
-    func change(
+    func changeItems(
         _ records: some Sequence<ItemRecord>,
-        _ keyring: Keyring,
+        with keyring: Keyring,
         _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change?
     ) throws {
         try withoutActuallyEscaping(decide) { decide in
-            try change(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, keyring)
+            try commitEdits(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, with: keyring)
         }
     }
 
     private typealias Part = (changes: [RecordChange], expected: [RecordName: RecordRevision], count: Int)
 
-    private func prepare(_ edits: ArraySlice<ItemEdit>, _ keyring: Keyring, _ maximumLength: Int) throws
+    private func prepare(_ edits: ArraySlice<ItemEdit>, with keyring: Keyring, maximumLength: Int) throws
         -> Part
     {
         var part: Part = ([], [:], 0)
@@ -85,12 +85,12 @@ extension SealedBackend {
             }
             let record = edit.record
             if let item = change.item {
-                let bytes = try seal(item, record, keyring)
+                let bytes = try seal(item, into: record, with: keyring)
                 length += bytes.count
                 // The storage's limit is a strict one. This record is decided again, for the next commit.
                 if length > storage.limits.maximumCommitLength, part.count > 0 { break }
                 part.changes.append(.put(record.name, bytes))
-                part.expected[KeyStore<Storage>.keybagRecord] = keyring.revision
+                part.expected[KeyStore.keybagRecord] = keyring.revision
             } else {
                 part.changes.append(.remove(record.name))
             }
@@ -104,23 +104,26 @@ extension SealedBackend {
 
     private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change? {
         switch edit.decision {
-        case .write(let changes, let key): try write(changes, key, edit.record, keyring)
+        case .write(let changes, let key):
+            try decideWrite(edit.record, keyring, of: changes, to: key)
         case .remove: (nil, nil)
-        case .removeReadable(let now): try removeReadable(edit.record, keyring, at: now)
+        case .removeReadable(let now): try decideRemoval(edit.record, keyring, at: now)
         case .custom(let decide): try decide(edit.record, keyring)
         }
     }
 
-    private func write(_ changes: ItemChanges, _ key: ItemKey, _ record: ItemRecord, _ keyring: Keyring)
-        throws
-        -> ItemEdit.Change
-    {
+    private func decideWrite(
+        _ record: ItemRecord,
+        _ keyring: Keyring,
+        of changes: ItemChanges,
+        to key: ItemKey
+    ) throws -> ItemEdit.Change {
         guard let value = changes.value else {
             // Sealed again, because the boxes of an item are bound to each other.
-            let (old, revision) = try item(record, keyring, at: changes.expiryTime)
+            let (old, revision) = try openItem(record, keyring, at: changes.expiryTime)
             return (try changes.item(after: old, for: key), revision)
         }
-        let old = try existing(record, keyring, at: changes.modified)
+        let old = try existingItem(record, keyring, at: changes.modified)
         try changes.options.policy.check(key: key.key, exists: old.exists)
         if let damage = old.damage, changes.options.policy == .updateOnly { throw damage }
         try checkIsOpen(old, keyring)
@@ -128,10 +131,10 @@ extension SealedBackend {
         return (StoredItem(key: key, value: value, checked: attributes), old.revision)
     }
 
-    private func removeReadable(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
+    private func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
         -> ItemEdit.Change
     {
-        let revision = try item(record, keyring, at: now).revision
+        let revision = try openItem(record, keyring, at: now).revision
         // An absent record means an absent item, unless the whole store is gone.
         if revision == .absent { try keys.checkIsThere() }
         return (nil, revision)
@@ -145,7 +148,7 @@ extension SealedBackend {
     }
 }
 
-extension SealedBackend: SynchronizingBackend {
+extension SealedBackend {
     /// Makes the items of a prefix that can be read durable.
     public func synchronize(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
@@ -215,22 +218,22 @@ extension SealedBackend {
 
     /// Reads as much of a record as its metadata takes. Returns nil if it is damaged: what is wrong shows when it is read again.
     func beginning(of record: RecordName) throws -> KnownContents? {
-        var contents = KnownContents.absent
-        // Most metadata is in the first bytes that are read in any case.
-        for limit in [0, ItemEnvelope.maximumMetadataEnd] {
-            var isCut = false
-            do {
-                _ = try storage.read(record, upTo: limit, maximum: ItemEnvelope.maximumLength) {
-                    let revision = $0.revision
-                    isCut = !ItemHeader.containsMetadata($0.bytes)
-                    contents = .present(Record(bytes: Array($0.bytes), revision: revision))
-                }
-            } catch let error as LockboxError where error.code == .corrupt {
-                return nil
+        func read(upTo limit: Int) throws -> (record: Record, isCut: Bool)? {
+            try storage.read(record, upTo: limit, maximum: ItemEnvelope.maximumLength) {
+                (
+                    Record(bytes: Array($0.bytes), revision: $0.revision),
+                    !ItemHeader.containsMetadata($0.bytes)
+                )
             }
-            if !isCut { break }
         }
-        return contents
+        do {
+            // Most metadata is in the first bytes that are read in any case.
+            var found = try read(upTo: 0)
+            if found?.isCut == true { found = try read(upTo: ItemEnvelope.maximumMetadataEnd) }
+            return found.map { .present($0.record) } ?? .absent
+        } catch let error as LockboxError where error.code == .corrupt {
+            return nil
+        }
     }
 
     /// Reads a record and the keybag as of one instant, if other machines may change both. So revoked keys, and a store that
@@ -242,7 +245,7 @@ extension SealedBackend {
     /// - Returns: Whether it has read both. If false, nothing was changed.
     func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
         guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
-        let keybag = KeyStore<Storage>.keybagRecord
+        let keybag = KeyStore.keybagRecord
         let found: [RecordName: Record]
         do {
             found = try storage.read([keybag, record.name], maximum: ItemEnvelope.maximumLength)
@@ -255,20 +258,19 @@ extension SealedBackend {
         return true
     }
 
-    /// Reads one record, unless its contents are known. Returns false if it does not exist.
-    func contents(
+    /// Reads one record, unless its contents are known. Returns nil if it does not exist.
+    func withContents<Result>(
         of record: ItemRecord,
         upTo limit: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
         switch record.contents {
-        case .absent: return false
+        case .absent: return nil
         case .present(let known):
             var bytes = known.bytes
-            try bytes.withUnsafeMutableBytes {
+            return try bytes.withUnsafeMutableBytes {
                 try body(RecordContents(bytes: $0, revision: known.revision))
             }
-            return true
         case nil:
             return try storage.read(record.name, upTo: limit, maximum: ItemEnvelope.maximumLength, body)
         }

@@ -1,7 +1,7 @@
 public import LockboxCore
 import LockboxPlatform
 
-extension SealedBackend: VerifiableBackend {
+extension SealedBackend {
     /// Checks everything in the store. Changes nothing.
     ///
     /// The values of locked classes are not opened; the report contains their number.
@@ -12,10 +12,10 @@ extension SealedBackend: VerifiableBackend {
     ///   its contents are in the report.
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
-        report.findings = try (storage as? any InspectableStorage)?.findings() ?? []
+        report.findings = try storage.findings()
         let keyring: Keyring?
         do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
-            if error.isOfWholeStore(notOf: storage.location(of: KeyStore<Storage>.keybagRecord)) {
+            if error.isOfWholeStore(notOf: storage.location(of: KeyStore.keybagRecord)) {
                 throw error
             }
             report.add(error, try keybagLocation(error))
@@ -26,28 +26,27 @@ extension SealedBackend: VerifiableBackend {
             report.add(
                 .interrupted,
                 keys.keybagLocation,
-                "an earlier change of the keys was interrupted; rotate the keys to complete it"
+                reason: "an earlier change of the keys was interrupted; rotate the keys to complete it"
             )
         }
-        let namespaces = try namespaces(keyring, &report)
+        let namespaces = try itemsToVerify(keyring, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
-            try verify(record, keyring, &report)
+            try verifyItem(record, keyring, report: &report)
             progress(StoreProgress(completed: number + 1, total: total))
         }
         return report
     }
 
     /// Returns every item of the store, and reports everything else.
-    private func namespaces(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
+    private func itemsToVerify(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
         var found: [ItemRecords] = []
         for namespace in try storage.namespaces() {
             guard keyring.owns(namespace: namespace) else {
-                report.add(.foreign, namespace, "the folder does not belong to this store")
+                report.add(.foreign, namespace, reason: "the folder does not belong to this store")
                 continue
             }
-            do { found.append(try items(in: namespace, reporting: &report)) } catch let error as LockboxError
-            {
+            do { found.append(try itemsToVerify(in: namespace, &report)) } catch let error as LockboxError {
                 if error.isOfWholeStore(notOf: namespace) { throw error }
                 report.add(error, namespace)
             }
@@ -55,58 +54,51 @@ extension SealedBackend: VerifiableBackend {
         return found
     }
 
-    private func items(in namespace: String, reporting report: inout VerifyReport) throws -> ItemRecords {
+    private func itemsToVerify(in namespace: String, _ report: inout VerifyReport) throws -> ItemRecords {
         var items = ItemRecords(namespace: namespace)
         try storage.forEachName(in: namespace, waitingForCommits: false) { name in
             if let id = RecordID(name: name) { return items.ids.append(id) }
             let record = RecordName(namespace: namespace, name: name)
-            report.add(.foreign, storage.location(of: record), "it is not an item")
+            report.add(.foreign, storage.location(of: record), reason: "it is not an item")
         }
         return items
     }
 
-    private func verify(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
-        do { try check(record, keyring, &report) } catch let error as LockboxError {
+    private func verifyItem(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
+        do { try openWhole(record, keyring, report: &report) } catch let error as LockboxError {
             let location = storage.location(of: record.name)
             if error.isOfWholeStore(notOf: location) { throw error }
             if try isOfAnotherStore(record.name, keyring) {
-                report.add(.foreign, location, "it is damaged, or belongs to another store")
+                report.add(.foreign, location, reason: "it is damaged, or belongs to another store")
             } else {
                 report.add(error, location)
             }
         }
     }
 
-    private func check(_ record: ItemRecord, _ keyring: Keyring, _ report: inout VerifyReport) throws {
+    private func openWhole(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
         guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
         do {
-            _ = try read(record, keyring, upTo: .max) {
-                _ = try ItemEnvelope.openValue(
-                    $0.bytes,
-                    id: $1,
-                    keyring: $2,
-                    now: nil
-                )
+            _ = try withRecord(record, keyring, upTo: .max) {
+                try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: nil)
             }
         } catch LockboxError.interactionNotAllowed {
             report.lockedCount += 1
         } catch let error as LockboxError {
-            return report.findings.append(try unreadableItem(record, key: metadata.key, error).finding)
+            return report.findings.append(try unreadableItem(record, key: metadata.key, error: error).finding)
         }
         report.intactCount += 1
     }
 
     /// Judges by the store ID in the record's header, which is not authenticated.
     private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
-        var other = false
         do {
-            _ = try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
-                other = ItemHeader.storeID($0.bytes).map { $0 != keyring.storeID } ?? false
-            }
+            return try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
+                ItemHeader.storeID($0.bytes).map { $0 != keyring.storeID } ?? false
+            } ?? false
         } catch is LockboxError {
             return false
         }
-        return other
     }
 
     private func keybagLocation(_ error: LockboxError) throws -> String {
@@ -122,7 +114,7 @@ extension SealedBackend: VerifiableBackend {
 }
 
 extension VerifyReport {
-    mutating func add(_ kind: StoreFinding.Kind, _ location: String, _ reason: String) {
+    mutating func add(_ kind: StoreFinding.Kind, _ location: String, reason: String) {
         findings.append(StoreFinding(kind: kind, location: location, reason: reason))
     }
 
@@ -131,27 +123,27 @@ extension VerifyReport {
     }
 }
 
-extension SealedBackend: RepairableBackend {
+extension SealedBackend {
     /// Removes an unreadable item by its record. Returns false if it is readable, and stays.
     @discardableResult
     public func remove(record: String) throws -> Bool {
-        let record = try itemRecord(record)
+        let record = try recordName(record)
         var lock: (any StorageLock)?
         defer { lock?.release() }
         var conflicts = ConflictLimit()
         while true {
             var expected: [RecordName: RecordRevision] = [:]
-            switch try look(at: record) {
+            switch try repairState(of: record) {
             case .readable: return false
             case .absent: break
             case .damaged(let revision): expected[record] = revision
             case .unread where lock == nil:
-                // It has no revision to expect. So nobody else may commit between the look and the removal.
-                lock = try storage.lockIfAny(record.namespace)
+                // It has no revision to expect. So nobody else may commit between this read and the removal.
+                lock = try storage.lock(record.namespace)
                 if lock != nil { continue }
             case .unread: break
             }
-            switch try storage.commit([.remove(record)], expecting: expected, keeping: &lock) {
+            switch try storage.commit([.remove(record)], expecting: expected, lock: &lock) {
             case .committed: return true
             case .unknown(let error): throw error
             case .conflict: try conflicts.check(record, storage)
@@ -162,14 +154,11 @@ extension SealedBackend: RepairableBackend {
     /// Sets an unreadable item aside, and returns where it is now. Supported on files.
     @discardableResult
     public func quarantine(record: String) throws -> String {
-        guard let storage = storage as? any QuarantiningStorage else {
-            throw LockboxError.notSupported(operation: "quarantine")
-        }
-        let record = try itemRecord(record)
-        // Nobody else commits between the look and the quarantine.
-        let lock = try storage.lockIfAny(record.namespace)
+        let record = try recordName(record)
+        // Nobody else commits between the check and the quarantine.
+        let lock = try storage.lock(record.namespace)
         defer { lock?.release() }
-        if case .readable = try look(at: record) {
+        if case .readable = try repairState(of: record) {
             throw LockboxError.conflict(record: storage.location(of: record))
         }
         return try storage.quarantine(record, lock: lock)
@@ -178,26 +167,28 @@ extension SealedBackend: RepairableBackend {
     /// Whether a record that was named as unreadable still is: another writer may have replaced it since.
     ///
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if only its value is locked, which may be intact.
-    private func look(at record: RecordName) throws -> RepairState {
+    private func repairState(of record: RecordName) throws -> RepairState {
         guard let id = RecordID(name: record.name) else { return .unread }
         let (item, keyring) = (ItemRecord(name: record, id: id), try keys.currentKeyring())
         var revision: RecordRevision?
         do {
-            guard try metadata(item, keyring, { revision = $0.revision }) != nil else { return .absent }
-            let isThere = try read(item, keyring, upTo: .max) {
-                revision = $0.revision
-                _ = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+            guard try metadata(item, keyring, whenRead: { revision = $0.revision }) != nil else {
+                return .absent
             }
-            return isThere ? .readable : .absent
+            let found = try withRecord(item, keyring, upTo: .max) {
+                revision = $0.revision
+                return try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+            }
+            return found == nil ? .absent : .readable
         } catch let error as LockboxError {
             // Rethrows what is not about this record.
-            _ = try unreadableItem(item, error)
+            _ = try unreadableItem(item, error: error)
             return revision.map(RepairState.damaged) ?? .unread
         }
     }
 
     /// Refuses everything that is not the name of an item of this store, above all the keybag.
-    private func itemRecord(_ record: String) throws -> RecordName {
+    private func recordName(_ record: String) throws -> RecordName {
         let keyring = try keys.currentKeyring()
         let parts = record.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, keyring.owns(namespace: parts[0]),
@@ -234,7 +225,7 @@ extension SealedBackend {
     /// - Throws: Other errors. A lock that is held for too long is no damage either.
     func skippingIfUnusable<Result>(
         _ namespace: String,
-        _ unreadable: (UnreadableItem) throws -> Void,
+        unreadable: (UnreadableItem) throws -> Void,
         _ body: () throws -> Result
     ) throws -> Result? {
         do { return try body() } catch let error as LockboxError where error.code != .lockTimeout {

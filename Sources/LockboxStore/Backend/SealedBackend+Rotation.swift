@@ -37,7 +37,7 @@ extension SealedBackend {
     {
         guard try keys.keyring(creating: false) != nil else { return RotationReport() }
         let hasNewDeviceKey = try makeNewKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
-        return try reseal(hasNewDeviceKey, resealing: true, progress)
+        return try completeRotation(hasNewDeviceKey, resealing: true, progress: progress)
     }
 
     /// Others who rotate at the same time may take the room that was made.
@@ -60,7 +60,7 @@ extension SealedBackend {
 
     private func resealIfFull() throws {
         guard try keys.keyring(creating: false) != nil, try keys.current().keybag.isFull else { return }
-        let report = try reseal(false, resealing: true) { _ in }
+        let report = try completeRotation(false, resealing: true) { _ in }
         guard try keys.current().keybag.isFull else { return }
         throw LockboxError.slotRefused(
             reason:
@@ -70,10 +70,10 @@ extension SealedBackend {
     }
 
     /// Reseals after a change of the slots. The change has taken effect, so whatever prevents this is in the report.
-    func resealAfterChange(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void)
+    func resealAfterChange(_ hasNewDeviceKey: Bool, resealing: Bool, progress: (StoreProgress) -> Void)
         -> RotationReport
     {
-        do { return try reseal(hasNewDeviceKey, resealing: resealing, progress) } catch {
+        do { return try completeRotation(hasNewDeviceKey, resealing: resealing, progress: progress) } catch {
             var report = RotationReport(postponement: .failed, hasNewDeviceKey: hasNewDeviceKey)
             if let error = error as? LockboxError {
                 let location = error.location ?? "items"
@@ -91,7 +91,7 @@ extension SealedBackend {
     /// Reseals every item that is sealed with old keys, and removes the keys that no item needs any more.
     ///
     /// If another process begins another epoch meanwhile, its work is done here too: it may be killed.
-    func reseal(_ hasNewDeviceKey: Bool, resealing: Bool, _ progress: (StoreProgress) -> Void) throws
+    func completeRotation(_ hasNewDeviceKey: Bool, resealing: Bool, progress: (StoreProgress) -> Void) throws
         -> RotationReport
     {
         var report = RotationReport(hasNewDeviceKey: hasNewDeviceKey)
@@ -102,7 +102,7 @@ extension SealedBackend {
         for _ in 0..<Self.maximumRounds {
             let keyring = try keys.currentKeyring()
             var unreadable: ItemsByLocation = [:]
-            try reseal(keyring, &report.resealedCount, &unreadable, progress)
+            try resealAll(keyring, &report.resealedCount, unreadable: &unreadable, progress: progress)
             let leftovers = try leftovers(keyring, &unreadable)
             guard try isCurrent(keyring) else { continue }
             report.unreadableItems = unreadable.values.sorted { $0.location < $1.location }
@@ -113,7 +113,7 @@ extension SealedBackend {
             }
             // A commit that made an item use the new keys may not be durable yet.
             for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-                try skippingIfUnusable(namespace, { _ in }) { try storage.synchronize(namespace) }
+                try skippingIfUnusable(namespace, unreadable: { _ in }) { try storage.synchronize(namespace) }
             }
             // Does nothing if another epoch has begun since.
             try keys.finishRotation(of: keyring.epoch, leaving: leftovers)
@@ -130,11 +130,11 @@ extension SealedBackend {
         try keys.currentKeyring().epoch == keyring.epoch
     }
 
-    private func reseal(
+    private func resealAll(
         _ keyring: Keyring,
         _ resealed: inout Int,
-        _ unreadable: inout ItemsByLocation,
-        _ progress: (StoreProgress) -> Void
+        unreadable: inout ItemsByLocation,
+        progress: (StoreProgress) -> Void
     ) throws {
         let namespaces = try allItems(keyring) { unreadable[$0.location] = $0 }
         let total = namespaces.reduce(0) { $0 + $1.count }
@@ -145,7 +145,7 @@ extension SealedBackend {
             let length = min(limit, 1000)
             for start in stride(from: 0, to: items.count, by: length) {
                 let batch = items[start..<min(start + length, items.count)]
-                try reseal(Array(batch), &resealed, &unreadable)
+                try resealBatch(Array(batch), &resealed, unreadable: &unreadable)
                 completed += batch.count
                 progress(StoreProgress(completed: completed, total: total))
             }
@@ -157,7 +157,10 @@ extension SealedBackend {
         var found: [String: [Leftover]] = [:]
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             var leftovers: [Leftover] = []
-            let isListed: Void? = try skippingIfUnusable(namespace, { unreadable[$0.location] = $0 }) {
+            let isListed: Void? = try skippingIfUnusable(
+                namespace,
+                unreadable: { unreadable[$0.location] = $0 }
+            ) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
                     guard let (error, epochs) = try olderKeys(of: item, keyring) else { return }
                     let left = unresealed(item, error)
@@ -209,7 +212,7 @@ extension SealedBackend {
         let location = storage.location(of: item.name)
         var epoch: UInt32?
         do {
-            epoch = try seal(of: item)?.epoch
+            epoch = try header(of: item)?.epoch
             // Nil also if it was removed after it was listed.
             guard epoch != keyring.epoch, try metadata(item, keyring) != nil, let epoch else { return nil }
             let error = LockboxError.corrupt(
@@ -229,18 +232,18 @@ extension SealedBackend {
     }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
-    private func reseal(
+    private func resealBatch(
         _ items: [ItemRecord],
         _ resealed: inout Int,
-        _ unreadable: inout ItemsByLocation
+        unreadable: inout ItemsByLocation
     ) throws {
         do {
-            resealed += try reseal(items)
+            resealed += try resealTogether(items)
         } catch let error as LockboxError {
             // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
             if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
-                do { resealed += try reseal([item]) } catch let error as LockboxError {
+                do { resealed += try resealTogether([item]) } catch let error as LockboxError {
                     let found = unresealed(item, error)
                     // Each of the others would be waited for as long.
                     if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: found.location) {
@@ -258,7 +261,7 @@ extension SealedBackend {
         -> [ItemRecords]
     {
         try storage.namespaces().filter(keyring.owns).compactMap { namespace in
-            try skippingIfUnusable(namespace, unreadable) {
+            try skippingIfUnusable(namespace, unreadable: unreadable) {
                 try items(in: namespace, waitingForCommits: true)
             }
         }
@@ -300,7 +303,7 @@ public struct RotationReport: StoreReport, Hashable {
     public var hasNewDeviceKey = false
 
     /// Whether items were left for later, for whatever reason.
-    public var isPostponed: Bool { postponement != nil }
+    package var isPostponed: Bool { postponement != nil }
 
     /// The items that could not be read.
     public var findings: [StoreFinding] { unreadableItems.map(\.finding) }

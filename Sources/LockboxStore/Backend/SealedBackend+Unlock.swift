@@ -18,7 +18,7 @@ extension SealedBackend {
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    public var unlockScope: UnlockScope? {
+    package var unlockScope: UnlockScope? {
         get throws { try keys.unlockScope }
     }
 
@@ -118,7 +118,7 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.setPasscode(passcode, strength: strength)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Changes the passcode of an unlocked store.
@@ -149,7 +149,7 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.changePasscode(from: old, to: passcode, strength: strength)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Removes the passcode of an unlocked store. If it has no other slot, it is then always open.
@@ -183,7 +183,7 @@ extension SealedBackend {
             throw LockboxError.passcodeNotSet
         }
         try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 }
 
@@ -195,11 +195,10 @@ extension SealedBackend {
         get throws { try keys.slots.map(UnlockSlot.init) }
     }
 
-    /// The random ID of the store, in 32 hexadecimal digits, for ``StoreRequirements/identity``. `nil` if there is no
-    /// store yet.
+    /// See ``StoreStatus/identity``. `nil` if there is no store yet.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    public var identity: String? {
+    package var identity: String? {
         get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.storeID.hexadecimal }
     }
 
@@ -245,7 +244,7 @@ extension SealedBackend {
         let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: true)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Adds a slot: a key in a file, or hardware. The store must have a recovery code, because these can be lost.
@@ -278,7 +277,7 @@ extension SealedBackend {
         }
         try makeRoomForKeys()
         let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: opensAllClasses)
-        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Removes a slot. Its secret and copies of the keybag cannot open items written after the call.
@@ -304,7 +303,11 @@ extension SealedBackend {
         }
         if slot.kind == .passcode { return try removePasscode(resealing: resealing, progress: progress) }
         try makeRoomForKeys()
-        return try resealAfterChange(keys.removeSlot(slot.id, named: id), resealing: resealing, progress)
+        return try resealAfterChange(
+            keys.removeSlot(slot.id, named: id),
+            resealing: resealing,
+            progress: progress
+        )
     }
 
     /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot.
@@ -324,6 +327,6 @@ extension SealedBackend {
         _ method: (any UnlockMethod)? = nil,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        try resealAfterChange(keys.acceptRestored(method), resealing: true, progress)
+        try resealAfterChange(keys.acceptRestored(method), resealing: true, progress: progress)
     }
 }

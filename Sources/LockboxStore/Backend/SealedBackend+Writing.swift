@@ -7,7 +7,7 @@ extension SealedBackend {
     public func write(_ changes: ItemChanges, to key: ItemKey) throws {
         let keyring = try keyring(of: key, creating: changes.createsItem)
         let edit = ItemEdit(record: itemRecord(of: key, keyring), decision: .write(changes, to: key))
-        try change([edit], keyring)
+        try commitEdits([edit], with: keyring)
     }
 
     /// Performs many operations. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized together. If
@@ -28,7 +28,7 @@ extension SealedBackend {
                 return ItemEdit(record: record, decision: .removeReadable(now: now))
             }
         }
-        try change(edits, keyring)
+        try commitEdits(edits, with: keyring)
     }
 
     /// Moves an item to another key, in one commit unless both items are too long for that. If the storage is not
@@ -50,18 +50,18 @@ extension SealedBackend {
         let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
         var moved: RecordRevision?
         // The new item is decided first, each time anew.
-        try change([target, source], keyring) { record, keyring in
+        try changeItems([target, source], with: keyring) { record, keyring in
             if record.name == source.name {
                 // Decided once more by itself: it was changed after the new item had been committed.
                 guard let revision = moved else { throw LockboxError.conflict(record: key.location) }
                 moved = nil
                 return (nil, revision)
             }
-            let (item, revision) = try item(source, keyring, at: now)
+            let (item, revision) = try openItem(source, keyring, at: now)
             try willMove(item)
             guard let item else { throw LockboxError.itemNotFound(key: key.key) }
             moved = revision
-            let old = try self.item(target, keyring, at: now)
+            let old = try openItem(target, keyring, at: now)
             // A move that was interrupted is completed.
             if old.item == item.renamed(to: newKey) { return nil }
             try policy.check(key: newKey.key, exists: old.item != nil)
@@ -70,19 +70,19 @@ extension SealedBackend {
     }
 
     /// Returns the whole item, or nil if it is absent or has expired, and its record's revision.
-    func item(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
+    func openItem(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
         -> (item: StoredItem?, revision: RecordRevision)
     {
-        var (item, revision): (StoredItem?, RecordRevision) = (nil, .absent)
         do {
-            let isThere = try read(record, keyring, upTo: .max) {
-                revision = $0.revision
-                item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
+            let found = try withRecord(record, keyring, upTo: .max) {
+                let revision = $0.revision  // of the bytes before they are opened in place
+                return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now), revision)
             }
-            if let item { try check(item.attributes.accessibility, item.key, record) }
-            return (item, isThere ? revision : .absent)
+            guard let (item, revision) = found else { return (nil, .absent) }
+            if let item { try checkIsAllowed(item.attributes.accessibility, for: item.key, in: record) }
+            return (item, revision)
         } catch let error as LockboxError where error.code == .interactionNotAllowed {
-            let old = try existing(record, keyring, at: now)
+            let old = try existingItem(record, keyring, at: now)
             if old.isExpired { return (nil, old.revision) }
             throw error
         }
@@ -93,44 +93,46 @@ extension SealedBackend {
         // Without a store there is no item. The store is created only if there is something to store.
         if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
         let keyring = try keyring(of: key, creating: true)
-        try self.change([itemRecord(of: key, keyring)], keyring) { record, keyring in
-            let (old, revision) = try item(record, keyring, at: now)
+        try changeItems([itemRecord(of: key, keyring)], with: keyring) { record, keyring in
+            let (old, revision) = try openItem(record, keyring, at: now)
             return (try change(old), revision)
         }
     }
 
     /// Reseals items unless they already use the current keys. Returns the number of resealed ones.
-    func reseal(_ records: [ItemRecord]) throws -> Int {
+    func resealTogether(_ records: [ItemRecord]) throws -> Int {
         var resealed: Set<RecordName> = []
-        try change(records, keys.currentKeyring()) { record, keyring in
+        try changeItems(records, with: keys.currentKeyring()) { record, keyring in
             resealed.remove(record.name)
-            var (item, epoch, revision): (StoredItem?, UInt32?, RecordRevision) = (nil, nil, .absent)
-            _ = try read(record, keyring, upTo: .max) {
-                revision = $0.revision
-                epoch = ItemHeader.seal($0.bytes)?.1
-                item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+            let found = try withRecord(record, keyring, upTo: .max) {
+                let (revision, epoch) = ($0.revision, ItemHeader.seal($0.bytes)?.1)
+                return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil), epoch, revision)
             }
             // Checked only after the item has been opened, because a damaged header can name any epoch.
-            guard let item, epoch != keyring.epoch else { return nil }
+            guard let (old, epoch, revision) = found, let item = old, epoch != keyring.epoch else {
+                return nil
+            }
             resealed.insert(record.name)
             return (item, revision)
         }
         return resealed.count
     }
 
-    func existing(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
-        let found = try look(at: record, keyring, at: now)
+    func existingItem(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+        let found = try existingIfRead(record, keyring, at: now)
         guard found.isRefusedUnread else { return found }
         // Its revision, and then once more, as another writer may have replaced it meanwhile.
         let revision = try storage.revision(of: record.name, maximum: .max)
-        let again = try look(at: record, keyring, at: now)
+        let again = try existingIfRead(record, keyring, at: now)
         return again.isRefusedUnread ? ExistingItem(again.state, revision) : again
     }
 
-    private func look(at record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> ExistingItem {
+    private func existingIfRead(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
+        -> ExistingItem
+    {
         var revision = RecordRevision.absent
         do {
-            guard let old = try metadata(record, keyring, { revision = $0.revision }) else {
+            guard let old = try metadata(record, keyring, whenRead: { revision = $0.revision }) else {
                 return ExistingItem(.absent, .absent)
             }
             if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }
@@ -171,7 +173,7 @@ extension SealedBackend {
     /// Removes every item with a prefix.
     public func removeAll(prefix: String) throws {
         guard let keyring = try keys.keyring(creating: false) else { return }
-        try remove(items(in: namespace(of: prefix, keyring))) { _ in .remove }
+        try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .remove }
     }
 
     /// Removes the expired items with a prefix, and returns their number.
@@ -181,13 +183,13 @@ extension SealedBackend {
     {
         guard let keyring = try keys.keyring(creating: false) else { return 0 }
         var passed: [String: UnreadableItem] = [:]
-        let count = try remove(items(in: namespace(of: prefix, keyring))) { item in
+        let count = try removeInBatches(items(in: namespace(of: prefix, keyring))) { item in
             do {
-                let old = try existing(item, keyring, at: now)
+                let old = try existingItem(item, keyring, at: now)
                 if let damage = old.damage { throw damage }
                 return old.isExpired ? .removeIfUnchanged(old.revision) : .keep
             } catch let error as LockboxError {
-                let item = try unreadableItem(item, error)
+                let item = try unreadableItem(item, error: error)
                 passed[item.record] = item
                 return .keep
             }
@@ -202,17 +204,20 @@ extension SealedBackend {
         guard let keyring = try keys.keyring(creating: false) else { return }
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             // A commit in progress may still use the old keys.
-            let items = try skippingIfUnusable(namespace, { _ in }) {
+            let items = try skippingIfUnusable(namespace, unreadable: { _ in }) {
                 try self.items(in: namespace, waitingForCommits: true)
             }
             guard let items else { continue }
-            try remove(items) { item in
-                guard let seal = try? seal(of: item), seal.accessibility == accessibility else {
+            try removeInBatches(items) { item in
+                guard let header = try? header(of: item), header.accessibility == accessibility else {
                     return .keep
                 }
                 // Another process may have created a key of this class again, and used it.
-                let isOpenable = try keys.currentKeyring().holds(.classKey(accessibility), epoch: seal.epoch)
-                return isOpenable ? .keep : .removeIfUnchanged(seal.revision)
+                let isOpenable = try keys.currentKeyring().holds(
+                    .classKey(accessibility),
+                    epoch: header.epoch
+                )
+                return isOpenable ? .keep : .removeIfUnchanged(header.revision)
             }
         }
     }
@@ -221,7 +226,9 @@ extension SealedBackend {
     private static var removalBatch: Int { 250 }
 
     @discardableResult
-    private func remove(_ items: ItemRecords, _ choose: (ItemRecord) throws -> RemovalChoice) throws -> Int {
+    private func removeInBatches(_ items: ItemRecords, _ choose: (ItemRecord) throws -> RemovalChoice) throws
+        -> Int
+    {
         if items.isEmpty {
             try storage.synchronize(items.namespace)
             try keys.checkIsThere()
@@ -229,14 +236,14 @@ extension SealedBackend {
         var count = 0
         let length = min(Self.removalBatch, storage.limits.maximumChanges)
         for start in stride(from: 0, to: items.count, by: length) {
-            count += try remove(items[start..<min(start + length, items.count)], choose)
+            count += try removeBatch(items[start..<min(start + length, items.count)], choose)
         }
         return count
     }
 
     /// Chooses again if one of the items has been changed meanwhile.
-    private func remove(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice) throws
-        -> Int
+    private func removeBatch(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice)
+        throws -> Int
     {
         var lock: (any StorageLock)?
         defer { lock?.release() }
@@ -253,7 +260,7 @@ extension SealedBackend {
                 changes.append(.remove(item.name))
             }
             if changes.isEmpty { return 0 }
-            switch try storage.commit(changes, expecting: expected, keeping: &lock) {
+            switch try storage.commit(changes, expecting: expected, lock: &lock) {
             case .committed: return changes.count
             case .unknown(let error): throw error
             case .conflict: try conflicts.check(changes[0].record, storage)

@@ -8,11 +8,11 @@ public import LockboxPlatform
 ///
 /// Names and attributes are sealed with a key that needs only the device key, so items can be listed and
 /// removed while they are locked.
-public final class SealedBackend<Storage: RecordStorage>: LockableBackend, LocatingBackend {
+public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     /// Stores the records.
     public let storage: Storage
 
-    let keys: KeyStore<Storage>
+    let keys: KeyStore
     private let namespaces = Protected<[String: String]>([:])
 
     /// Creates a backend. Reads and writes nothing.
@@ -25,7 +25,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     public convenience init(
         storage: Storage,
         deviceKey: DeviceKeySource = .stored,
-        requires requirements: StoreRequirements = .none
+        requires requirements: StoreRequirements = StoreRequirements()
     ) {
         self.init(storage: storage, deviceKey: deviceKey, requires: requirements, kernel: KernelKeyring())
     }
@@ -33,7 +33,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     init(
         storage: Storage,
         deviceKey: DeviceKeySource,
-        requires requirements: StoreRequirements = .none,
+        requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring,
         seen: SeenGeneration? = nil,
         counter: (any GenerationCounter)? = nil
@@ -53,16 +53,16 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
 
     /// Returns the value of an item, or `nil` if it is absent.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
-        var value: ArchivedValue?
-        try read(key, now) { value = try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now) }
-        return value
+        try withRecord(of: key, now: now) {
+            try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now)
+        }
     }
 
     /// Returns an item with its attributes, or `nil` if it is absent.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
-        var item: StoredItem?
-        try read(key, now) { item = try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now) }
-        return item
+        try withRecord(of: key, now: now) {
+            try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
+        }
     }
 
     /// Returns the attributes of an item, locked or not, or `nil` if it is absent.
@@ -95,9 +95,8 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         try forEachRecord(in: namespace(of: prefix, keyring)) { item in
             isEmpty = false
             // Nil if the item was removed after the names were read.
-            guard let metadata = try metadata(item, keyring, in: prefix, unreadable: unreadable) else {
-                return
-            }
+            guard let metadata = try readableMetadata(item, keyring, in: prefix, unreadable: unreadable)
+            else { return }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
         if isEmpty { try keys.checkIsThere() }
@@ -111,7 +110,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
         guard let keyring = try keys.keyring(creating: false) else { return [] }
         var prefixes: Set<String> = []
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            guard let prefix = try prefix(of: namespace, keyring, unreadable) else { continue }
+            guard let prefix = try prefix(of: namespace, keyring, unreadable: unreadable) else { continue }
             if !ItemKey.isReserved(prefix: prefix) { prefixes.insert(prefix) }
         }
         if prefixes.isEmpty { try keys.checkIsThere() }
@@ -122,13 +121,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     private func prefix(
         of namespace: String,
         _ keyring: Keyring,
-        _ unreadable: (UnreadableItem) throws -> Void
+        unreadable: (UnreadableItem) throws -> Void
     ) throws -> String? {
         var passed: [UnreadableItem] = []
         do {
-            try skippingIfUnusable(namespace, unreadable) {
+            try skippingIfUnusable(namespace, unreadable: unreadable) {
                 try forEachRecord(in: namespace) { item in
-                    let metadata = try metadata(item, keyring) { passed.append($0) }
+                    let metadata = try readableMetadata(item, keyring) { passed.append($0) }
                     if let metadata { throw FoundPrefix(prefix: metadata.key.prefix) }
                 }
             }
@@ -139,43 +138,46 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
 
     // MARK: One record
 
-    /// Does not throw for a locked item that has expired, and so counts as absent.
-    private func read(
-        _ key: ItemKey,
-        _ now: Date?,
-        _ open: (RecordContents, RecordID, Keyring) throws -> Void
-    ) throws {
+    /// Opens the record of an item. Returns nil for a locked item that has expired, and so counts as absent.
+    private func withRecord<Result>(
+        of key: ItemKey,
+        now: Date?,
+        _ open: (RecordContents, RecordID, Keyring) throws -> Result?
+    ) throws -> Result? {
         do {
-            guard var keyring = try keys.keyring(creating: false) else { return }
+            guard var keyring = try keys.keyring(creating: false) else { return nil }
             var record = itemRecord(of: key, keyring)
             let isPresent = try readBesideKeybag(&record, &keyring)
-            let isThere = try read(record, keyring, upTo: .max) { contents, id, keyring in
-                if let seal = ItemHeader.seal(contents.bytes) { try check(seal.0, key, record) }
-                try open(contents, id, keyring)
+            let found = try withRecord(record, keyring, upTo: .max) { contents, id, keyring in
+                if let seal = ItemHeader.seal(contents.bytes) {
+                    try checkIsAllowed(seal.0, for: key, in: record)
+                }
+                return try open(contents, id, keyring)
             }
             // An absent record means an absent item, unless the whole store is gone.
-            if !isThere, !isPresent { try keys.checkIsThere() }
+            if found == nil, !isPresent { try keys.checkIsThere() }
+            return found ?? nil
         } catch let error as LockboxError where error.code == .interactionNotAllowed {
-            if now != nil, try attributes(for: key, now: now) == nil { return }
+            if now != nil, try attributes(for: key, now: now) == nil { return nil }
             throw error
         }
     }
 
     /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked, or if the record is
-    /// not authentic with keys that may be outdated, tries again with the current keybag. Returns false if there is no such
+    /// not authentic with keys that may be outdated, tries again with the current keybag. Returns nil if there is no such
     /// record.
-    func read(
+    func withRecord<Result>(
         _ record: ItemRecord,
         _ keyring: Keyring,
         upTo limit: Int,
-        _ open: (RecordContents, RecordID, Keyring) throws -> Void
-    ) throws -> Bool {
+        _ open: (RecordContents, RecordID, Keyring) throws -> Result
+    ) throws -> Result? {
         do {
-            return try contents(of: record, upTo: limit) { contents in
+            return try withContents(of: record, upTo: limit) { contents in
                 if let epoch = ItemHeader.seal(contents.bytes)?.1 {
                     try keyring.checkEpoch(epoch, of: record.id, in: record.name.namespace)
                 }
-                try open(contents, record.id, keyring)
+                return try open(contents, record.id, keyring)
             }
         } catch let error as RecordError where error.isOfKeyring || error == .notAuthentic {
             let current = try keys.currentKeyring()
@@ -184,14 +186,14 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
                 ? current === keyring && record.contents == nil : !current.succeeds(keyring)
             if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
             // What was read earlier may be sealed with keys that are gone by now.
-            return try read(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
+            return try withRecord(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
         } catch let error as RecordError {
             throw error.lockboxError(storage.location(of: record.name))
         }
     }
 
     /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
-    func check(_ accessibility: Accessibility, _ key: ItemKey, _ record: ItemRecord) throws {
+    func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord) throws {
         let requirements = keys.requirements
         if requirements.allows(accessibility) || ItemKey.isReserved(prefix: key.prefix) { return }
         throw LockboxError.requirementNotMet(
@@ -215,25 +217,25 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     }
 
     /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if the storage cannot hold the record.
-    func seal(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
-        try check(item.attributes.accessibility, item.key, record)
+    func seal(_ item: StoredItem, into record: ItemRecord, with keyring: Keyring) throws -> [UInt8] {
+        try checkIsAllowed(item.attributes.accessibility, for: item.key, in: record)
         try checkStaysHere(item)
-        let bytes = try sealed(item, record, keyring)
+        let bytes = try envelope(of: item, id: record.id, keyring: keyring)
         if bytes.count > storage.limits.maximumRecordLength {
             throw LockboxError.valueTooLarge(size: item.value.data.count, limit: maximumValueSize)
         }
         return bytes
     }
 
-    private func sealed(_ item: StoredItem, _ record: ItemRecord, _ keyring: Keyring) throws -> [UInt8] {
-        do { return try ItemEnvelope.seal(item, id: record.id, keyring: keyring) } catch .locked(
-            let accessibility
-        ) {
-            throw LockboxError.interactionNotAllowed(accessibility)
-        } catch RecordError.unknownKey where item.attributes.accessibility == .whenPasscodeSetThisDeviceOnly {
-            throw LockboxError.passcodeNotSet
+    private func envelope(of item: StoredItem, id: RecordID, keyring: Keyring) throws(LockboxError) -> [UInt8]
+    {
+        let new = item.attributes.accessibility
+        do { return try ItemEnvelope.seal(item, id: id, keyring: keyring) } catch .locked(let accessibility) {
+            throw .interactionNotAllowed(accessibility)
+        } catch RecordError.unknownKey where new == .whenPasscodeSetThisDeviceOnly {
+            throw .passcodeNotSet
         } catch {
-            throw error.lockboxError("the key of the class \(item.attributes.accessibility)")
+            throw error.lockboxError("the key of the class \(new)")
         }
     }
 
@@ -241,50 +243,51 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     ///
     /// - Parameters:
     ///   - prefix: The one whose namespace the record is in, if it is known.
-    ///   - look: Receives the record before it is opened.
+    ///   - whenRead: Receives the record before it is opened.
     func metadata(
         _ record: ItemRecord,
         _ keyring: Keyring,
         in prefix: String? = nil,
-        _ look: (RecordContents) -> Void = { _ in }
+        whenRead: (RecordContents) -> Void = { _ in }
     ) throws -> ItemMetadata? {
-        var metadata: ItemMetadata?
         var isCut = false
-        func open(upTo limit: Int) throws {
-            _ = try read(record, keyring, upTo: limit) {
-                look($0)
+        func open(upTo limit: Int) throws -> ItemMetadata? {
+            try withRecord(record, keyring, upTo: limit) {
+                whenRead($0)
                 isCut = limit == 0 && !ItemHeader.containsMetadata($0.bytes)
-                if !isCut { metadata = try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2) }
-            }
+                return try isCut ? nil : ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
+            } ?? nil
         }
         // Most metadata is in the first bytes that are read in any case.
-        try open(upTo: 0)
-        if isCut { try open(upTo: ItemEnvelope.maximumMetadataEnd) }
+        var metadata = try open(upTo: 0)
+        if isCut { metadata = try open(upTo: ItemEnvelope.maximumMetadataEnd) }
         // The record is bound to its name, but not to its folder.
         if let metadata, metadata.key.prefix != prefix,
             namespace(of: metadata.key.prefix, keyring) != record.name.namespace
         {
             throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
         }
-        if let metadata { try check(metadata.attributes.accessibility, metadata.key, record) }
+        if let metadata {
+            try checkIsAllowed(metadata.attributes.accessibility, for: metadata.key, in: record)
+        }
         return metadata
     }
 
     /// Returns nil if there is no such item, or if it cannot be read, after it has named it.
-    func metadata(
+    func readableMetadata(
         _ record: ItemRecord,
         _ keyring: Keyring,
         in prefix: String? = nil,
         unreadable: (UnreadableItem) throws -> Void
     ) throws -> ItemMetadata? {
         do { return try metadata(record, keyring, in: prefix) } catch let error as LockboxError {
-            try unreadable(unreadableItem(record, error))
+            try unreadable(unreadableItem(record, error: error))
             return nil
         }
     }
 
     /// - Throws: `error` itself if it is not about this record, but about the whole store.
-    func unreadableItem(_ record: ItemRecord, key: ItemKey? = nil, _ error: LockboxError) throws
+    func unreadableItem(_ record: ItemRecord, key: ItemKey? = nil, error: LockboxError) throws
         -> UnreadableItem
     {
         let location = storage.location(of: record.name)
@@ -293,14 +296,12 @@ public final class SealedBackend<Storage: RecordStorage>: LockableBackend, Locat
     }
 
     /// The class and the epoch in an item's header, or nil if the header is malformed or the item absent.
-    func seal(of record: ItemRecord) throws -> (
+    func header(of record: ItemRecord) throws -> (
         accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
     )? {
-        var seal: (Accessibility, UInt32, RecordRevision)?
-        _ = try contents(of: record, upTo: ItemHeader.length) { contents in
-            seal = ItemHeader.seal(contents.bytes).map { ($0, $1, contents.revision) }
-        }
-        return seal
+        try withContents(of: record, upTo: ItemHeader.length) { contents in
+            ItemHeader.seal(contents.bytes).map { ($0, $1, contents.revision) }
+        } ?? nil
     }
 
     /// Returns the name of an item's record, existing or not. Creates the store if there is none.
@@ -379,7 +380,7 @@ extension SealedBackend where Storage == FileStorage {
     public convenience init(
         directory: String,
         deviceKey: DeviceKeySource = .stored,
-        requires requirements: StoreRequirements = .none,
+        requires requirements: StoreRequirements = StoreRequirements(),
         counter: (any GenerationCounter)? = nil
     ) {
         self.init(

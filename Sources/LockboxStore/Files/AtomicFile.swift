@@ -15,20 +15,20 @@ package struct AtomicFile: ~Copyable {
         // Nothing is set before the last error: it would be destroyed twice.
         let destination = try Path.absolute(path)
         let temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
-        file = try Self.create(temporary, like: status, calls)
+        file = try Self.create(temporary, like: status, calls: calls)
         self.destination = destination
         self.temporary = temporary
         self.calls = calls
         isFinished = false
     }
 
-    private static func create(_ path: String, like status: stat?, _ calls: SystemCalls) throws(LockboxError)
-        -> CInt
+    private static func create(_ path: String, like status: stat?, calls: SystemCalls)
+        throws(LockboxError) -> CInt
     {
         let flags = O_WRONLY | O_CREAT | O_EXCL
         let result = calls.open(path, at: SystemCalls.currentDirectory, flags, mode: 0o600)
         let file = CInt(try check(result, "open", path))
-        do { if let status { try take(status, file, path, calls) } } catch {
+        do { if let status { try copyOwner(of: status, to: file, path: path, calls: calls) } } catch {
             calls.close(file)
             _ = calls.unlink(path, at: SystemCalls.currentDirectory)
             throw error
@@ -36,7 +36,7 @@ package struct AtomicFile: ~Copyable {
         return file
     }
 
-    private static func take(_ status: stat, _ file: CInt, _ path: String, _ calls: SystemCalls)
+    private static func copyOwner(of status: stat, to file: CInt, path: String, calls: SystemCalls)
         throws(LockboxError)
     {
         if status.st_uid != geteuid() || status.st_gid != getegid() {

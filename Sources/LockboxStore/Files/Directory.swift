@@ -50,7 +50,7 @@ final class Directory: Sendable {
         }
         if result == -Int(ENOENT) { return nil }
         if result == -Int(ELOOP) || result == -Int(ENOTDIR) {
-            guard let kind = FileIdentity.kind(of: name, at: parent, calls) else {
+            guard let kind = FileIdentity.kind(of: name, at: parent, calls: calls) else {
                 throw LockboxError.storageFailure(operation: "open", path: path, errno: CInt(-result))
             }
             throw LockboxError.unsafePermissions(
@@ -90,15 +90,15 @@ final class Directory: Sendable {
     // MARK: Files
 
     /// Calls `body` with at least `limit` bytes of a checked file, or all of them if there are fewer, and
-    /// always enough to compute the revision. Returns false if the file does not exist.
-    func readRecord(
+    /// always enough to compute the revision. Returns nil if the file does not exist.
+    func readRecord<Result>(
         _ name: String,
         upTo limit: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
         let result = calls.open(name, at: descriptor, O_RDONLY)
-        if result == -Int(ENOENT) { return false }
+        if result == -Int(ENOENT) { return nil }
         do {
             let file = CInt(try checkOpened(result, name))
             defer { calls.close(file) }
@@ -107,17 +107,16 @@ final class Directory: Sendable {
                 throw LockboxError.corrupt(record: filePath(name), reason: "it is too large")
             }
             let count = min(size, max(limit, RecordRevision.prefixLength))
-            try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
                 if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
                     throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
                 }
                 let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-                try body(RecordContents(bytes: bytes, length: size))
+                return try body(RecordContents(bytes: bytes, length: size))
             }
         } catch let error as LockboxError {
             throw error.ofReading(filePath(name))
         }
-        return true
     }
 
     /// Returns whether an entry of that name exists, whatever its type.
@@ -189,7 +188,7 @@ final class Directory: Sendable {
         var result = calls.unlink(name, at: descriptor)
         // POSIX has EPERM for a folder.
         if result == -Int(EISDIR) || result == -Int(EPERM),
-            FileIdentity.kind(of: name, at: descriptor, calls) == FileIdentity.folder
+            FileIdentity.kind(of: name, at: descriptor, calls: calls) == FileIdentity.folder
         {
             result = calls.removeFolder(name, at: descriptor)
             if result == -Int(ENOTEMPTY) || result == -Int(EEXIST) { return false }
@@ -250,7 +249,7 @@ final class Directory: Sendable {
     /// Returns the descriptor of a file that was just opened, or throws the error.
     func checkOpened(_ result: Int, _ name: String) throws(LockboxError) -> Int {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
-            let kind = FileIdentity.kind(of: name, at: descriptor, calls) ?? "something else"
+            let kind = FileIdentity.kind(of: name, at: descriptor, calls: calls) ?? "something else"
             throw LockboxError.unsafePermissions(
                 path: filePath(name),
                 reason: "it is \(kind), not a regular file; replace it with one"

@@ -2,6 +2,15 @@ public import LockboxCore
 import LockboxPlatform
 
 extension FileStorage {
+    /// Makes the changes under the locks of their folders.
+    public func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
+        -> CommitOutcome
+    {
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        return try commit(changes, expecting: expecting, lock: &lock)
+    }
+
     /// Commits under a lock that the caller holds, or takes one.
     public func commit(
         _ changes: [RecordChange],
@@ -12,7 +21,7 @@ extension FileStorage {
         let given = try (lock as? FolderLocks).flatMap { try isValid($0, for: changes) ? $0 : nil }
         // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
         let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
-        var temporary = try isEarly && changes.contains(where: \.isPut) ? write(changes) : nil
+        var temporary = try isEarly && changes.contains(where: \.isPut) ? writeFiles(changes) : nil
         defer { temporary?.remove() }
         let locks = try given ?? FolderLocks(folderIDs(of: changes).map(acquireLock))
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
@@ -24,9 +33,11 @@ extension FileStorage {
         defer { if given == nil { locks.release() } }
         if temporary == nil, changes.contains(where: \.isPut) {
             // While many files are synchronized, those who wait see that it goes on.
-            temporary = try write(changes) { for held in locks.held { try? held.lock.setRenaming(false) } }
+            temporary = try writeFiles(changes) {
+                for held in locks.held { try? held.lock.setRenaming(false) }
+            }
         }
-        return try apply(changes, temporary, locks, isOwn: given == nil)
+        return try apply(changes, temporary, under: locks, isOwn: given == nil)
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
@@ -42,7 +53,7 @@ extension FileStorage {
         guard expecting.isEmpty else { return nil }
         do {
             for namespace in Set(changes.map(\.record.namespace)) {
-                try synchronize(.init(namespace: namespace))
+                try synchronizeFolder(.init(namespace: namespace))
             }
         } catch {
             guard error.code == .outcomeUnknown else { throw error }
@@ -54,10 +65,10 @@ extension FileStorage {
     /// Makes what others have renamed or removed in a namespace durable. The process that did it may have been killed
     /// before its own fsync.
     public func synchronize(_ namespace: String) throws(LockboxError) {
-        try synchronize(.namespace(namespace))
+        try synchronizeFolder(.namespace(namespace))
     }
 
-    private func synchronize(_ id: StoreFolders.FolderID) throws(LockboxError) {
+    private func synchronizeFolder(_ id: StoreFolders.FolderID) throws(LockboxError) {
         try folders.sparingDescriptors { () throws(LockboxError) in
             try folders.folder(id, creating: false)?.synchronizeChanges()
         }
@@ -66,7 +77,7 @@ extension FileStorage {
     // MARK: The locks
 
     /// Waits for the lock of the namespace's folder, and takes it.
-    public func lock(_ namespace: String?) throws(LockboxError) -> any StorageLock {
+    public func lock(_ namespace: String?) throws(LockboxError) -> (any StorageLock)? {
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
@@ -113,17 +124,10 @@ extension FileStorage {
     /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
     private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
         let id = StoreFolders.FolderID(namespace: record.namespace)
-        var revision = RecordRevision.absent
-        try folders.sparingDescriptors {
-            let isLocked = locks.covers(id)
-            let folder = isLocked ? locks.lock(of: id).folder : try folders.current(id, within: 1_000_000)
-            let look = { (folder: Directory) in
-                try folder.readRecord(record.name, upTo: 0, maximum: .max) { revision = $0.revision }
-            }
-            guard let folder, try !look(folder), !isLocked else { return }
-            _ = try lookAgain(id, look)
-        }
-        return revision
+        guard locks.covers(id) else { return try revision(of: record, maximum: .max) }
+        return try folders.sparingDescriptors {
+            try locks.lock(of: id).folder.readRecord(record.name, upTo: 0, maximum: .max) { $0.revision }
+        } ?? .absent
     }
 
     // MARK: The changes
@@ -132,37 +136,40 @@ extension FileStorage {
     private func apply(
         _ changes: [RecordChange],
         _ temporary: TemporaryFiles?,
-        _ locks: FolderLocks,
+        under locks: FolderLocks,
         isOwn: Bool
     ) throws -> CommitOutcome {
         do {
             let removals = changes.filter { !$0.isPut }
             if removals.count < changes.count {
-                for change in changes where change.isPut { try apply(change, temporary, locks) }
-                if !removals.isEmpty { do { try synchronize(locks) } catch { return .unknown(error) } }
+                for change in changes where change.isPut { try apply(change, temporary, under: locks) }
+                if !removals.isEmpty {
+                    do { try synchronizeFolders(of: locks) } catch { return .unknown(error) }
+                }
             }
-            for change in removals { try apply(change, temporary, locks) }
+            for change in removals { try apply(change, temporary, under: locks) }
         } catch {
             // Earlier changes of this commit stay in effect.
-            try? synchronize(locks)
+            try? synchronizeFolders(of: locks)
             throw error
         }
         // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
         // commit. A keybag is synchronized before another one can replace it.
         if isOwn, !locks.covers(.root) { locks.release() }
-        do { try synchronize(locks) } catch { return .unknown(error) }
+        do { try synchronizeFolders(of: locks) } catch { return .unknown(error) }
         return .committed
     }
 
-    private func synchronize(_ locks: FolderLocks) throws(LockboxError) {
+    func synchronizeFolders(of locks: FolderLocks) throws(LockboxError) {
         for held in locks.held { try held.folder.synchronizeChanges() }
     }
 
-    private func apply(_ change: RecordChange, _ temporary: TemporaryFiles?, _ locks: FolderLocks) throws {
+    private func apply(_ change: RecordChange, _ temporary: TemporaryFiles?, under locks: FolderLocks) throws
+    {
         let record = change.record
         let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
         guard change.isPut else {
-            if try !folder.removeEntry(record.name) { _ = try quarantine(record, locks) }
+            if try !folder.removeEntry(record.name) { _ = try moveAside(record, under: locks) }
             return
         }
         var again: TemporaryFiles?
@@ -176,11 +183,11 @@ extension FileStorage {
                 return
             }
             // Swept away, between its creation and its lock, or another store has been mounted meanwhile.
-            again = try write([change])
+            again = try writeFiles([change])
         }
     }
 
-    private func write(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
+    private func writeFiles(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
         -> TemporaryFiles
     {
         do {

@@ -19,7 +19,7 @@ import LockboxPlatform
 /// the store is only read.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
-public final class FileStorage: LockingStorage {
+public final class FileStorage: RecordStorage {
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
 
@@ -83,18 +83,19 @@ public final class FileStorage: LockingStorage {
 
     // MARK: Looking up one record
 
-    /// Calls a closure with the first bytes of a file. Returns false if it does not exist.
-    public func read(
+    /// Calls a closure with the first bytes of a file. Returns its result, or `nil` if the file does not exist.
+    public func read<Result>(
         _ record: RecordName,
         upTo limit: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
-        try folders.sparingDescriptors {
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
+        try folders.sparingDescriptors { () throws -> Result? in
             let id = StoreFolders.FolderID(namespace: record.namespace)
-            guard let folder = try folders.current(id, within: 1_000_000) else { return false }
-            if try folder.readRecord(record.name, upTo: limit, maximum: maximum, body) { return true }
-            return try lookAgain(id) {
+            guard let folder = try folders.current(id, within: 1_000_000) else { return nil }
+            let found = try folder.readRecord(record.name, upTo: limit, maximum: maximum, body)
+            if let found { return found }
+            return try confirmingAbsence(id) {
                 try $0.readRecord(record.name, upTo: limit, maximum: maximum, body)
             }
         }
@@ -102,28 +103,33 @@ public final class FileStorage: LockingStorage {
 
     /// Returns whether the record exists, readable or not.
     func exists(_ record: RecordName) throws -> Bool {
-        try folders.sparingDescriptors {
-            try lookAgain(StoreFolders.FolderID(namespace: record.namespace)) { try $0.holds(record.name) }
+        let found: Void? = try folders.sparingDescriptors {
+            try confirmingAbsence(StoreFolders.FolderID(namespace: record.namespace)) {
+                try $0.holds(record.name) ? () : nil
+            }
         }
+        return found != nil
     }
 
     /// Accepts that a record is absent only if no file was being replaced meanwhile. During a replace, a FUSE
     /// file system may have moved the old file away and not yet put the new one in its place.
-    func lookAgain(_ id: StoreFolders.FolderID, _ look: (Directory) throws -> Bool) throws -> Bool {
+    func confirmingAbsence<Result>(_ id: StoreFolders.FolderID, _ find: (Directory) throws -> Result?) throws
+        -> Result?
+    {
         for attempt in 0..<50 {
-            guard let folder = try folders.current(id) else { return false }
+            guard let folder = try folders.current(id) else { return nil }
             let before = try LockFile.count(of: folder)
-            if try look(folder) { return true }
-            if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return false }
+            if let found = try find(folder) { return found }
+            if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return nil }
             if attempt < 3 { continue }
             // If the count is odd and the lock is free, the writer was killed.
             if !before.isMultiple(of: 2), let lock = try? DirectoryLock.attempt(folder) {
                 defer { lock.release() }
-                return try look(folder)
+                return try find(folder)
             }
             usleep(1000)
         }
-        return false
+        return nil
     }
 
     // MARK: Lists
@@ -190,9 +196,9 @@ public final class FileStorage: LockingStorage {
             return Array(try items.names())
         }
     }
-}
 
-extension FileStorage: NotifyingStorage {
+    // MARK: Optional
+
     /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
     /// machine.
     public func subscribe(
@@ -214,9 +220,7 @@ extension FileStorage: NotifyingStorage {
         }
         return { watch.cancel() }
     }
-}
 
-extension FileStorage: InspectableStorage {
     /// Returns the files and folders in the store that do not belong there or are not safe to use.
     public func findings() throws(LockboxError) -> [StoreFinding] {
         guard let root = try folders.rootAsItIs() else { return [] }
@@ -259,33 +263,23 @@ extension FileStorage: InspectableStorage {
             )
         }
     }
-}
 
-extension FileStorage: QuarantiningStorage {
     /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and
-    /// returns its path.
-    public func quarantine(_ record: RecordName) throws(LockboxError) -> String {
-        try quarantine(record, lock: nil)
-    }
-
-    /// Quarantines a record under a lock that the caller holds, or takes one.
+    /// returns its path. Takes the lock unless the caller holds it.
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws(LockboxError) -> String {
-        if let locks = lock as? FolderLocks, try isValid(locks, for: [.remove(record)]) {
-            return try quarantineDurably(record, locks)
+        let locks: FolderLocks
+        if let given = lock as? FolderLocks, try isValid(given, for: [.remove(record)]) {
+            locks = given
+        } else {
+            // Released at the end, when it is deallocated.
+            locks = FolderLocks([try acquireLock(.init(namespace: record.namespace))])
         }
-        let locks = FolderLocks([try acquireLock(.init(namespace: record.namespace))])
-        defer { locks.release() }
-        return try quarantineDurably(record, locks)
-    }
-
-    private func quarantineDurably(_ record: RecordName, _ locks: FolderLocks) throws(LockboxError) -> String
-    {
-        let path = try quarantine(record, locks)
-        for held in locks.held { try held.folder.synchronizeChanges() }
+        let path = try moveAside(record, under: locks)
+        try synchronizeFolders(of: locks)
         return path
     }
 
-    func quarantine(_ record: RecordName, _ locks: FolderLocks) throws(LockboxError) -> String {
+    func moveAside(_ record: RecordName, under locks: FolderLocks) throws(LockboxError) -> String {
         let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
         guard try folder.holds(record.name) else { throw LockboxError.missing(record: location(of: record)) }
         let quarantine = try folders.sparingDescriptors { () throws(LockboxError) in

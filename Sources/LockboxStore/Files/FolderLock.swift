@@ -214,7 +214,7 @@ final class LockQueue: Sendable {
             while true {
                 var file = try LockFile(directory)
                 try giveWay(file)
-                if try !file.lock() { file = try waitForLock(file, directory, &patience) }
+                if try !file.lock() { file = try waitInLine(file, directory, patience: &patience) }
                 if file.isInPlace { return DirectoryLock(file, self) }
             }
         } catch {
@@ -259,7 +259,7 @@ final class LockQueue: Sendable {
     }
 
     /// Returns the file that is locked then: that of an earlier request, if one still waits.
-    private func waitForLock(_ file: LockFile, _ directory: Directory, _ patience: inout Patience)
+    private func waitInLine(_ file: LockFile, _ directory: Directory, patience: inout Patience)
         throws(LockboxError)
         -> LockFile
     {

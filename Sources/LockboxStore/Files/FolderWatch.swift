@@ -27,7 +27,7 @@ package final class FolderWatch: Sendable {
             paths.insert(Self.parent(of: first), at: 0)
         }
         self.paths = paths
-        stop = CInt(try Self.checked(folder_watch_open_stop(), "eventfd", path))
+        stop = CInt(try Self.checked(folder_watch_open_stop(), "eventfd", path: path))
     }
 
     deinit { close(stop) }
@@ -51,7 +51,7 @@ package final class FolderWatch: Sendable {
         defer { buffer.deallocate() }
         while true {
             let length = folder_watch_read(watches.descriptor, stop, buffer.baseAddress, buffer.count)
-            guard try Self.checked(length, "poll", paths[paths.count - 1]) > 0 else { return }
+            guard try Self.checked(length, "poll", path: paths[paths.count - 1]) > 0 else { return }
             guard let names = watches.names(UnsafeRawBufferPointer(rebasing: buffer[..<length])) else {
                 // New watches first: what changes before them is what this report is about.
                 watches = try Watches(paths)
@@ -68,7 +68,7 @@ package final class FolderWatch: Sendable {
     }
 
     @discardableResult
-    private static func checked(_ result: Int, _ operation: String, _ path: String) throws(LockboxError)
+    private static func checked(_ result: Int, _ operation: String, path: String) throws(LockboxError)
         -> Int
     {
         if result == -Int(ENOSYS) { throw LockboxError.notSupported(operation: "observing changes") }
@@ -82,9 +82,9 @@ package final class FolderWatch: Sendable {
         private let names: [CInt: String?]
 
         init(_ paths: [String]) throws(LockboxError) {
-            descriptor = CInt(try FolderWatch.checked(folder_watch_open(), "inotify_init1", paths[0]))
+            descriptor = CInt(try FolderWatch.checked(folder_watch_open(), "inotify_init1", path: paths[0]))
             var names: [CInt: String?] = [:]
-            do { try Self.add(paths, descriptor, &names) } catch {
+            do { try Self.add(paths, descriptor, to: &names) } catch {
                 close(descriptor)
                 throw error
             }
@@ -94,7 +94,7 @@ package final class FolderWatch: Sendable {
         deinit { close(descriptor) }
 
         /// Watches each folder before it looks for the next one, so that none is created unnoticed.
-        private static func add(_ paths: [String], _ descriptor: CInt, _ names: inout [CInt: String?])
+        private static func add(_ paths: [String], _ descriptor: CInt, to names: inout [CInt: String?])
             throws(LockboxError)
         {
             for (index, path) in paths.enumerated() {
@@ -105,9 +105,9 @@ package final class FolderWatch: Sendable {
                 if isAbsent, index > 0 { return }
                 if isAbsent {
                     // The folder above the first one has to be watched until there is a first one.
-                    return try add([FolderWatch.parent(of: path)] + paths, descriptor, &names)
+                    return try add([FolderWatch.parent(of: path)] + paths, descriptor, to: &names)
                 }
-                let watch = CInt(try FolderWatch.checked(result, "inotify_add_watch", path))
+                let watch = CInt(try FolderWatch.checked(result, "inotify_add_watch", path: path))
                 names[watch] = index + 1 < paths.count ? Path.name(of: paths[index + 1]) : .some(nil)
             }
         }

@@ -113,7 +113,7 @@ package struct FileIdentity: Equatable {
     package static let folder = "a folder"
 
     /// Returns nil if there is no entry of that name.
-    package static func kind(of name: String, at directory: CInt, _ calls: SystemCalls) -> String? {
+    package static func kind(of name: String, at directory: CInt, calls: SystemCalls) -> String? {
         var status = stat()
         return calls.stat(name, at: directory, &status) == 0 ? kind(status) : nil
     }

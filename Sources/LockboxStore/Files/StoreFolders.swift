@@ -229,7 +229,7 @@ final class StoreFolders: Sendable {
         }
     }
 
-    private func noteIsInPlace(_ folder: Directory, _ id: FolderID, _ time: UInt64) {
+    private func noteIsInPlace(_ folder: Directory, _ id: FolderID, at time: UInt64) {
         state.withLock { state in
             state.recent.removeAll { $0.id == id }
             if state.recent.count == 4 { state.recent.removeFirst() }
@@ -251,7 +251,7 @@ final class StoreFolders: Sendable {
             if result == -Int(ESTALE) { throw LockboxError.storeReplaced(location: folder.path) }
             try check(result, "stat", folder.path)
             guard FileIdentity(status) == folder.identity else { return false }
-            noteIsInPlace(folder, id, now)
+            noteIsInPlace(folder, id, at: now)
         }
         return id != .root || folder === root
     }

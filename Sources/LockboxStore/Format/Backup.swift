@@ -118,7 +118,7 @@ extension BackupRecord {
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
     static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
         let path = try Path.absolute(path)
-        let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls)
+        let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls: calls)
         guard let kind else { return false }
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
@@ -405,7 +405,7 @@ struct EarlierBackup {
             // A file system without hard links, such as FAT.
             case EPERM, EOPNOTSUPP, ENOSYS:
                 let current = SystemCalls.currentDirectory
-                if FileIdentity.kind(of: kept, at: current, calls) == nil {
+                if FileIdentity.kind(of: kept, at: current, calls: calls) == nil {
                     try check(calls.rename(path, at: current, to: kept, at: current), "rename", kept)
                     return kept
                 }

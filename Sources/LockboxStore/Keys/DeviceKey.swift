@@ -2,8 +2,8 @@ import LockboxCore
 import LockboxPlatform
 
 /// A store's device key, read from its sources or from a record of the store.
-struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
-    let storage: Storage
+struct StoredDeviceKey: Sendable {
+    let storage: any RecordStorage
     /// In the order in which they are tried.
     private let sources: Protected<[DeviceKeySource.Source]>
 
@@ -18,7 +18,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         var error: LockboxError?
     }
 
-    init(storage: Storage, source: DeviceKeySource) {
+    init(storage: any RecordStorage, source: DeviceKeySource) {
         self.storage = storage
         sources = Protected(source.sources)
     }
@@ -56,18 +56,16 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
     }
 
     private func readRecord() throws -> ([SecretKey], RecordRevision)? {
-        var result: ([SecretKey], RecordRevision)?
         let length = DeviceKeyRecord.maximumLength
         do {
-            _ = try storage.read(record, upTo: length, maximum: length) { contents in
+            return try storage.read(record, upTo: length, maximum: length) { contents in
                 defer { Sodium.wipe(contents.bytes) }
                 let keys = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
-                result = (keys, contents.revision)
+                return (keys, contents.revision)
             }
         } catch let error as RecordError {
             throw error.lockboxError(storage.location(of: record))
         }
-        return result
     }
 
     /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a device key does not belong in this storage.
@@ -92,7 +90,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         if let (keys, _) = try readRecord() { return keys[0] }
         var bytes = DeviceKeyRecord.encoded([try .random()])
         defer { Sodium.wipe(&bytes) }
-        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], keeping: &lock)
+        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], lock: &lock)
         if case .unknown(let error) = outcome { throw error }
         // If another process has created a key first, that one is used.
         guard let (keys, _) = try readRecord() else {
@@ -106,7 +104,7 @@ struct StoredDeviceKey<Storage: RecordStorage>: Sendable {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
-        let outcome = try storage.commit([change], expecting: [:], keeping: &lock)
+        let outcome = try storage.commit([change], expecting: [:], lock: &lock)
         if case .unknown(let error) = outcome { throw error }
     }
 
@@ -239,10 +237,4 @@ public struct DeviceKeySource: Sendable {
     }
 }
 
-extension DeviceKeySource: CustomStringConvertible, CustomReflectable {
-    /// A fixed text. Does not show the key.
-    public var description: String { "DeviceKeySource" }
-
-    /// Keeps `dump(_:)` from showing the key.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension DeviceKeySource: Undescribed {}

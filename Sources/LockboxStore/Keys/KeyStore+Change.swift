@@ -217,7 +217,7 @@ extension KeyStore {
         _ change: (OpenedKeybag) throws -> KeybagRewrite?
     ) throws -> Bool {
         try changes.withLock {
-            var lock = try storage.lockIfAny(nil)
+            var lock = try storage.lock(nil)
             defer { lock?.release() }
             var conflicts = ConflictLimit()
             while true {
@@ -291,7 +291,7 @@ extension KeyStore {
         for (stage, contents) in stages.enumerated() {
             let bytes = try contents.encoded(deviceKey: device.key)
             let changes = [.put(record, bytes)] + (stage == 0 ? self.device.changes(to: device.stored) : [])
-            switch try storage.commit(changes, expecting: [record: expected], keeping: &lock) {
+            switch try storage.commit(changes, expecting: [record: expected], lock: &lock) {
             case .committed where stage == stages.count - 1: return true
             case .committed:
                 // In a storage without locks, another process may have replaced it already.
@@ -352,7 +352,7 @@ extension KeyStore {
 
 extension [KeybagContents.Slot] {
     /// It may be there from a first attempt, which another process has overtaken.
-    fileprivate mutating func add(_ new: KeyStore<some RecordStorage>.NewSlot) {
+    fileprivate mutating func add(_ new: KeyStore.NewSlot) {
         removeAll { $0.slot.id == new.keys.slot }
         append(new.slot)
     }

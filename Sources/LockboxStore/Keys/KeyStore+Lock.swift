@@ -125,8 +125,7 @@ extension KeyStore {
 
     /// Waits for the keybag's lock. Returns nil if this process has no permission to write.
     func lockIfAllowed() throws -> (any StorageLock)? {
-        do { return try storage.lockIfAny(nil) } catch let error as LockboxError where error.code == .readOnly
-        {
+        do { return try storage.lock(nil) } catch let error as LockboxError where error.code == .readOnly {
             return nil
         }
     }

@@ -9,9 +9,9 @@ import LockboxPlatform
 ///
 /// If another process replaces the keybag, it is read again when an item needs it, when a commit finds another
 /// revision than expected, and when the keys are changed.
-final class KeyStore<Storage: RecordStorage>: Sendable {
-    let storage: Storage
-    let device: StoredDeviceKey<Storage>
+final class KeyStore: Sendable {
+    let storage: any RecordStorage
+    let device: StoredDeviceKey
     let userUnlock: UserUnlock
     let requirements: StoreRequirements
     let seen: SeenGeneration
@@ -30,7 +30,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     let derivations = Protected(0)
 
     init(
-        storage: Storage,
+        storage: any RecordStorage,
         deviceKey: DeviceKeySource,
         requirements: StoreRequirements,
         kernel: KernelKeyring,
@@ -119,14 +119,10 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     // MARK: The keybag
 
-    static var keybagRecord: RecordName { RecordName(name: "keybag") }
+    static let keybagRecord = RecordName(name: "keybag")
 
     func keybagRevision() throws -> RecordRevision {
-        var revision = RecordRevision.absent
-        _ = try storage.read(Self.keybagRecord, upTo: 0, maximum: KeybagHeader.maximumRecordLength) {
-            revision = $0.revision
-        }
-        return revision
+        try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
     }
 
     /// What a keybag has to be before it is used. One that was not checked for everything is only there to be replaced,
@@ -214,7 +210,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
     /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
     /// between.
     private func readKeybag() throws -> (Keybag, RecordRevision)? {
-        var device: StoredDeviceKey<Storage>.Candidates
+        var device: StoredDeviceKey.Candidates
         do { device = try self.device.read() } catch is LockboxError {
             // A store that is not there has no device key either. Another process may have made both in between.
             if try keybagRevision() == .absent { return nil }
@@ -231,14 +227,13 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
         }
     }
 
-    private func readKeybag(_ device: StoredDeviceKey<Storage>.Candidates) throws -> (Keybag, RecordRevision)?
-    {
-        var found: (Keybag, RecordRevision)?
+    private func readKeybag(_ device: StoredDeviceKey.Candidates) throws -> (Keybag, RecordRevision)? {
         let length = KeybagHeader.maximumRecordLength
+        let found: (Keybag, RecordRevision)?
         do {
-            _ = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
+            found = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
                 let revision = $0.revision  // of the bytes before they are opened in place
-                found = (try Keybag($0.bytes, deviceKeys: device.keys), revision)
+                return (try Keybag($0.bytes, deviceKeys: device.keys), revision)
             }
         } catch let error as RecordError where error != .wrongDeviceKey {
             throw error.lockboxError(keybagLocation)
@@ -248,18 +243,16 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
 
     /// The identity that the keybag states. Not authenticated: it takes no device key.
     func storeIDInHeader() throws -> StoreID? {
-        var store: StoreID?
         let length = KeybagHeader.maximumRecordLength
-        _ = try storage.read(Self.keybagRecord, upTo: KeybagHeader.length, maximum: length) {
-            store = try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
+        return try storage.read(Self.keybagRecord, upTo: KeybagHeader.length, maximum: length) {
+            try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
         }
-        return store
     }
 
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
         try changes.withLock {
-            var lock = try storage.lockIfAny(nil)
+            var lock = try storage.lock(nil)
             defer { lock?.release() }
             if let opened = try loadIfMade(check) { return opened }
             if requirements.identity != nil || check == .all && requirements.protection != .none {
@@ -271,7 +264,7 @@ final class KeyStore<Storage: RecordStorage>: Sendable {
             let outcome = try storage.commit(
                 [.put(record, keybag)],
                 expecting: [record: .absent],
-                keeping: &lock
+                lock: &lock
             )
             if case .unknown(let error) = outcome { throw error }
             guard let opened = try load(check) else { throw keybagIsMissing }

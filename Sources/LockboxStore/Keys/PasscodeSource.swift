@@ -13,10 +13,10 @@ import LockboxPlatform
 /// has 1 to 1,024 bytes.
 public struct PasscodeSource: Sendable {
     /// The maximum length of a passcode, in bytes.
-    public static let maximumLength = 1024
+    @_spi(Extensions) public static let maximumLength = 1024
 
     /// The time limit for reading the passcode from a pipe: 10 seconds.
-    public static let timeout: Duration = .seconds(10)
+    package static let timeout: Duration = .seconds(10)
 
     private let source: @Sendable () throws -> [UInt8]
 
@@ -144,13 +144,7 @@ private func canonicalize(_ bytes: inout [UInt8]) {
     bytes = canonical
 }
 
-extension PasscodeSource: CustomStringConvertible, CustomReflectable {
-    /// A fixed text. Does not show the passcode.
-    public var description: String { "PasscodeSource" }
-
-    /// Keeps `dump(_:)` from showing the passcode.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension PasscodeSource: Undescribed {}
 
 /// Reads a secret from a source that may block or never end.
 @_spi(Extensions)

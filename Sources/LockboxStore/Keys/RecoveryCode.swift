@@ -31,7 +31,7 @@ public struct RecoveryCode: Sendable {
     /// - Parameter text: The code. The caller's own string cannot be wiped.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
     ///   check character.
-    public init(_ text: String) throws(LockboxError) {
+    package init(_ text: String) throws(LockboxError) {
         var bytes = Array(text.utf8)
         defer { Sodium.wipe(&bytes) }
         let code = bytes.withUnsafeBytes { bytes in
@@ -135,10 +135,5 @@ extension RecoveryCode: Equatable {
     }
 }
 
-extension RecoveryCode: CustomStringConvertible, CustomReflectable {
-    /// A fixed text. Does not show the code, which is ``text``.
-    public var description: String { "RecoveryCode" }
-
-    /// Keeps `dump(_:)` from showing the code.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+/// Shows no ``text``.
+extension RecoveryCode: Undescribed {}

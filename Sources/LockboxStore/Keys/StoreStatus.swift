@@ -51,11 +51,8 @@ public struct StoreRequirements: Sendable, Hashable {
     /// overwritten. `nil` allows every class. The records that Lockbox itself keeps in the store are exempt.
     public var minimumAccessibility: Accessibility?
 
-    /// The identity that the store must have: see ``SealedBackend/identity``. `nil` allows any.
+    /// The identity that the store must have: see ``StoreStatus/identity``. `nil` allows any.
     public var identity: String?
-
-    /// No requirements.
-    public static let none = StoreRequirements()
 
     /// Creates requirements.
     ///

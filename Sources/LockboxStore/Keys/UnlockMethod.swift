@@ -32,7 +32,7 @@ public protocol UnlockMethod: Sendable {
 /// The result of ``UnlockMethod/enroll(salt:)``: the secret of a new slot, and what is stored with the slot.
 public struct SlotEnrollment: Sendable {
     /// The maximum length of ``parameters``: 2,048 bytes.
-    public static let maximumParametersLength = KeybagSlot.maximumParametersLength
+    @_spi(Extensions) public static let maximumParametersLength = KeybagSlot.maximumParametersLength
 
     /// What the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
     public var parameters: [UInt8]
@@ -43,7 +43,7 @@ public struct SlotEnrollment: Sendable {
     /// Creates an enrollment.
     ///
     /// - Parameters:
-    ///   - parameters: At most ``maximumParametersLength`` bytes.
+    ///   - parameters: At most 2,048 bytes.
     ///   - secret: 32 to 64 bytes. Wiped after use.
     public init(parameters: [UInt8], secret: [UInt8]) {
         self.parameters = parameters
@@ -51,13 +51,7 @@ public struct SlotEnrollment: Sendable {
     }
 }
 
-extension SlotEnrollment: CustomStringConvertible, CustomReflectable {
-    /// A fixed text. Does not show the secret.
-    public var description: String { "SlotEnrollment" }
-
-    /// Keeps `dump(_:)` from showing the secret.
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension SlotEnrollment: Undescribed {}
 
 /// One way to unlock a store.
 public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
@@ -85,28 +79,62 @@ public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
     }
 }
 
-/// Unlocks with a passcode, stretched with Argon2id.
-public struct PasscodeUnlock: UnlockMethod {
-    /// ``SlotKind/passcode``.
-    public var kind: SlotKind { .passcode }
+/// Unlocks with a secret that a person or a file has: see ``UnlockMethod/passcode(_:strength:)``,
+/// ``UnlockMethod/recoveryCode(_:)`` and ``UnlockMethod/key(_:)``.
+public struct SecretUnlock: UnlockMethod {
+    fileprivate let method: any UnlockMethod
+
+    /// The kind of the slots that it creates and opens.
+    public var kind: SlotKind { method.kind }
+
+    /// Reads or derives the secret.
+    public func enroll(salt: [UInt8]) throws -> SlotEnrollment { try method.enroll(salt: salt) }
+
+    /// Reads or derives the secret again.
+    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+        try method.deriveSecret(parameters, salt: salt)
+    }
+}
+
+extension UnlockMethod where Self == SecretUnlock {
+    /// Unlocks with a passcode, stretched with Argon2id.
+    ///
+    /// - Parameters:
+    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
+    ///   - strength: The cost of each unlock and each guess, for a new slot.
+    public static func passcode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) -> Self {
+        Self(method: PasscodeUnlock(passcode, strength: strength))
+    }
+
+    /// Unlocks with a ``RecoveryCode``.
+    ///
+    /// - Parameter code: The source of the code, as somebody types it.
+    public static func recoveryCode(_ code: PasscodeSource) -> Self { Self(method: RecoveryCodeUnlock(code)) }
+
+    /// Unlocks with a key in a file or a systemd credential, without a person: for services.
+    ///
+    /// - Parameter key: The source of the key: at least 32 random bytes, stored apart from the device key, which every
+    ///   program that uses the store needs. With ``DeviceKeySource/stored``, calls throw
+    ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
+    public static func key(_ key: DeviceKeySource) -> Self { Self(method: KeyUnlock(key)) }
+}
+
+/// Stretches the passcode with Argon2id.
+struct PasscodeUnlock: UnlockMethod {
+    var kind: SlotKind { .passcode }
 
     private static let record = "the passcode slot"
 
     private let passcode: PasscodeSource
     private let strength: PasscodeStrength
 
-    /// Creates the method.
-    ///
-    /// - Parameters:
-    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
-    ///   - strength: The cost of each unlock and each guess, for a new slot.
-    public init(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) {
+    init(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) {
         self.passcode = passcode
         self.strength = strength
     }
 
     /// Derives the secret from the passcode, with the strength of a new slot. Runs Argon2id.
-    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+    func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         let cost = PasscodeCost(strength)
         var parameters = [UInt8](repeating: 0, count: PasscodeCost.length)
         parameters.withUnsafeMutableBytes {
@@ -117,7 +145,7 @@ public struct PasscodeUnlock: UnlockMethod {
     }
 
     /// Derives the secret from the passcode, with the strength of the slot. Runs Argon2id.
-    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         do { return try secret(PasscodeCost(parameters), salt) } catch let error as RecordError {
             throw error.lockboxError(Self.record)
         }
@@ -136,30 +164,15 @@ public struct PasscodeUnlock: UnlockMethod {
     }
 }
 
-extension UnlockMethod where Self == PasscodeUnlock {
-    /// Unlocks with a passcode.
-    ///
-    /// - Parameters:
-    ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
-    ///   - strength: The cost of each unlock and each guess, for a new slot.
-    public static func passcode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) -> Self {
-        PasscodeUnlock(passcode, strength: strength)
-    }
-}
-
 /// Unlocks with a ``RecoveryCode``.
-public struct RecoveryCodeUnlock: UnlockMethod {
-    /// ``SlotKind/recoveryCode``.
-    public var kind: SlotKind { .recoveryCode }
+struct RecoveryCodeUnlock: UnlockMethod {
+    var kind: SlotKind { .recoveryCode }
 
     private let source: PasscodeSource
     /// What was typed. A store may have several codes, and a person is asked once.
     private let code: Protected<RecoveryCode?>
 
-    /// Creates the method.
-    ///
-    /// - Parameter code: The source of the code, as somebody types it.
-    public init(_ code: PasscodeSource) {
+    init(_ code: PasscodeSource) {
         source = code
         self.code = Protected(nil)
     }
@@ -171,12 +184,12 @@ public struct RecoveryCodeUnlock: UnlockMethod {
     }
 
     /// Reads the code, and derives the secret. There are no parameters.
-    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+    func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
     }
 
     /// Reads the code, and derives the secret. A code has 130 random bits, so Argon2id is not needed.
-    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(
                 record: "the slot of the recovery code",
@@ -201,34 +214,21 @@ extension RecoveryCodeUnlock {
     }
 }
 
-extension UnlockMethod where Self == RecoveryCodeUnlock {
-    /// Unlocks with a recovery code.
-    ///
-    /// - Parameter code: The source of the code, as somebody types it.
-    public static func recoveryCode(_ code: PasscodeSource) -> Self { RecoveryCodeUnlock(code) }
-}
-
 /// Unlocks with a key in a file or a systemd credential, without a person: for services.
-public struct KeyUnlock: UnlockMethod {
-    /// ``SlotKind/key``.
-    public var kind: SlotKind { .key }
+struct KeyUnlock: UnlockMethod {
+    var kind: SlotKind { .key }
 
     private let key: DeviceKeySource
 
-    /// Creates the method.
-    ///
-    /// - Parameter key: The source of the key: at least 32 random bytes, stored apart from the device key, which every
-    ///   program that uses the store needs. With ``DeviceKeySource/stored``, calls throw
-    ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
-    public init(_ key: DeviceKeySource) { self.key = key }
+    init(_ key: DeviceKeySource) { self.key = key }
 
     /// Reads the key, which is the secret. There are no parameters.
-    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+    func enroll(salt: [UInt8]) throws -> SlotEnrollment {
         SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
     }
 
     /// Reads the key again.
-    public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         guard parameters.isEmpty else {
             throw LockboxError.corrupt(record: "the key slot", reason: "it has unknown parameters")
         }
@@ -259,11 +259,4 @@ extension KeybagSlot {
             .map { try DeviceKeySource.key("", $0) }
         return try ([key] + given).contains { try isOpened(by: $0, store) }
     }
-}
-
-extension UnlockMethod where Self == KeyUnlock {
-    /// Unlocks with a key in a file or a systemd credential.
-    ///
-    /// - Parameter key: The source of the key, at least 32 random bytes.
-    public static func key(_ key: DeviceKeySource) -> Self { KeyUnlock(key) }
 }

@@ -3,7 +3,7 @@ import LockboxPlatform
 
 /// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
 /// and lock, except quarantine.
-public final class InMemoryStorage: NotifyingStorage {
+public final class InMemoryStorage: RecordStorage {
     private struct State {
         var records: [RecordName: Record] = [:]
         var namespaces: Set<String> = []
@@ -24,18 +24,19 @@ public final class InMemoryStorage: NotifyingStorage {
     /// Always `true`.
     public var isOnThisDevice: Bool { true }
 
-    /// Calls a closure with the bytes of a record. Returns false if it is absent.
-    public func read(
+    /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
+    public func read<Result>(
         _ record: RecordName,
         upTo limit: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
-        guard let found = state.withLock({ $0.records[record] }) else { return false }
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
+        guard let found = state.withLock({ $0.records[record] }) else { return nil }
         try check(found, record, maximum)
         var bytes = found.bytes
-        try bytes.withUnsafeMutableBytes { try body(RecordContents(bytes: $0, revision: found.revision)) }
-        return true
+        return try bytes.withUnsafeMutableBytes {
+            try body(RecordContents(bytes: $0, revision: found.revision))
+        }
     }
 
     /// Returns several records. Absent ones are left out.

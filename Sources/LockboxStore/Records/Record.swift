@@ -38,9 +38,6 @@ public struct RecordName: Sendable, Hashable {
         self.namespace = namespace
         self.name = name
     }
-
-    /// Hashes the name only: hardly any two namespaces have one in common.
-    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// Identifies one version of a record.
@@ -193,7 +190,7 @@ struct ConflictLimit {
     private static let minimum = 8
 
     /// Called after each conflict about a record.
-    mutating func check(_ record: RecordName, _ storage: some RecordStorage) throws(LockboxError) {
+    mutating func check(_ record: RecordName, _ storage: any RecordStorage) throws(LockboxError) {
         count += 1
         let begin = begin ?? .now
         self.begin = begin

@@ -21,7 +21,7 @@ import LockboxPlatform
 /// 6. **Errors are ``LockboxError`` values**, and never contain stored data. An error about one record has the record's
 ///    ``location(of:)``.
 ///
-/// Locking is up to the storage: see ``LockingStorage``. `StorageConformance` in `LockboxTesting` tests a storage against all of
+/// Locking is up to the storage: see ``lock(_:)``. `StorageConformance` in `LockboxTesting` tests a storage against all of
 /// these requirements.
 ///
 /// Some errors have a meaning of their own, whatever the storage is made of:
@@ -53,14 +53,14 @@ public protocol RecordStorage: Sendable {
     ///   - limit: The number of bytes needed, from the beginning. `body` may receive more.
     ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
     ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
-    /// - Returns: `false`, without calling `body`, if the record does not exist.
+    /// - Returns: The result of `body`, or `nil`, without calling it, if the record does not exist.
     /// - Throws: ``LockboxError/unreadable(record:reason:)`` or another ``LockboxError`` if the record cannot be read.
-    func read(
+    func read<Result>(
         _ record: RecordName,
         upTo limit: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result?
 
     /// Reads several records.
     ///
@@ -143,6 +143,73 @@ public protocol RecordStorage: Sendable {
     ///
     /// - Parameter record: The record's name. The record need not exist.
     func location(of record: RecordName) -> String
+
+    // MARK: With a default implementation
+
+    /// Waits for the exclusive lock of a namespace. Nobody else can commit to it until the lock is released or deallocated.
+    ///
+    /// A storage has locks if it lets one writer at a time into a namespace, in order of arrival. Its commits take the lock by
+    /// themselves. A caller can also take it, for several commits in a row, or keep it after a conflict, so that no other writer
+    /// overtakes the next attempt. A storage that compares and changes records in one step, as a database does, needs none.
+    ///
+    /// The default implementation returns `nil`.
+    ///
+    /// - Parameter namespace: The namespace, or `nil` for the records outside any.
+    /// - Returns: The lock, or `nil` if the storage has no locks.
+    /// - Throws: ``LockboxError/lockTimeout(location:)`` if the same holder keeps the lock for too long;
+    ///   ``LockboxError/readOnly(location:reason:)`` if this process may not commit.
+    func lock(_ namespace: String?) throws -> (any StorageLock)?
+
+    /// Changes records as ``commit(_:expecting:)`` does, under a lock that the caller may hold.
+    ///
+    /// The default implementation calls ``commit(_:expecting:)``, for a storage without locks.
+    ///
+    /// - Parameters:
+    ///   - changes: See ``commit(_:expecting:)``.
+    ///   - expecting: See ``commit(_:expecting:)``.
+    ///   - lock: The lock of the changed namespace if the caller holds it, from ``lock(_:)`` or from the attempt before, or
+    ///     `nil`. After a conflict it is the lock that this call has taken. The caller releases it.
+    /// - Returns: Whether the changes were made.
+    /// - Throws: Any error of ``commit(_:expecting:)`` and ``lock(_:)``.
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        lock: inout (any StorageLock)?
+    ) throws -> CommitOutcome
+
+    /// Returns everything in the storage that is not a record, and everything that is not safe to use. Changes
+    /// nothing.
+    ///
+    /// The default implementation returns nothing.
+    ///
+    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
+    func findings() throws -> [StoreFinding]
+
+    /// Begins to report changes of the records in a namespace, whoever makes them.
+    ///
+    /// A change that begins after this call has returned is reported once it can be read. The default implementation refuses.
+    ///
+    /// - Parameters:
+    ///   - namespace: The namespace. It need not exist.
+    ///   - report: Called with the names of changed records, on any thread, perhaps before this call returns. After
+    ///     a failure nothing is reported any more.
+    /// - Returns: A closure that ends the subscription. It may be called more than once, and from `report`.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this storage cannot report changes, or another
+    ///   ``LockboxError``.
+    func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws -> @Sendable () -> Void
+
+    /// Sets a record aside, readable or not, and keeps its bytes. Afterwards it is absent. The default implementation refuses.
+    ///
+    /// - Parameters:
+    ///   - record: The record's name.
+    ///   - lock: The lock of the record's namespace if the caller holds it, from ``lock(_:)``, or `nil`. The caller releases it.
+    /// - Returns: Where its bytes are now, for example a path.
+    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist; ``LockboxError/notSupported(operation:)`` if
+    ///   this storage sets nothing aside; another ``LockboxError`` if the record cannot be set aside.
+    func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String
 }
 
 extension RecordStorage {
@@ -150,9 +217,8 @@ extension RecordStorage {
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         var found: [RecordName: Record] = [:]
         for record in records {
-            _ = try read(record, upTo: .max, maximum: maximum) { contents in
-                let revision = contents.revision
-                found[record] = Record(bytes: Array(contents.bytes), revision: revision)
+            found[record] = try read(record, upTo: .max, maximum: maximum) {
+                Record(bytes: Array($0.bytes), revision: $0.revision)
             }
         }
         return found
@@ -173,111 +239,40 @@ extension RecordStorage {
     /// Does nothing.
     public func synchronize(_ namespace: String) {}
 
-    /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
-    func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
-        var revision = RecordRevision.absent
-        _ = try read(record, upTo: 0, maximum: maximum) { revision = $0.revision }
-        return revision
-    }
-}
+    /// Returns `nil`.
+    public func lock(_ namespace: String?) -> (any StorageLock)? { nil }
 
-/// A storage that lets one writer at a time into a namespace, in order of arrival.
-///
-/// Its commits take the namespace's lock by themselves. A caller can also take it, for several commits in a row, or keep it
-/// after a conflict, so that no other writer overtakes the next attempt. A storage that compares and changes records in one
-/// step, as a database does, needs no locks and is none of these.
-public protocol LockingStorage: RecordStorage {
-    /// Waits for the exclusive lock of a namespace. Nobody else can commit to it until the lock is released or deallocated.
-    ///
-    /// - Parameter namespace: The namespace, or `nil` for the records outside any.
-    /// - Throws: ``LockboxError/lockTimeout(location:)`` if the same holder keeps the lock for too long;
-    ///   ``LockboxError/readOnly(location:reason:)`` if this process may not commit;
-    ///   ``LockboxError/notSupported(operation:)`` if there are no locks, for a storage that passes its calls on to others.
-    func lock(_ namespace: String?) throws -> any StorageLock
-
-    /// Changes records as ``RecordStorage/commit(_:expecting:)`` does, under a lock that the caller may hold.
-    ///
-    /// - Parameters:
-    ///   - changes: As in ``RecordStorage/commit(_:expecting:)``.
-    ///   - expecting: As in ``RecordStorage/commit(_:expecting:)``.
-    ///   - lock: The lock of the changed namespace if the caller holds it, from ``lock(_:)`` or from the attempt before, or
-    ///     `nil`. After a conflict it is the lock that this call has taken. The caller releases it.
-    /// - Returns: Whether the changes were made.
-    /// - Throws: Any error of ``RecordStorage/commit(_:expecting:)`` and ``lock(_:)``.
-    func commit(
+    /// Calls ``commit(_:expecting:)``.
+    public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
         lock: inout (any StorageLock)?
-    ) throws -> CommitOutcome
-}
+    ) throws -> CommitOutcome { try commit(changes, expecting: expecting) }
 
-extension LockingStorage {
-    /// Holds no lock before and afterwards.
-    public func commit(
-        _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision]
-    ) throws -> CommitOutcome {
-        var lock: (any StorageLock)?
-        defer { lock?.release() }
-        return try commit(changes, expecting: expecting, lock: &lock)
+    /// Returns nothing.
+    public func findings() -> [StoreFinding] { [] }
+
+    /// Refuses.
+    public func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws -> @Sendable () -> Void { throw LockboxError.notSupported(operation: "observing changes") }
+
+    /// Refuses.
+    public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
+        throw LockboxError.notSupported(operation: "quarantine")
+    }
+
+    /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
+    func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
+        try read(record, upTo: 0, maximum: maximum) { $0.revision } ?? .absent
     }
 }
 
-extension RecordStorage {
-    /// Waits for the lock of a namespace. Returns nil if the storage has no locks.
-    func lockIfAny(_ namespace: String?) throws -> (any StorageLock)? {
-        do { return try (self as? any LockingStorage)?.lock(namespace) } catch let error as LockboxError
-            where error.code == .notSupported
-        {
-            return nil
-        }
-    }
-
-    /// Commits under the lock that the caller holds, and keeps the lock after a conflict. Without, if the storage has no locks.
-    func commit(
-        _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        keeping lock: inout (any StorageLock)?
-    ) throws -> CommitOutcome {
-        guard let storage = self as? any LockingStorage else {
-            return try commit(changes, expecting: expecting)
-        }
-        return try storage.commit(changes, expecting: expecting, lock: &lock)
-    }
-}
-
-/// The exclusive lock of a namespace, while it is held. See ``LockingStorage``.
+/// The exclusive lock of a namespace, while it is held. See ``RecordStorage/lock(_:)``.
 public protocol StorageLock: AnyObject, Sendable {
     /// Releases the lock. Deallocating it does the same.
     func release()
-}
-
-/// A storage that can report problems with its contents.
-public protocol InspectableStorage: RecordStorage {
-    /// Returns everything in the storage that is not a record, and everything that is not safe to use. Changes
-    /// nothing.
-    ///
-    /// - Throws: ``LockboxError`` if the storage cannot be read at all.
-    func findings() throws -> [StoreFinding]
-}
-
-/// A storage that can report changes.
-public protocol NotifyingStorage: RecordStorage {
-    /// Begins to report changes of the records in a namespace, whoever makes them.
-    ///
-    /// A change that begins after this call has returned is reported once it can be read.
-    ///
-    /// - Parameters:
-    ///   - namespace: The namespace. It need not exist.
-    ///   - report: Called with the names of changed records, on any thread, perhaps before this call returns. After
-    ///     a failure nothing is reported any more.
-    /// - Returns: A closure that ends the subscription. It may be called more than once, and from `report`.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if this storage cannot report changes, or another
-    ///   ``LockboxError``.
-    func subscribe(
-        to namespace: String,
-        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
-    ) throws -> @Sendable () -> Void
 }
 
 /// What has changed in a namespace.
@@ -289,32 +284,57 @@ public enum RecordNotice: Sendable, Hashable {
     case everything
 }
 
-/// A storage that can set a record aside, readable or not, and keep its bytes.
-public protocol QuarantiningStorage: RecordStorage {
-    /// Sets a record aside. Afterwards it is absent.
-    ///
-    /// - Parameter record: The record's name.
-    /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist, or another ``LockboxError`` if
-    ///   it cannot be set aside.
-    func quarantine(_ record: RecordName) throws -> String
-
-    /// Sets a record aside under a lock of the caller.
-    ///
-    /// The default implementation releases the lock first.
-    ///
-    /// - Parameters:
-    ///   - record: The record's name.
-    ///   - lock: The lock of the record's namespace, from ``LockingStorage/lock(_:)``, or `nil`. The caller releases it.
-    /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: Any error of ``quarantine(_:)``.
-    func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String
+/// A storage that passes its calls on to another one, without locks. Implement what it does in another way.
+@_spi(Extensions) public protocol ForwardingStorage: RecordStorage {
+    /// The storage that calls are passed on to.
+    var target: any RecordStorage { get }
 }
 
-extension QuarantiningStorage {
-    /// Releases the lock first.
+// swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+@_spi(Extensions) extension ForwardingStorage {
+    public var limits: StorageLimits { target.limits }
+    public var isOnThisDevice: Bool { target.isOnThisDevice }
+
+    public func read<Result>(
+        _ record: RecordName,
+        upTo limit: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? { try target.read(record, upTo: limit, maximum: maximum, body) }
+
+    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        try target.read(records, maximum: maximum)
+    }
+
+    public func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void)
+        throws
+    { try target.forEachName(in: namespace, waitingForCommits: waitingForCommits, body) }
+
+    public func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        try target.forEachPage(of: namespace, maximum: maximum, waitingForCommits: waitingForCommits, body)
+    }
+
+    public func namespaces() throws -> [String] { try target.namespaces() }
+
+    public func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
+        -> CommitOutcome
+    { try target.commit(changes, expecting: expecting) }
+
+    public func synchronize(_ namespace: String) throws { try target.synchronize(namespace) }
+    public func location(of record: RecordName) -> String { target.location(of: record) }
+    public func findings() throws -> [StoreFinding] { try target.findings() }
+
+    public func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws -> @Sendable () -> Void { try target.subscribe(to: namespace, report) }
+
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
-        lock?.release()
-        return try quarantine(record)
+        try target.quarantine(record, lock: lock)
     }
 }

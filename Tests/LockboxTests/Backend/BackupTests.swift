@@ -140,7 +140,13 @@ import Testing
             trace.withLock { if [.write, .fsync, .rename].contains(call) { $0.append(call) } }
             return nil
         })
-        _ = try backend.exportBackup(to: path, .value("p"), nil, .interactive, calls) { _ in }
+        _ = try backend.exportBackup(
+            to: path,
+            passphrase: .value("p"),
+            prefix: nil,
+            strength: .interactive,
+            calls: calls
+        ) { _ in }
         #expect(trace.withLock { $0.suffix(4) } == [.write, .fsync, .rename, .fsync])
     }
 
@@ -251,7 +257,13 @@ import Testing
         let before = try readBytes(path)
         try overwrite("\(path).earlier-1", [1])
         let calls = SystemCalls { $0 == .link ? .failure(EPERM) : nil }
-        let report = try backend.exportBackup(to: path, .value("another"), nil, .interactive, calls) { _ in }
+        let report = try backend.exportBackup(
+            to: path,
+            passphrase: .value("another"),
+            prefix: nil,
+            strength: .interactive,
+            calls: calls
+        ) { _ in }
         #expect(report.keptBackup == "\(path).earlier-2")
         #expect(try readBytes("\(path).earlier-2") == before && readBytes("\(path).earlier-1") == [1])
     }

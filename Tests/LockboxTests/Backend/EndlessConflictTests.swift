@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// A storage whose every commit meets a conflict, as a hostile server of a cluster can say for ever.
 struct EndlessConflictTests {

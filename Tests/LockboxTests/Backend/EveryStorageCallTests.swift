@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 @testable import LockboxTestProcess
 
 /// What another process does before whichever call of a storage that has no locks: only what a commit expects keeps the two

@@ -47,18 +47,13 @@ import Lockbox
         let backend: any LockboxBackend = FailingBackend(wrapped)
         try write("damaged")
         wrapped.damage(try key("damaged"))
-        #expect(try (backend as? any LockableBackend)?.lockState == .unprotected)
-        #expect(
-            try (backend as? any LocatingBackend)?.location(of: key("damaged"))
-                == wrapped.record(of: key("damaged"))
-        )
-        #expect(try (backend as? any VerifiableBackend)?.verify { _ in }.findings.count == 1)
-        try (backend as? any RepairableBackend)?.remove(record: wrapped.record(of: key("damaged")))
+        #expect(try backend.lockState == .unprotected)
+        #expect(try backend.location(of: key("damaged")) == wrapped.record(of: key("damaged")))
+        #expect(try backend.verify { _ in }.findings.count == 1)
+        try backend.remove(record: wrapped.record(of: key("damaged")))
         #expect(try wrapped.item(for: key("damaged"), now: nil) == nil)
         let synchronizing = FailingBackend(DefectiveBackend(.synchronizesOnlyItems))
-        expectError(.missing) {
-            try (synchronizing as any LockboxBackend as? any SynchronizingBackend)?.synchronize(prefix: "p")
-        }
+        expectError(.missing) { try synchronizing.synchronize(prefix: "p") }
     }
 
     @Test func capabilitiesThatTheWrappedBackendLacksAreNotSupported() throws {
@@ -68,7 +63,7 @@ import Lockbox
         expectError(.notSupported) { try backend.remove(record: "r") }
         expectError(.notSupported) { try backend.quarantine(record: "r") }
         expectError(.notSupported) { try backend.subscribe(prefix: "p") { _ in } }
-        try backend.synchronize(prefix: "p")
+        expectError(.notSupported) { try backend.synchronize(prefix: "p") }
         #expect(try backend.location(of: key("k")) == nil)
     }
 

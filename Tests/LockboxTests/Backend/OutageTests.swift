@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What a call does if the storage fails in the middle of it, as one on a network can.
 @Suite struct OutageTests {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Other processes that begin a rotation while one is under way, and are killed.
 @Suite struct RotationOvertakenTests {

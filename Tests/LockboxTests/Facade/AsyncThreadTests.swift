@@ -46,7 +46,6 @@ import Testing
         try await items()
         try await typedKeys()
         try await bridges()
-        try await unlocks()
     }
 
     /// Calls that are blocked, however many, hold up no task that has nothing to do with them.
@@ -97,7 +96,7 @@ import Testing
         let writers = (0..<8).map { _ in Task { try await writing.archiveObject("new", forKey: "k") } }
         // The tests' process does not compute the right one again.
         let unlocks = ["2", "3"].map { passcode in
-            Task { try await unlocked.backend().unlock(.value(passcode)) }
+            Task { try await unlocked.backend().async { try $0.unlock(.value(passcode)) } }
         }
         // From the first moment on: a queue of the system makes another thread each second.
         var longest = Duration.zero
@@ -195,16 +194,5 @@ import Testing
         await #expect(throws: Quoting.self) {
             try await lockbox.async { _ in throw Quoting(text: "its own") }
         }
-    }
-
-    private func unlocks() async throws {
-        let key = KeyUnlock(.bytes([UInt8](repeating: 1, count: 32)))
-        let (other, code) = (store.backend(), RecoveryCode())  // its calls are not looked at
-        try other.setPasscode(.value("2"), strength: .interactive)
-        try other.addRecoveryCode(code, confirmation: .value(code.text))
-        try other.addSlot(key, label: "L", opensAllClasses: true)
-        try await run("unlock(with:)") { try await backend.unlock(with: key) }
-        try await run("unlock(_:)") { try await backend.unlock(.value("2")) }
-        #expect(try await backend.async { try $0.unlockScope } == .process)
     }
 }

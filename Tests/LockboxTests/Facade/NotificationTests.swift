@@ -246,7 +246,7 @@ import Testing
 }
 
 /// Reports nothing, and counts its subscriptions.
-private struct SubscribedBackend: WrappingBackend, NotifyingBackend {
+private struct SubscribedBackend: WrappingBackend {
     let wrapped: any LockboxBackend = InMemoryBackend()
     let started = Protected(0)
     let ended = Protected(0)

@@ -42,7 +42,7 @@ import LockboxKeychainMigration
             .encodingFailed(key: "k", underlying: Quoting(text: secret)),
             .decodingFailed(key: "k", type: "Int", underlying: Quoting(text: secret)),
         ]
-        let usedUnlock = RecoveryCodeUnlock(.value(code.text))
+        let usedUnlock = SecretUnlock.recoveryCode(.value(code.text))
         _ = try usedUnlock.enroll(salt: [UInt8](repeating: 1, count: 32))  // it remembers the code now
         var samples: [String: [Any]] = [
             "LockboxError.Code": [errors[0].code], "DeviceKeySource": deviceKeys, "FailingBackend": [failing],
@@ -66,10 +66,12 @@ import LockboxKeychainMigration
             "LockboxChanges.Iterator": try [lockboxes[0].changes().makeAsyncIterator()],
             "RecordNotice": [RecordNotice.records(["n"])],
             "InternetPassword": [InternetPassword(server: "s", account: "a")],
-            "PasscodeUnlock": [PasscodeUnlock(.value(secret))], "KeyUnlock": [KeyUnlock(.bytes(deviceKey))],
-            "RecoveryCode": [code], "RecoveryCodeUnlock": [RecoveryCodeUnlock(.value(secret)), usedUnlock],
+            "RecoveryCode": [code],
+            "SecretUnlock": [
+                SecretUnlock.passcode(.value(secret)), SecretUnlock.key(.bytes(deviceKey)), usedUnlock,
+            ],
             "SlotEnrollment": [SlotEnrollment(parameters: [], secret: Array(secret.utf8))],
-            "StoreRequirements": [StoreRequirements.none], "UnlockSlot": try backend.slots,
+            "StoreRequirements": [StoreRequirements()], "UnlockSlot": try backend.slots,
             "StoreStatus": [try backend.status() as Any],
             "StoreRequirements.Protection": StoreRequirements.Protection.allCases,
             "SlotKind": SlotKind.allCases,

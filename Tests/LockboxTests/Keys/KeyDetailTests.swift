@@ -32,7 +32,7 @@ import Lockbox
         try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .whenUnlocked])
     }
 
-    private func method(_ code: RecoveryCode) -> RecoveryCodeUnlock { .recoveryCode(.value(code.text)) }
+    private func method(_ code: RecoveryCode) -> SecretUnlock { .recoveryCode(.value(code.text)) }
 
     // MARK: Epochs
 

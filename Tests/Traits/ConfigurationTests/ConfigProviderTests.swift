@@ -137,7 +137,7 @@ import Lockbox
                 #expect([.authenticationFailed, .corrupt].contains(error?.code))
             }
 
-            try await reader.unlock(.value("1234"))
+            _ = try await reader.async { try $0.unlock(.value("1234")) }
             #expect(throws: LockboxError.interactionNotAllowed(.whenUnlocked)) {
                 try provider.value(forKey: key("locked"), type: .string)
             }
@@ -160,7 +160,7 @@ import Lockbox
             defer { running.cancel() }
             let key = key("k")
             expectError(.interactionNotAllowed) { try provider.value(forKey: key, type: .string) }
-            try await reader.unlock(.value("1234"))
+            _ = try await reader.async { try $0.unlock(.value("1234")) }
             while (try? provider.value(forKey: key, type: .string).value?.content) != .string("v") {
                 try await Task.sleep(for: .milliseconds(10))
             }
@@ -184,7 +184,7 @@ import Lockbox
             try await Lockbox(keyPrefix: "config", backend: writer).archiveObject("w", forKey: "k")
             try await Task.sleep(for: .milliseconds(1500))
             #expect(try provider.value(forKey: key, type: .string).value?.content == .string("v"))
-            try await reader.unlock(.value("1234"))
+            _ = try await reader.async { try $0.unlock(.value("1234")) }
             #expect(try await watching.value)
             #expect(try provider.value(forKey: key, type: .string).value?.content == .string("w"))
         }

@@ -142,12 +142,12 @@ import Lockbox
         try await server.wait(for: "waiting: the store is locked")
         #expect(!server.text.contains("listening"))
         // For all processes of the user; where the kernel has no keyring, nobody else can unlock it.
-        if try await backend.unlock(.value("1234"), scope: .user) == .process {
+        if try await backend.async({ try $0.unlock(.value("1234"), scope: .user) }) == .process {
             try backend.removePasscode(.value("1234"))
         }
         let client = try await running(server)
         #expect(try await client.visit() == old.chain[0])
-        if try backend.unlockScope == .user {
+        if try backend.status()?.unlockScope == .user {
             try backend.lock(includingAfterFirstUnlock: true)
             for _ in 0..<20 { #expect(try await client.visit() == old.chain[0]) }
         }

@@ -18,10 +18,10 @@ extension StoreChoice {
 
 #if Etcd
     import LockboxEtcd
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// The records of a store: in files, or in a cluster.
-    enum CommandStorage: InspectableStorage, LockingStorage, QuarantiningStorage {
+    enum CommandStorage: ForwardingStorage {
         case files(FileStorage)
         case cluster(EtcdStorage)
 
@@ -71,7 +71,7 @@ extension StoreChoice {
         }
 
         /// The storage that does the work.
-        private var storage: any RecordStorage {
+        var target: any RecordStorage {
             switch self {
             case .files(let files): files
             case .cluster(let etcd): etcd
@@ -109,80 +109,15 @@ extension StoreChoice {
         /// See `EtcdStorage.compact()`. Nothing to do for files.
         func compact() throws { if case .cluster(let etcd) = self { try etcd.compact() } }
 
-        // MARK: RecordStorage
-
-        var limits: StorageLimits { storage.limits }
-        var isOnThisDevice: Bool { storage.isOnThisDevice }
-
-        func read(
-            _ record: RecordName,
-            upTo limit: Int,
-            maximum: Int,
-            _ body: (RecordContents) throws -> Void
-        ) throws -> Bool {
-            try storage.read(record, upTo: limit, maximum: maximum, body)
-        }
-
-        func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
-            try storage.read(records, maximum: maximum)
-        }
-
-        func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void)
-            throws
-        {
-            try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
-        }
-
-        func forEachPage(
-            of namespace: String,
-            maximum: Int,
-            waitingForCommits: Bool,
-            _ body: ([(name: String, record: Record?)]) throws -> Void
-        ) throws {
-            try storage.forEachPage(
-                of: namespace,
-                maximum: maximum,
-                waitingForCommits: waitingForCommits,
-                body
-            )
-        }
-
-        func namespaces() throws -> [String] { try storage.namespaces() }
+        // MARK: Locks
 
         func commit(
             _ changes: [RecordChange],
             expecting: [RecordName: RecordRevision],
             lock: inout (any StorageLock)?
-        ) throws -> CommitOutcome {
-            switch self {
-            case .files(let files): try files.commit(changes, expecting: expecting, lock: &lock)
-            case .cluster(let etcd): try etcd.commit(changes, expecting: expecting)
-            }
-        }
+        ) throws -> CommitOutcome { try target.commit(changes, expecting: expecting, lock: &lock) }
 
-        func lock(_ namespace: String?) throws -> any StorageLock {
-            guard case .files(let files) = self else {
-                throw LockboxError.notSupported(operation: "locking a cluster")
-            }
-            return try files.lock(namespace)
-        }
-
-        func synchronize(_ namespace: String) throws { try storage.synchronize(namespace) }
-
-        func location(of record: RecordName) -> String { storage.location(of: record) }
-
-        func findings() throws -> [StoreFinding] {
-            try (storage as? any InspectableStorage)?.findings() ?? []
-        }
-
-        func quarantine(_ record: RecordName) throws -> String { try quarantine(record, lock: nil) }
-
-        func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
-            guard case .files(let files) = self else {
-                throw LockboxError.notSupported(operation: "quarantine in a cluster")
-            }
-            return try files.quarantine(record, lock: lock)
-        }
+        func lock(_ namespace: String?) throws -> (any StorageLock)? { try target.lock(namespace) }
     }
 #else
     typealias CommandStorage = FileStorage

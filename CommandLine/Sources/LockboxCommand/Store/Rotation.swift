@@ -38,7 +38,7 @@ struct RotateCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
-        let isThere = try store.backend.identity != nil
+        let isThere = try store.backend.status() != nil
         if !isThere, newDeviceKeyFile != nil {
             throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
         }
@@ -116,7 +116,7 @@ extension Store {
         for finding in result.findings {
             Output.note("lockbox: \(finding.location.onOneLine): \(finding.reason.onOneLine)")
         }
-        if result.isPostponed {
+        if result.postponement != nil {
             throw Failure(
                 .damaged,
                 "The new keys are in use, but the items could not be resealed: whoever has the old keys can open them. "

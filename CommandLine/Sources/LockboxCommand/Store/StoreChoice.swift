@@ -143,7 +143,7 @@ struct StoreChoice {
     var deviceKeyCredentials: [String] = []
     /// Whether the environment may name the device key. It is that of one store.
     var inheritsDeviceKey = true
-    var requirements = StoreRequirements.none
+    var requirements = StoreRequirements()
     /// The secret that unlocks the store instead of its passcode.
     var otherSecret: OtherSecret?
     var quiet = false

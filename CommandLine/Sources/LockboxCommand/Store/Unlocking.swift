@@ -229,7 +229,7 @@ extension Store {
             "The current passcode is needed, but there is no terminal to read it from: use --passcode-file, or "
             + "--recovery-code-file if it is forgotten."
         try unlock(otherwise: otherwise) { _ = try backend.unlock(with: $0) }
-        guard try backend.unlockScope == .process else {
+        guard try backend.status()?.unlockScope == .process else {
             throw Failure(
                 .locked,
                 "This needs the passcode, a recovery code, or a slot that opens all classes. Nothing was changed."

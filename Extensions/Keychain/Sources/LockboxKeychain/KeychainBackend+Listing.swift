@@ -139,6 +139,3 @@ extension KeychainBackend {
         try remove(probe.key)
     }
 }
-
-@_spi(Extensions)
-extension KeychainBackend: CrowdedBackend {}

@@ -24,10 +24,10 @@ public import LockboxPlatform
 /// - Attributes of locked items cannot be read. While items of a class are locked, a list that would have them
 ///   throws ``LockboxError/interactionNotAllowed(_:)``; it never leaves them out.
 /// - The system deletes an item that it cannot decrypt, and counts it as absent.
-/// - Whether the device is locked is not known before an item is read, so this is no ``LockableBackend``.
+/// - Whether the device is locked is not known before an item is read, so there is no ``LockboxBackend/lockState``.
 /// - No call shows a prompt, unless the backend has an access control. Without one, other programs' items that need a
 ///   fingerprint or a passcode to be read count as locked.
-public struct KeychainBackend: RepairableBackend {
+public struct KeychainBackend: LockboxBackend {
     /// The largest value: 1 MiB.
     ///
     /// Apple states no limit. The Keychain decrypts whole items in a process that all programs share, warns of values
@@ -133,11 +133,6 @@ public struct KeychainBackend: RepairableBackend {
             try delete(query)
         }
         return true
-    }
-
-    /// Not supported.
-    public func quarantine(record: String) throws(LockboxError) -> String {
-        throw LockboxError.notSupported(operation: "quarantine")
     }
 
     // MARK: One item
@@ -335,7 +330,6 @@ public struct KeychainBackend: RepairableBackend {
     static let probePrefix = "\0transfer"
 
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
-    @_spi(Extensions)
     public func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)

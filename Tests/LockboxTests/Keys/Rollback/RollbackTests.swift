@@ -269,7 +269,7 @@ import Lockbox
         try own.setUp(items: ["dk": .always])
         try own.changePasscode(to: .value("1234"), strength: .interactive, resealing: false)
         let (files, old) = (try store.keyFiles(), try store.openedKeybag())
-        _ = try own.reseal(false, resealing: true) { _ in }
+        _ = try own.completeRotation(false, resealing: true) { _ in }
         let new = try store.openedKeybag()
         #expect(new.generation == old.generation + 1 && new.epoch == old.epoch)
         try store.putBack(files)

@@ -19,7 +19,7 @@ import Testing
             .addSlot(.key(key), label: "", opensAllClasses: true)
     }
 
-    private var recovery: RecoveryCodeUnlock { .recoveryCode(.value(code.text)) }
+    private var recovery: SecretUnlock { .recoveryCode(.value(code.text)) }
 
     /// - Parameter remove: Removes the slot that has unlocked the store.
     private func check(_ method: any UnlockMethod, _ remove: (EncryptedFileBackend) throws -> RotationReport)

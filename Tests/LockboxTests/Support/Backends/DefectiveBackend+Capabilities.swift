@@ -3,22 +3,17 @@ import Synchronization
 import Lockbox
 @testable import LockboxCore
 
-extension DefectiveBackend: LockableBackend {
+/// Optional: not every store can do it.
+extension DefectiveBackend {
     var lockState: LockState { defect == .misstatesItsLock ? .beforeFirstUnlock : .unprotected }
-}
 
-extension DefectiveBackend: LocatingBackend {
     func location(of key: ItemKey) -> String? { record(of: key) }
-}
 
-extension DefectiveBackend: SynchronizingBackend {
     func synchronize(prefix: String) throws {
         guard defect == .synchronizesOnlyItems, items(prefix, at: nil).intact.isEmpty else { return }
         throw LockboxError.missing(record: prefix)
     }
-}
 
-extension DefectiveBackend: VerifiableBackend {
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
         var report = VerifyReport()
         for prefix in wrapped.prefixes() where defect != .verifiesNothing {
@@ -30,9 +25,7 @@ extension DefectiveBackend: VerifiableBackend {
         }
         return report
     }
-}
 
-extension DefectiveBackend: RepairableBackend {
     /// Nil if it can be read by now.
     private func damagedItem(_ record: String) throws -> ItemKey? {
         if !record.hasPrefix("record"), defect != .removesAnyRecord {
@@ -53,9 +46,7 @@ extension DefectiveBackend: RepairableBackend {
         if defect != .quarantinesNothing { forget(key) }
         return "set aside"
     }
-}
 
-extension DefectiveBackend: NotifyingBackend {
     func subscribe(prefix: String, _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void)
         -> @Sendable () -> Void
     {

@@ -5,7 +5,8 @@ import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 
-extension DefectiveStorage: LockingStorage {
+/// Optional: not every storage can do it.
+extension DefectiveStorage {
     /// The namespaces that are locked.
     final class Locks: Sendable {
         private let held = Protected<Set<String?>>([])
@@ -45,11 +46,17 @@ extension DefectiveStorage: LockingStorage {
         deinit { if !outlivesItsOwner { release() } }
     }
 
-    func lock(_ namespace: String?) -> any StorageLock {
+    func lock(_ namespace: String?) -> (any StorageLock)? {
         state.locks.take(
             defect == .lockStopsNobody ? [] : [namespace],
             outlivesItsOwner: defect == .lockOutlivesItsOwner
         )
+    }
+
+    func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws -> CommitOutcome {
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        return try commit(changes, expecting: expecting, lock: &lock)
     }
 
     func commit(
@@ -67,19 +74,16 @@ extension DefectiveStorage: LockingStorage {
         }
         return outcome
     }
-}
 
-extension DefectiveStorage: InspectableStorage {
     func findings() throws -> [StoreFinding] {
         guard defect == .findsItsOwnRecords else { return [] }
         return try state.wrapped.namespaces().flatMap { try records(in: $0).keys }.map {
             StoreFinding(kind: .foreign, location: location(of: $0), reason: "it is not a record")
         }
     }
-}
 
-extension DefectiveStorage: QuarantiningStorage {
-    func quarantine(_ record: RecordName) throws -> String {
+    func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
+        lock?.release()
         if isNew(record), defect != .quarantinesWhatIsAbsent {
             throw LockboxError.missing(record: location(of: record))
         }
@@ -88,9 +92,7 @@ extension DefectiveStorage: QuarantiningStorage {
         if defect != .quarantinesNothing { _ = try change([.remove(record)], [:]) }
         return "set aside"
     }
-}
 
-extension DefectiveStorage: NotifyingStorage {
     func subscribe(
         to namespace: String,
         _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void

@@ -71,17 +71,21 @@ struct DefectiveStorage: RecordStorage {
 
     // MARK: Reading
 
-    func read(
+    func read<Result>(
         _ record: RecordName,
         upTo limit: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
         switch defect {
         case .waitsForItself: state.lock.withLock { state.lock.withLock {} }
         case .listsPagesUnderItsLock, .reportsUnderItsLock: state.mutex.withLock { _ in }
         case .looksUpBehindLocks: state.locks.take([record.namespace]).release()
-        case .inventsRecords where record.name == "missing": return true
+        case .inventsRecords where record.name == "missing":
+            var bytes = [UInt8(0)]
+            return try bytes.withUnsafeMutableBytes {
+                try body(RecordContents(bytes: $0, revision: RecordRevision(1)))
+            }
         default: break
         }
         let real = mapped(record)
@@ -98,14 +102,17 @@ struct DefectiveStorage: RecordStorage {
                 bytes.removeLast(bytes.count - torn)
             }
             let revision = defect == .repeatsRevisions ? RecordRevision(1) : contents.revision
-            let copied = try bytes.withUnsafeMutableBytes { buffer in
-                do { try body(RecordContents(bytes: buffer, revision: revision)) } catch {
+            let (result, copied) = try bytes.withUnsafeMutableBytes { buffer in
+                let result: Result?
+                do { result = try body(RecordContents(bytes: buffer, revision: revision)) } catch {
                     if defect != .swallowsErrors { throw error }
+                    result = nil
                 }
-                return Array(buffer)
+                return (result, Array(buffer))
             }
             if defect == .sharesItsBytes { state.overwritten.withLock { $0[real] = copied } }
-        }
+            return result
+        } ?? nil
     }
 
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {

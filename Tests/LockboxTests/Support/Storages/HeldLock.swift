@@ -1,10 +1,10 @@
 import LockboxStore
 
-extension LockingStorage {
+extension RecordStorage {
     /// Runs `body` while nobody else can commit to the namespace.
     func holdingLock<Result>(of namespace: String?, _ body: () throws -> Result) throws -> Result {
         let lock = try lock(namespace)
-        defer { lock.release() }
+        defer { lock?.release() }
         return try body()
     }
 }

@@ -1,4 +1,5 @@
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// Records in memory, to which commits wait for nobody. Before each call of it another process may do something.
 struct InterruptedStorage: WrappingStorage {

@@ -1,4 +1,5 @@
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// Records in memory, as a storage has them that others operate and whose commits wait for nobody: it has limits, and keeps
 /// no device key.

@@ -1,7 +1,8 @@
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// Records in memory, whose notices arrive late or changed.
-struct RelayedStorage: NotifyingStorage, WrappingStorage {
+struct RelayedStorage: WrappingStorage {
     typealias Notice = Result<RecordNotice, any Error>
     typealias Report = @Sendable (Notice) -> Void
 

@@ -1,7 +1,8 @@
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// Records in memory. A test's storage implements what it does in another way.
-protocol WrappingStorage: RecordStorage {
+protocol WrappingStorage: ForwardingStorage {
     var wrapped: InMemoryStorage { get }
 
     /// Called before each call. Its errors are those of the call.
@@ -14,18 +15,16 @@ enum StorageCall {
 }
 
 extension WrappingStorage {
+    var target: any RecordStorage { wrapped }
+
     func begin(_ call: StorageCall) {}
 
-    var limits: StorageLimits { wrapped.limits }
-
-    var isOnThisDevice: Bool { true }
-
-    func read(
+    func read<Result>(
         _ record: RecordName,
         upTo limit: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Void
-    ) throws -> Bool {
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
         try begin(.read([record]))
         return try wrapped.read(record, upTo: limit, maximum: maximum, body)
     }
@@ -40,18 +39,23 @@ extension WrappingStorage {
         try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
     }
 
+    func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        try begin(.list)
+        try wrapped.forEachPage(of: namespace, maximum: maximum, waitingForCommits: waitingForCommits, body)
+    }
+
     func namespaces() throws -> [String] {
         try begin(.namespaces)
         return wrapped.namespaces()
     }
 
-    func commit(
-        _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision]
-    ) throws -> CommitOutcome {
+    func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws -> CommitOutcome {
         try begin(.commit)
         return wrapped.commit(changes, expecting: expecting)
     }
-
-    func location(of record: RecordName) -> String { wrapped.location(of: record) }
 }

@@ -58,7 +58,7 @@ final class TestStore: Sendable {
         _ calls: SystemCalls = SystemCalls(),
         lockTimeout: Duration = .milliseconds(200),
         deviceKey: DeviceKeySource = .stored,
-        requires requirements: StoreRequirements = .none,
+        requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring = KernelKeyring(),
         seen: SeenGeneration? = nil,
         counter: (any GenerationCounter)? = nil
