@@ -298,16 +298,10 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        guard let slot = try keys.slots.first(where: { $0.id.hexadecimal == id }) else {
-            throw LockboxError.slotNotFound(slot: id)
-        }
-        if slot.kind == .passcode { return try removePasscode(resealing: resealing, progress: progress) }
         try makeRoomForKeys()
-        return try resealAfterChange(
-            keys.removeSlot(slot.id, named: id),
-            resealing: resealing,
-            progress: progress
-        )
+        let removed = try keys.removeSlot(named: id)
+        if removed.kind == .passcode { try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }
+        return resealAfterChange(removed.hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
     /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot.

@@ -78,6 +78,10 @@ struct KeybagContents {
         if slots.isEmpty {
             firstProtected = 0
         } else if firstProtected == 0 {
+            // Nothing authenticates the numbers of a keybag without slots.
+            guard generation < 1 << 47, epoch < 1 << 30 else {
+                throw RecordError.malformed("its generation and epoch are higher than a store's get")
+            }
             firstProtected = epoch
             lineage = [try .random()] + lineage.dropLast()
         }

