@@ -108,12 +108,14 @@ extension KeyStore {
     /// - Returns: Its kind too: only the keybag that is changed tells it.
     func removeSlot(named name: String) throws -> (hasNewDeviceKey: Bool, kind: SlotKind) {
         var kind: SlotKind?
-        let hasNewDeviceKey = try keyring(creating: false) != nil && rewrite { opened in
-            let found = opened.keybag.slots.first { $0.id.hexadecimal == name }
-            guard let found else { throw LockboxError.slotNotFound(slot: name) }
-            kind = found.kind
-            return try change(opened) { slots in slots.removeAll { $0.slot.id == found.id } }
-        }
+        let hasNewDeviceKey =
+            try keyring(creating: false) != nil
+            && rewrite { opened in
+                let found = opened.keybag.slots.first { $0.id.hexadecimal == name }
+                guard let found else { throw LockboxError.slotNotFound(slot: name) }
+                kind = found.kind
+                return try change(opened) { slots in slots.removeAll { $0.slot.id == found.id } }
+            }
         guard let kind else { throw LockboxError.slotNotFound(slot: name) }
         return (hasNewDeviceKey, kind)
     }
@@ -230,12 +232,13 @@ extension KeyStore {
                 let next = try mappingErrors(of: Self.keybagRecord) { try change(opened) }
                 guard var next else { return false }
                 // Keys that came from the kernel continue to come from there.
-                if own.unlockKeys[.unlocked] == nil { next.slotKeys = nil }
-                guard let device = try replace(opened, by: next, isOwn: own.unlockKeys[.unlocked] != nil, &lock) else {
+                let isOwn = own.unlockKeys[.unlocked] != nil
+                if !isOwn { next.slotKeys = nil }
+                guard let device = try replace(opened, by: next, isOwn: isOwn, &lock) else {
                     try conflicts.check(Self.keybagRecord, storage)
                     continue
                 }
-                if own.unlockKeys[.unlocked] != nil { try keepOpen(next.contents) }
+                if isOwn { try keepOpen(next.contents) }
                 return !device.isEqual(to: opened.keybag.deviceKey)
             }
         }

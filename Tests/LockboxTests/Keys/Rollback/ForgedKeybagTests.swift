@@ -298,7 +298,9 @@ import Testing
 
     @Test(.needsKernelKeyring, arguments: [[.afterFirstUnlock], UnlockLevel.allCases])
     func whatIsAcceptedIsWhatThePasscodeOpens(_ levels: [UnlockLevel]) throws {
-        try everyCallWithUnlock(levels, .afterFirstUnlock) { try $0.acceptRestored(.passcode(.value("1234"))) }
+        try everyCallWithUnlock(levels, .afterFirstUnlock) {
+            try $0.acceptRestored(.passcode(.value("1234")))
+        }
     }
 
     @Test(.needsKernelKeyring) func whatIsChangedIsWhatThePasscodeOpens() throws {
