@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEADER = 32, META_MAX = BOX + 16640, MAC = 32, VALUE_HEADER = 16 };
+enum { HEADER = 32, META_MAX = BOX + 33280, MAC = 32, VALUE_HEADER = 16 };
 
 struct floor_store {
     char directory[4096], scope_prefix[256], scope_name[8 + 1 + NAME + 1];

@@ -29,7 +29,7 @@ void floor_close(floor_store *store);
 // `format` receives 1 for data, 2 for JSON. Keys are ASCII here: no normalization.
 long floor_read(floor_store *store, const char *prefix, const char *key, uint8_t *out, size_t room, int *format);
 
-// Replaces an item durably, as Lockbox does: lock, look at the keybag, read the old item's creation date, seal,
+// Replaces an item durably, with Lockbox's steps, and keeps only its creation date: lock, look at the keybag, read the old item's creation date, seal,
 // temporary file, fsync, rename, fsync of the folder. 0, or -1 with errno.
 int floor_write(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
 
