@@ -8,9 +8,9 @@ public import LockboxPlatform
 ///
 /// Names and attributes are sealed with a key that needs only the device key, so items can be listed and
 /// removed while they are locked.
-public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
+public final class SealedBackend: LockboxBackend {
     /// Stores the records.
-    public let storage: Storage
+    @_spi(Extensions) public let storage: any RecordStorage
 
     let keys: KeyStore
     private let namespaces = Protected<[String: String]>([:])
@@ -22,8 +22,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
     ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
     ///   - requirements: What the program requires of the store.
+    @_spi(Extensions)
     public convenience init(
-        storage: Storage,
+        storage: any RecordStorage,
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()
     ) {
@@ -31,7 +32,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     }
 
     init(
-        storage: Storage,
+        storage: any RecordStorage,
         deviceKey: DeviceKeySource,
         requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring,
@@ -362,9 +363,9 @@ extension SealedBackend: Undescribed {}
 /// let backend = EncryptedFileBackend(directory: "/var/lib/example/secrets")
 /// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
 /// ```
-public typealias EncryptedFileBackend = SealedBackend<FileStorage>
+public typealias EncryptedFileBackend = SealedBackend
 
-extension SealedBackend where Storage == FileStorage {
+extension SealedBackend {
     /// Creates a backend for the store in a folder. Reads and writes nothing.
     ///
     /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.

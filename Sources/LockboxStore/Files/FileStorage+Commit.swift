@@ -1,7 +1,7 @@
 public import LockboxCore
 import LockboxPlatform
 
-extension FileStorage {
+@_spi(Extensions) extension FileStorage {
     /// Makes the changes under the locks of their folders.
     public func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
         -> CommitOutcome

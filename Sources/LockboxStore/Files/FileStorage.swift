@@ -19,7 +19,7 @@ import LockboxPlatform
 /// the store is only read.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
-public final class FileStorage: RecordStorage {
+@_spi(Extensions) public final class FileStorage: RecordStorage {
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
 
