@@ -399,10 +399,8 @@ extension SealedBackend {
     /// systemd sets for services; otherwise `lockbox` in `XDG_DATA_HOME`; otherwise `~/.local/share/lockbox`.
     /// On Apple's systems, `~/Library/Application Support/lockbox` replaces the last two. The environment is
     /// read once.
-    public static var `default`: EncryptedFileBackend { defaultBackend }
+    public static let `default` = SealedBackend(storage: FileStorage.default)
 }
-
-private let defaultBackend = EncryptedFileBackend(storage: FileStorage(StoreLocation.standard()))
 
 /// Ends a list at the first item that can be read.
 private struct FoundPrefix: Error { let prefix: String }

@@ -23,6 +23,9 @@ import LockboxPlatform
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
 
+    /// The files of ``SealedBackend/default``.
+    public static let `default` = FileStorage(StoreLocation.standard())
+
     let folders: StoreFolders
     let calls: SystemCalls
     let lockTimeout: Duration
