@@ -311,7 +311,9 @@
             try watch.start(from: nextRevision())
             return { watch.cancel() }
         }
+    }
 
+    extension EtcdStorage {
         /// The revision of the next change in the cluster.
         func nextRevision() throws -> UInt64 {
             var request = RangeRequest(Data("\(root)/i/".utf8), to: Self.end(of: "\(root)/i"))

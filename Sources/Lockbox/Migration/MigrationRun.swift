@@ -43,7 +43,7 @@ struct MigrationRun {
 
     func dryRun() throws -> MigrationReport {
         let done = try marker.map(record)?.done ?? []
-        return report(try outcomes(preview(except: done, nil)), isDryRun: true)
+        return report(try outcomes(preview(except: done, nil)))
     }
 
     private func record(_ marker: ItemKey) throws -> MigrationRecord {
@@ -56,15 +56,11 @@ struct MigrationRun {
     }
 
     /// - Parameter outcomes: Those of the items with which there was something to do.
-    private func report(_ outcomes: [String: MigrationReport.Outcome], isDryRun: Bool = false)
-        -> MigrationReport
-    {
+    private func report(_ outcomes: [String: MigrationReport.Outcome]) -> MigrationReport {
         MigrationReport(
-            name: migration.name,
             outcomes: migration.items.map {
                 .init(key: $0.key, outcome: outcomes[$0.key] ?? .migratedBefore)
-            },
-            isDryRun: isDryRun
+            }
         )
     }
 

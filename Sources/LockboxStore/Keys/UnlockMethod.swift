@@ -31,14 +31,14 @@ public protocol UnlockMethod: Sendable {
 
 /// The result of ``UnlockMethod/enroll(salt:)``: the secret of a new slot, and what is stored with the slot.
 public struct SlotEnrollment: Sendable {
-    /// The maximum length of ``parameters``: 2,048 bytes.
+    /// The maximum length of the parameters: 2,048 bytes.
     @_spi(Extensions) public static let maximumParametersLength = KeybagSlot.maximumParametersLength
 
     /// What the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
-    public var parameters: [UInt8]
+    @_spi(Extensions) public var parameters: [UInt8]
 
     /// 32 to 64 bytes that cannot be guessed without the method and the salt.
-    public var secret: [UInt8]
+    @_spi(Extensions) public var secret: [UInt8]
 
     /// Creates an enrollment.
     ///

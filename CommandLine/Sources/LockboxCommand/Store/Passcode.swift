@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
