@@ -301,7 +301,7 @@
     @_spi(Extensions) extension EtcdStorage {
         /// Begins to report changes of the records in a namespace. Needs a thread and a connection for each
         /// subscription. If the connection to one member ends, it goes on with another one, and nothing is missed. If
-        /// etcd has been compacted meanwhile, anything may have changed (``RecordNotice/everything``).
+        /// etcd has been compacted meanwhile, anything may have changed (`RecordNotice.everything`).
         public func subscribe(
             to namespace: String,
             _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void

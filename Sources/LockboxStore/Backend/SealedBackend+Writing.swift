@@ -10,7 +10,7 @@ extension SealedBackend {
         try commitEdits([edit], with: keyring)
     }
 
-    /// Performs many operations. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized together. If
+    /// Performs many operations. In files, up to 1,000 operations or 4 MiB are synchronized together. If
     /// one of these is refused, none of them is performed.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)

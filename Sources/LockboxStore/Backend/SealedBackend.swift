@@ -1,7 +1,7 @@
 public import LockboxCore
 public import LockboxPlatform
 
-/// Seals items and stores them in a ``RecordStorage``.
+/// Seals items and stores them: in files as ``EncryptedFileBackend``, or in another storage.
 ///
 /// The keys are kept in the store's keybag, wrapped with the device key. They are unwrapped once, at the first
 /// use, and then stay in memory. For the format of the records, see <doc:OnDiskFormat>.
@@ -320,7 +320,7 @@ public final class SealedBackend: LockboxBackend {
         ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumRecordLength)
     }
 
-    /// Whether the items stay on this device. Same as the storage's ``RecordStorage/isOnThisDevice``.
+    /// Whether the items stay on this device: `false` for a storage that other machines share.
     public var isOnThisDevice: Bool { storage.isOnThisDevice }
 
     // MARK: One namespace
@@ -371,8 +371,7 @@ extension SealedBackend {
     /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory. See
-    ///     `FileStorage`.
+    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
     ///   - requirements: What the program requires of the store.

@@ -143,8 +143,8 @@ public struct DeviceKeySource: Sendable {
     private init(sources: [Source]) { self.sources = sources }
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
-    /// stored next to the data, it protects no better than file permissions do. A storage whose
-    /// ``RecordStorage/isOnThisDevice`` is false refuses it.
+    /// stored next to the data, it protects no better than file permissions do. A storage that
+    /// other machines share refuses it.
     public static let stored = DeviceKeySource(source: .stored)
 
     /// Uses bytes supplied by the app.
