@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 import LockboxTesting

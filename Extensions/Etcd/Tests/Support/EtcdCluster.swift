@@ -85,8 +85,7 @@
             )
         }
 
-        func backend(_ root: String, timeLimit: Duration = .seconds(10)) throws -> SealedBackend
-        {
+        func backend(_ root: String, timeLimit: Duration = .seconds(10)) throws -> SealedBackend {
             SealedBackend(storage: try storage(root, timeLimit: timeLimit), deviceKey: .bytes(Self.deviceKey))
         }
 

@@ -73,7 +73,8 @@ final class TestStore: Sendable {
         )
     }
 
-    func storage(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200)) -> FileStorage
+    func storage(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))
+        -> FileStorage
     {
         let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
         return FileStorage(
