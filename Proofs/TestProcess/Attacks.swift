@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// For Proofs/Attacks/run, which plays an attacker beside the store's owner: each line of standard input is a call in
 /// JSON, each line of standard output its result. Secrets come this way so that no other process can see them.

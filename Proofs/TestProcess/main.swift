@@ -21,7 +21,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 let prefix = "com.example.process"

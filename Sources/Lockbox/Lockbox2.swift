@@ -4,7 +4,7 @@ public import LockboxPlatform
 // Lockbox 2's methods, as Swift imports them from Objective-C, so that existing code continues to compile. They
 // store and read Lockbox 2's encodings, with the format ``ValueFormat/lockbox2``.
 //
-// As in Lockbox 2, a result of false or nil does not say why. A nil that a getter has returned for an item that could not
+// A result of false or nil does not say why, which is Lockbox 2's way. A nil that a getter has returned for an item that could not
 // be read removes nothing: `archiveObject` and these setters refuse it. The setters refuse values that Lockbox 2 would
 // not have read back unchanged: elements that contain `-|-`, or that form one with their neighbors, and dates
 // that are not finite. The old value is then kept. As in Lockbox 1.4.7 and later, an empty collection removes

@@ -1,7 +1,7 @@
 import Dispatch
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
-import LockboxStore
+@_spi(Extensions) import LockboxStore
 
 /// Optional: not every storage can do it.
 extension StorageConformance {

@@ -1,7 +1,7 @@
 import Dispatch
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
-import LockboxStore
+@_spi(Extensions) import LockboxStore
 
 extension StorageConformance {
     static let expectations = StorageConformance("nothing is changed unless every expectation holds") {

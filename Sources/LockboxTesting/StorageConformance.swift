@@ -1,6 +1,6 @@
 import LockboxCore
 import LockboxPlatform
-public import LockboxStore
+@_spi(Extensions) public import LockboxStore
 
 /// A requirement of the `RecordStorage` contract, which a storage can be checked against.
 ///
@@ -14,7 +14,7 @@ public import LockboxStore
 /// ```
 ///
 /// With any other test library, call `try StorageConformance.checkAll { … }` in one test.
-public struct StorageConformance: Sendable, CustomStringConvertible {
+@_spi(Extensions) public struct StorageConformance: Sendable, CustomStringConvertible {
     /// Opens a storage again: see ``check(within:reopen:_:)``.
     public typealias Reopening = @Sendable (_ storages: [any RecordStorage]) throws -> [any RecordStorage]
 
@@ -69,7 +69,7 @@ public struct StorageConformance: Sendable, CustomStringConvertible {
     }
 }
 
-extension StorageConformance {
+@_spi(Extensions) extension StorageConformance {
     /// All requirements.
     public static let all: [StorageConformance] = [
         absent, roundTrip, limits, pages, copies, replacement, removal, namespaces, errors,

@@ -10,6 +10,7 @@
     import Foundation
     import Lockbox
     import LockboxEtcd
+    @_spi(Extensions) import LockboxStore
 
     struct Cluster {
         static let prefix = "com.example.small"

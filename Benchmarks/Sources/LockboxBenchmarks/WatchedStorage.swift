@@ -1,7 +1,7 @@
 #if Etcd
     import Foundation
     import Lockbox
-    import LockboxEtcd
+    @_spi(Extensions) import LockboxEtcd
     @_spi(Extensions) import LockboxStore
 
     /// Notes how large the transactions are in which a storage in etcd writes.

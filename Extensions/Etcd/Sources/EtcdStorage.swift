@@ -24,7 +24,7 @@
     /// - ``LockboxError/outcomeUnknown(record:reason:)``: the cluster did not say in time whether it has made a change. The next
     ///   call of this storage first settles that change: it learns whether it was made, and prevents it from taking effect
     ///   later.
-    /// - ``LockboxError/valueTooLarge(size:limit:)``: more than ``limits`` allow.
+    /// - ``LockboxError/valueTooLarge(size:limit:)``: more than 1 MiB in a record.
     /// - ``LockboxError/rolledBack(record:reason:)``: the cluster has an older state than before, as after a restored snapshot.
     ///   One call throws it. Later calls use the state that is there, as the earlier answers may have been the false ones.
     /// - ``LockboxError/storeReplaced(location:)``: another cluster answers than before. One call throws it, too.
@@ -131,7 +131,7 @@
         }
     }
 
-    extension EtcdStorage: RecordStorage {
+    @_spi(Extensions) extension EtcdStorage: RecordStorage {
         /// A record has at most 1 MiB, a commit at most 126 changes with 1.25 MiB. Commits are transactions.
         ///
         /// They fit etcd's defaults of 1.5 MiB for a request (`--max-request-bytes`) and 128 operations for a transaction
@@ -165,6 +165,24 @@
 
         /// Keeps `dump(_:)` from showing the contents.
         public var customMirror: Mirror { Mirror(self, children: []) }
+    }
+
+    extension SealedBackend {
+        /// Creates a backend for the store in a cluster. Reads and writes nothing.
+        ///
+        /// - Parameters:
+        ///   - storage: The cluster, and the store's path there.
+        ///   - deviceKey: The source of the device key, which every machine that uses the store needs. It is not kept in the
+        ///     cluster.
+        ///   - requirements: What the program requires of the store.
+        public convenience init(
+            storage: EtcdStorage,
+            deviceKey: DeviceKeySource,
+            requires requirements: StoreRequirements = StoreRequirements()
+        ) {
+            let storage: any RecordStorage = storage
+            self.init(storage: storage, deviceKey: deviceKey, requires: requirements)
+        }
     }
 
     extension EtcdStorage {
@@ -204,7 +222,7 @@
         }
     }
 
-    extension EtcdStorage {
+    @_spi(Extensions) extension EtcdStorage {
         /// Makes all of the changes if the records have the expected revisions, otherwise none. This is one
         /// transaction, which is sent again if the answer is lost, and takes effect at most once.
         public func commit(

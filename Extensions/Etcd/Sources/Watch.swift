@@ -2,7 +2,7 @@
     import CCurl
     @_spi(Extensions) import LockboxCore
     import LockboxPlatform
-    public import LockboxStore
+    @_spi(Extensions) public import LockboxStore
 
     /// A subscription: a thread with a connection of its own, on which etcd names each change. If the connection ends, another
     /// one goes on at the same revision, so nothing is missed.
@@ -298,10 +298,10 @@
         }
     }
 
-    extension EtcdStorage {
+    @_spi(Extensions) extension EtcdStorage {
         /// Begins to report changes of the records in a namespace. Needs a thread and a connection for each
         /// subscription. If the connection to one member ends, it goes on with another one, and nothing is missed. If
-        /// etcd has been compacted meanwhile, anything may have changed (``RecordNotice/everything``).
+        /// etcd has been compacted meanwhile, anything may have changed (`RecordNotice.everything`).
         public func subscribe(
             to namespace: String,
             _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
@@ -311,7 +311,9 @@
             try watch.start(from: nextRevision())
             return { watch.cancel() }
         }
+    }
 
+    extension EtcdStorage {
         /// The revision of the next change in the cluster.
         func nextRevision() throws -> UInt64 {
             var request = RangeRequest(Data("\(root)/i/".utf8), to: Self.end(of: "\(root)/i"))

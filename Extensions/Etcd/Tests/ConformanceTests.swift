@@ -1,10 +1,10 @@
 #if Etcd
-    import LockboxTesting
+    @_spi(Extensions) import LockboxTesting
     import Testing
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
     struct ConformanceTests {

@@ -4,7 +4,7 @@
 
     @_spi(Extensions) import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// What a connection leaves behind in the process.
     struct ConnectionTests {

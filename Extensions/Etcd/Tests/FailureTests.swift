@@ -5,7 +5,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// Three members, of which some are killed or stopped. One test at a time: they measure. Proofs/Cluster kills leaders under load.
     @Suite(.serialized, .enabled(if: EtcdServer.isInstalled, "etcd is not installed"))

@@ -4,7 +4,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// A commit takes effect once or never, whatever becomes of its requests.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))

@@ -4,7 +4,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// A member that tries to hang a call, to fill memory, or to make the process refuse the other members.
     struct HostileAnswerTests {

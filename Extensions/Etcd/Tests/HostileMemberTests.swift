@@ -5,7 +5,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// Answers that etcd does not give, or only when something is wrong.
     struct HostileMemberTests {

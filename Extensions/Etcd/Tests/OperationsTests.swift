@@ -5,7 +5,7 @@
     import Lockbox
     @testable import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// What is done to a whole store, while another instance on another machine goes on with it.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
@@ -17,7 +17,7 @@
 
         init() throws { cluster = try EtcdCluster.shared.get() }
 
-        private func backend(_ key: DeviceKeySource) throws -> SealedBackend<EtcdStorage> {
+        private func backend(_ key: DeviceKeySource) throws -> SealedBackend {
             SealedBackend(storage: try cluster.storage(root), deviceKey: key)
         }
 

@@ -2,7 +2,7 @@
     import Testing
 
     @testable import LockboxCore
-    @testable import LockboxEtcd
+    @_spi(Extensions) @testable import LockboxEtcd
 
     /// However a program prints a public value, it shows neither a secret nor a closure.
     struct PrintingTests {

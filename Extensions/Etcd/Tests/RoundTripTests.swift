@@ -5,13 +5,13 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// What calls cost on a network.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
     struct RoundTripTests {
         private let relay: Relay
-        private let backend: SealedBackend<EtcdStorage>
+        private let backend: SealedBackend
         private let lockbox: Lockbox
 
         init() throws {

@@ -6,7 +6,7 @@
 
     @_spi(Extensions) import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// What `SealedBackend` promises, by several instances on one cluster, as on different machines.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))

@@ -4,7 +4,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     @Suite(.enabled(if: EtcdServer.isInstalled && Certificates.canBeMade, "etcd or openssl is not installed"))
     final class TLSTests {

@@ -4,7 +4,7 @@
 
     @_spi(Extensions) import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// Reports of changes, beyond what `StorageConformance` and `BackendConformance` ask for.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))

@@ -1,7 +1,7 @@
 #if FIDO2
     import Foundation
     import LockboxCore
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
     import Testing
 
     @testable import LockboxFIDO2

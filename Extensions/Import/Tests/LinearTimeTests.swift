@@ -94,17 +94,6 @@ import Testing
         #expect(try FileItems(path: path, format: format).keys(unreadable: { _ in }).count == count / 2)
     }
 
-    @Test func outcomesOfAReport() {
-        Self.expectLinear(4000, "report") { count in
-            let report = MigrationReport(
-                name: nil,
-                outcomes: (0..<count).map { .init(key: "key \($0)", outcome: .migrated) },
-                isDryRun: false
-            )
-            #expect((0..<count).allSatisfy { report["key \($0)"] == .migrated })
-        }
-    }
-
     @Test func aWholeMigration() throws {
         try Self.expectLinear(2000, "migration") { count in
             let path = try file("source.env", Self.bytes(.environment, count))

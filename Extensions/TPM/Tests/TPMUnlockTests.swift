@@ -2,7 +2,7 @@
     import CTSS2
     import Foundation
     import LockboxCore
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
     import Testing
 
     @testable import LockboxTPM

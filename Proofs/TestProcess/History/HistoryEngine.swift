@@ -79,11 +79,11 @@ private func filesHistoryEngine(directory: String, _ calls: SystemCalls) -> any 
 }
 
 /// What Lockbox makes of any storage.
-struct SealedHistoryEngine<Storage: RecordStorage>: HistoryEngine {
-    let backend: SealedBackend<Storage>
+struct SealedHistoryEngine: HistoryEngine {
+    let backend: SealedBackend
     private var passphrase: PasscodeSource { .value("passphrase") }
 
-    init(backend: SealedBackend<Storage>) { self.backend = backend }
+    init(backend: SealedBackend) { self.backend = backend }
 
     var items: any LockboxBackend { backend }
 

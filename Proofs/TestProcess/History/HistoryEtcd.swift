@@ -3,7 +3,7 @@
 
     import LockboxEtcd
     @testable import LockboxCore
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// A store in a cluster of etcd: `etcd:ROOT:FILE:LIMIT:ENDPOINT,ENDPOINT…`, with the device key in FILE, and a time limit
     /// in milliseconds.

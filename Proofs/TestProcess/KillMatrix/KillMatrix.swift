@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// An operation that Proofs/KillMatrix/run kills at every system call. It has a folder of its own, with the store in it.
 struct KillableOperation: Sendable {

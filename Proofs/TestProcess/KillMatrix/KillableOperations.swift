@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What Proofs/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what must hold
 /// whenever it was killed.

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// For Proofs/Limits/run: how long calls wait, and what they use up.
 ///

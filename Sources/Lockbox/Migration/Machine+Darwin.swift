@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 
 #if canImport(Darwin)
-    /// What the system calls this machine, gethostuuid(2).
+    /// The system's ID of this machine, gethostuuid(2).
     ///
     /// - Throws: ``LockboxError/notSupported(operation:)`` except on macOS, whose other systems keep it from apps.
     func machineIdentifier() throws -> String {

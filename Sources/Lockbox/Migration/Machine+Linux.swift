@@ -1,7 +1,7 @@
 import LockboxPlatform
 
 #if canImport(Glibc) || canImport(Musl)
-    /// What the system calls this machine, machine-id(5).
+    /// The system's ID of this machine, machine-id(5).
     ///
     /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if there is no such file, as in many containers;
     ///   ``LockboxError/corrupt(record:reason:)`` if it is empty.

@@ -56,16 +56,16 @@ extension Lockbox {
 public struct Migration: Sendable {
     /// The name under which the store remembers, for each key prefix, which items are done. If `nil`, nothing
     /// is remembered.
-    public let name: String?
+    let name: String?
 
     /// The source of the items.
-    public let source: MigrationSource
+    let source: MigrationSource
 
     /// The items to migrate, in order.
-    public let items: [Item]
+    let items: [Item]
 
     /// Whether the old items are kept.
-    public let keepsOldItems: Bool
+    let keepsOldItems: Bool
 
     /// Creates a migration. Nothing is migrated yet.
     ///
@@ -117,14 +117,14 @@ extension Migration {
     /// of the new item's value, which `unarchiveObject` then reads.
     public struct Item: Sendable {
         /// The key in the source.
-        public let key: String
+        let key: String
 
         /// The item's new key.
-        public let newKey: String
+        let newKey: String
 
         /// The item's new accessibility class. If `nil`, the old one is kept; an item without a class gets
         /// `whenUnlocked`.
-        public let accessibility: Accessibility?
+        let accessibility: Accessibility?
 
         let typeName: String
         let decode: @Sendable (SourceValue) throws -> (any MigratedValue)?

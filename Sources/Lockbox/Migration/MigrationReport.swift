@@ -1,7 +1,7 @@
 public import LockboxCore
 
 /// The result of ``Lockbox``'s `migrate`.
-public struct MigrationReport: StoreReport {
+public struct MigrationReport: StoreReport, Hashable, Codable {
     /// The outcome for an item.
     ///
     /// Minor versions may add cases.
@@ -29,41 +29,12 @@ public struct MigrationReport: StoreReport {
         /// The key in the source.
         public let key: String
 
-        /// What has become of the item.
+        /// The outcome for the item.
         public let outcome: Outcome
-
-        /// Creates an item of a report.
-        ///
-        /// - Parameters:
-        ///   - key: The key in the source.
-        ///   - outcome: What has become of the item.
-        public init(key: String, outcome: Outcome) {
-            (self.key, self.outcome) = (key, outcome)
-        }
     }
-
-    /// The migration's name.
-    public let name: String?
 
     /// The outcome for each item, with its old key, in the order of the migration.
     public let outcomes: [Item]
-
-    /// Whether this was a dry run, which writes nothing.
-    public let isDryRun: Bool
-
-    /// The positions of the keys.
-    private let index: [String: Int]
-
-    /// Creates a report.
-    ///
-    /// - Parameters:
-    ///   - name: The migration's name.
-    ///   - outcomes: The outcome for each item, with its old key.
-    ///   - isDryRun: Whether this was a dry run.
-    public init(name: String? = nil, outcomes: [Item], isDryRun: Bool = false) {
-        (self.name, self.outcomes, self.isDryRun) = (name, outcomes, isDryRun)
-        index = Dictionary(outcomes.enumerated().map { ($1.key, $0) }) { first, _ in first }
-    }
 
     /// The items that could not be migrated, by their old keys. The next run tries them again.
     public var refused: [String: MigrationRefusal] {
@@ -85,45 +56,7 @@ public struct MigrationReport: StoreReport {
     /// Returns the outcome for an item, or `nil` if the migration does not include it.
     ///
     /// - Parameter key: The key in the source.
-    public subscript(key: String) -> Outcome? { index[key].map { outcomes[$0].outcome } }
-}
-
-extension MigrationReport: Hashable {
-    /// Returns whether two reports have the same outcomes for the same items in the same order.
-    ///
-    /// - Parameters:
-    ///   - left: A report.
-    ///   - right: Another report.
-    public static func == (left: MigrationReport, right: MigrationReport) -> Bool {
-        left.name == right.name && left.isDryRun == right.isDryRun
-            && left.outcomes == right.outcomes
-    }
-
-    /// Hashes what `==` compares.
-    ///
-    /// - Parameter hasher: Receives the hash.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(name)
-        hasher.combine(isDryRun)
-        hasher.combine(outcomes)
-    }
-}
-
-extension MigrationReport: Codable {
-    private enum CodingKeys: CodingKey { case name, outcomes, isDryRun }
-
-    /// Decodes a report.
-    ///
-    /// - Parameter decoder: The decoder to read from.
-    /// - Throws: Any error of the decoder.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        self.init(
-            name: try container.decodeIfPresent(String.self, forKey: .name),
-            outcomes: try container.decode([Item].self, forKey: .outcomes),
-            isDryRun: try container.decode(Bool.self, forKey: .isDryRun)
-        )
-    }
+    public subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
 }
 
 extension MigrationReport: CustomStringConvertible {

@@ -43,7 +43,7 @@ struct MigrationRun {
 
     func dryRun() throws -> MigrationReport {
         let done = try marker.map(record)?.done ?? []
-        return report(try outcomes(preview(except: done, nil)), isDryRun: true)
+        return report(try outcomes(preview(except: done, nil)))
     }
 
     private func record(_ marker: ItemKey) throws -> MigrationRecord {
@@ -56,15 +56,11 @@ struct MigrationRun {
     }
 
     /// - Parameter outcomes: Those of the items with which there was something to do.
-    private func report(_ outcomes: [String: MigrationReport.Outcome], isDryRun: Bool = false)
-        -> MigrationReport
-    {
+    private func report(_ outcomes: [String: MigrationReport.Outcome]) -> MigrationReport {
         MigrationReport(
-            name: migration.name,
             outcomes: migration.items.map {
                 .init(key: $0.key, outcome: outcomes[$0.key] ?? .migratedBefore)
-            },
-            isDryRun: isDryRun
+            }
         )
     }
 
@@ -208,7 +204,7 @@ struct MigrationRun {
 
 /// Reads everything, and decides what is to be done.
 extension MigrationRun {
-    /// What is known of an item before it is read.
+    /// The facts about an item before it is read.
     private enum Known {
         /// No run has done it.
         case open
@@ -419,7 +415,7 @@ extension LockboxError {
     }
 }
 
-/// What a run does with an item.
+/// The step of a run for an item.
 enum MigrationStep {
     /// Nothing. The next run looks at the item again.
     case none(MigrationReport.Outcome)

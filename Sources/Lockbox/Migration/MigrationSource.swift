@@ -147,7 +147,7 @@ public struct SourceItem: Sendable {
     public let value: SourceValue
     /// The item as stored in a backend, if the source is one.
     let stored: StoredItem?
-    /// What the source knows of the item, if it knows more than its value. The new item keeps all but the date of
+    /// The item's attributes, if the source knows more than its value. The new item keeps all but the date of
     /// modification.
     public let attributes: ItemAttributes?
 

@@ -25,7 +25,7 @@ public import LockboxPlatform
 /// 7. **Removing an absent item succeeds.** Damaged and locked items can be removed, except with
 ///    ``ItemOperation/removeReadable(_:now:)``.
 /// 8. **All methods are thread-safe**, and calls on the same key are atomic with respect to each other. A closure may use
-///    the backend from any thread, so **no lock that a call needs is held while a closure runs**.
+///    the backend from any thread, for other prefixes than its own: **no lock that such a call needs is held while it runs**.
 /// 9. **Errors are ``LockboxError`` values** where a case fits.
 ///
 /// `LockboxTesting` contains a conformance suite that tests a backend against these requirements in a few
@@ -82,9 +82,9 @@ public protocol LockboxBackend: Sendable {
     ///   - change: Receives the current item, or `nil` if it is absent, and returns the item to store, or `nil`
     ///     to remove it. The dates of the returned item are stored as they are. **It may be called more than
     ///     once**: if another writer changes the item meanwhile, it is called again with the new state, and
-    ///     only the last result is stored. It may use the backend for items with other prefixes, but not with
-    ///     this one. So no lock that calls for other prefixes need is held while it runs. Errors that it throws are
-    ///     rethrown, and the item does not change.
+    ///     only the last result is stored. The returned item has this key; `nil` also removes an expired item. It must
+    ///     not use the backend for this prefix. The backend holds no lock while it runs that a call for another prefix
+    ///     would wait for. Errors that it throws are rethrown, and the item does not change.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
     ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode; another ``LockboxError`` if the
     ///   item cannot be read or stored.
@@ -128,7 +128,8 @@ public protocol LockboxBackend: Sendable {
     ///
     /// Nothing is ever lost: the new item is durable before the old one goes. A backend that can do both in one step
     /// does. The default implementation takes two: after a crash in between, the item is under both keys, and the call
-    /// can be repeated.
+    /// can be repeated. If both keys are equal, an item that exists stays as it is, whatever the policy. If the item under the
+    /// new key cannot be read, its error is thrown.
     ///
     /// - Parameters:
     ///   - key: The item's key.
@@ -196,7 +197,7 @@ public protocol LockboxBackend: Sendable {
         _ body: (ItemKey, ItemAttributes) throws -> Void
     ) throws
 
-    /// Returns every prefix that has readable items, expired ones included. Other items are skipped.
+    /// Returns every prefix that is known to have items, expired ones included.
     ///
     /// The default implementation calls ``prefixes()``.
     ///
@@ -228,7 +229,8 @@ public protocol LockboxBackend: Sendable {
 
     // MARK: With a default implementation that refuses
 
-    /// The classes that are open now. A migration checks this before it writes anything.
+    /// The classes that are open now. A migration checks this before it writes anything. A backend without locks returns
+    /// ``LockState/unlocked`` if it stores every class.
     ///
     /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot tell: then a locked class is noticed when an
     ///   item is written. Another ``LockboxError`` if the state cannot be read.
@@ -249,9 +251,9 @@ public protocol LockboxBackend: Sendable {
 
     /// Begins to report changes of the items with a prefix, whoever makes them.
     ///
-    /// A change that begins after this call has returned is reported once it can be read. A change may be reported
-    /// more than once, and several changes of an item only once. An item that is created and removed before it is noticed
-    /// need not be reported.
+    /// Every write or removal of an item after this call has returned is reported at least once, as soon as it can be read, even
+    /// if it stores an equal item. Changes of one item may be merged. Expiry is no change. A report that has begun may still
+    /// arrive after the subscription has ended.
     ///
     /// - Parameters:
     ///   - prefix: The key prefix.
@@ -290,7 +292,7 @@ public protocol LockboxBackend: Sendable {
     /// Makes what was written under a prefix durable, in case a process was killed before it could do so.
     ///
     /// A copy to this backend synchronizes what it finds there. A backend whose writes are durable as soon as they can be seen
-    /// needs no implementation.
+    /// needs no implementation: the copy takes ``LockboxError/notSupported(operation:)`` for success.
     ///
     /// - Parameter prefix: The key prefix. It need not have items.
     /// - Throws: ``LockboxError/notSupported(operation:)``, or another ``LockboxError`` if it fails.
@@ -309,7 +311,7 @@ public protocol LockboxBackend: Sendable {
     ///
     /// The default implementation does nothing.
     ///
-    /// - Throws: What creating the item would throw.
+    /// - Throws: The error that creating the item would throw.
     func checkForForeignItem(_ key: ItemKey) throws
 }
 

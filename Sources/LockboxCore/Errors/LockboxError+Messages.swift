@@ -1,6 +1,6 @@
 public import LockboxPlatform
 
-/// What there is to say of each error.
+/// The facts about an error.
 private struct Row {
     let code: LockboxError.Code
     let osStatus: Int32
@@ -8,7 +8,7 @@ private struct Row {
     let payload: [AnyHashable]
     /// The record, file or folder that the error is about, if it is about one.
     let location: String?
-    /// What went wrong and what to do about it.
+    /// Says what went wrong and what to do about it.
     let text: () -> String
 
     init(
@@ -238,7 +238,7 @@ extension LockboxError {
         }
     }
 
-    /// What to do about an error code, after a space. Empty if that depends on the operation.
+    /// Advice for an error code, after a space. Empty if that depends on the operation.
     private static func advice(_ code: Int32) -> String {
         switch code {
         case ENOSPC, EDQUOT: " Free disk space and try again."

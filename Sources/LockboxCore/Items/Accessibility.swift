@@ -44,7 +44,7 @@ extension Accessibility {
     }
 }
 
-/// Who chose the class of a stored item. No part of the item: two items do not differ by it.
+/// Records who chose the class. Never makes two items unequal.
 ///
 /// Whoever has only the device key can replace an item by one of a lower class. So a write that keeps the class of what is
 /// there needs proof that somebody chose it who could unlock the store.

@@ -195,7 +195,7 @@ public struct ItemChanges: Sendable, Hashable {
     }
 }
 
-/// What a write does to an optional attribute of an item.
+/// A change of an optional attribute of an item.
 ///
 /// A literal sets the attribute: `label: "Web shop"`.
 public enum AttributeChange<Value: Sendable & Hashable>: Sendable, Hashable {
@@ -241,7 +241,7 @@ extension AttributeChange: ExpressibleByDictionaryLiteral where Value == [String
     }
 }
 
-/// What a write does to an item's expiry date.
+/// A change of an item's expiry date.
 ///
 /// An expiry belongs to the value: a new value has a new expiry, and a change of anything else keeps it.
 public enum Expiry: Sendable, Hashable {

@@ -58,7 +58,7 @@ public struct StoreFinding: Sendable, Hashable, Codable {
     ///   - kind: The kind of problem.
     ///   - location: The record, the file, or the key of the item.
     ///   - reason: A description of the problem. Must not contain a value.
-    public init(kind: Kind, location: String, reason: String) {
+    package init(kind: Kind, location: String, reason: String) {
         self.kind = kind
         self.location = location
         self.reason = reason

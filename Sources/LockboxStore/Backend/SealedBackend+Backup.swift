@@ -211,14 +211,14 @@ extension SealedBackend {
         var report = ImportReport()
         /// The namespaces of the items that the store had already.
         var unchanged: Set<String> = []
-        /// What is in the place of an item and cannot be read.
+        /// Something in the place of an item that cannot be read.
         var unreadable: Set<RecordName> = []
     }
 
     /// A value of this length or more ends a batch, so that a batch needs little memory.
     private static var largeValue: Int { 1 << 16 }
 
-    /// What the store holds under the key of a backup's item.
+    /// The store's item under the key of a backup's item.
     private enum InStore {
         /// No item, or an expired one, which may be overwritten.
         case absent
@@ -287,7 +287,7 @@ extension SealedBackend {
         }
     }
 
-    /// What has become of an item of the backup.
+    /// The outcome for an item of the backup.
     private enum Imported {
         case written, unchanged, kept
         case failed(LockboxError)

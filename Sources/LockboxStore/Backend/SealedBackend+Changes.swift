@@ -19,8 +19,8 @@ extension SealedBackend {
 }
 
 /// The keys of a namespace's records, so that a record that has been removed still has a name.
-private final class KnownNames<Storage: RecordStorage>: Sendable {
-    /// What is known of a record.
+private final class KnownNames: Sendable {
+    /// The state of a record, as far as it is known.
     private enum RecordState {
         case key(String), unreadable, absent
     }
@@ -32,11 +32,11 @@ private final class KnownNames<Storage: RecordStorage>: Sendable {
         var isComplete = false
     }
 
-    private let backend: SealedBackend<Storage>
+    private let backend: SealedBackend
     private let namespace: String
     private let state = Protected(State())
 
-    init(_ backend: SealedBackend<Storage>, _ namespace: String) {
+    init(_ backend: SealedBackend, _ namespace: String) {
         self.backend = backend
         self.namespace = namespace
     }

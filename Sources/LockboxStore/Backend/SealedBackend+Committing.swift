@@ -282,14 +282,14 @@ struct ItemEdit {
     var record: ItemRecord
     let decision: Decision
 
-    /// What becomes of the record.
+    /// The change of the record.
     enum Decision {
         case write(ItemChanges, to: ItemKey)
         /// Whatever is there.
         case remove
         /// An item that can be read.
         case removeReadable(now: Date)
-        /// What the closure returns; if that is nil, nothing is changed.
+        /// The closure's result; if that is nil, nothing is changed.
         case custom((ItemRecord, Keyring) throws -> Change?)
     }
 
@@ -309,7 +309,7 @@ struct ItemEdit {
 struct ItemRecord: Sendable {
     let name: RecordName
     let id: RecordID
-    /// What was read of it together with other records. Nil if it has to be read.
+    /// The record, if it was read together with others. Nil if it has to be read.
     var contents: KnownContents?
 }
 
@@ -326,7 +326,7 @@ struct ItemRecords: RandomAccessCollection {
     }
 }
 
-/// What a record was at some instant.
+/// A record at some instant.
 enum KnownContents: Sendable {
     case absent
     case present(Record)

@@ -204,7 +204,7 @@ extension SealedBackend {
     }
 }
 
-/// What is there of a record that is to be repaired.
+/// The parts of a record that is to be repaired.
 private enum RepairState {
     case absent, readable
     case damaged(RecordRevision)

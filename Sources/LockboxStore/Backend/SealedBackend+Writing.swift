@@ -10,7 +10,7 @@ extension SealedBackend {
         try commitEdits([edit], with: keyring)
     }
 
-    /// Performs many operations. With ``FileStorage``, up to 1,000 operations or 4 MiB are synchronized together. If
+    /// Performs many operations. In files, up to 1,000 operations or 4 MiB are synchronized together. If
     /// one of these is refused, none of them is performed.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
@@ -269,7 +269,7 @@ extension SealedBackend {
     }
 }
 
-/// What to do with an item.
+/// The way to treat an item.
 private enum RemovalChoice {
     case keep, remove
     case removeIfUnchanged(RecordRevision)
@@ -306,6 +306,6 @@ struct ExistingItem {
 
     var damage: LockboxError? { if case .damaged(let error) = state { error } else { nil } }
 
-    /// As a record is that is longer than any of ours. Its revision is not known.
+    /// The storage refused the record before its bytes were read, usually because it is too long. Its revision is not known.
     var isRefusedUnread: Bool { damage != nil && revision == .absent }
 }

@@ -1,16 +1,16 @@
 public import LockboxCore
 public import LockboxPlatform
 
-/// Seals items and stores them in a ``RecordStorage``.
+/// Seals items and stores them: in files as ``EncryptedFileBackend``, or in another storage.
 ///
 /// The keys are kept in the store's keybag, wrapped with the device key. They are unwrapped once, at the first
 /// use, and then stay in memory. For the format of the records, see <doc:OnDiskFormat>.
 ///
 /// Names and attributes are sealed with a key that needs only the device key, so items can be listed and
 /// removed while they are locked.
-public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
+public final class SealedBackend: LockboxBackend {
     /// Stores the records.
-    public let storage: Storage
+    @_spi(Extensions) public let storage: any RecordStorage
 
     let keys: KeyStore
     private let namespaces = Protected<[String: String]>([:])
@@ -22,8 +22,9 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
     ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
     ///   - requirements: What the program requires of the store.
+    @_spi(Extensions)
     public convenience init(
-        storage: Storage,
+        storage: any RecordStorage,
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()
     ) {
@@ -31,7 +32,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
     }
 
     init(
-        storage: Storage,
+        storage: any RecordStorage,
         deviceKey: DeviceKeySource,
         requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring,
@@ -185,7 +186,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
                 error.isOfKeyring
                 ? current === keyring && record.contents == nil : !current.succeeds(keyring)
             if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
-            // What was read earlier may be sealed with keys that are gone by now.
+            // A record that was read earlier may be sealed with keys that are gone by now.
             return try withRecord(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
         } catch let error as RecordError {
             throw error.lockboxError(storage.location(of: record.name))
@@ -194,12 +195,13 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
 
     /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
     func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord) throws {
-        let requirements = keys.requirements
-        if requirements.allows(accessibility) || ItemKey.isReserved(prefix: key.prefix) { return }
+        guard let minimum = keys.requirements.minimumAccessibility, !ItemKey.isReserved(prefix: key.prefix)
+        else { return }
+        if accessibility.protection >= minimum.protection { return }
         throw LockboxError.requirementNotMet(
             record: storage.location(of: record.name),
             reason:
-                "its class is \(accessibility); this program requires at least \(requirements.minimumAccessibility!)"
+                "its class is \(accessibility); this program requires at least \(minimum)"
         )
     }
 
@@ -319,7 +321,7 @@ public final class SealedBackend<Storage: RecordStorage>: LockboxBackend {
         ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumRecordLength)
     }
 
-    /// Whether the items stay on this device. Same as the storage's ``RecordStorage/isOnThisDevice``.
+    /// Whether the items stay on this device: `false` for a storage that other machines share.
     public var isOnThisDevice: Bool { storage.isOnThisDevice }
 
     // MARK: One namespace
@@ -362,16 +364,15 @@ extension SealedBackend: Undescribed {}
 /// let backend = EncryptedFileBackend(directory: "/var/lib/example/secrets")
 /// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: backend)
 /// ```
-public typealias EncryptedFileBackend = SealedBackend<FileStorage>
+public typealias EncryptedFileBackend = SealedBackend
 
-extension SealedBackend where Storage == FileStorage {
+extension SealedBackend {
     /// Creates a backend for the store in a folder. Reads and writes nothing.
     ///
     /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory. See
-    ///     `FileStorage`.
+    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
     ///   - requirements: What the program requires of the store.
@@ -398,10 +399,8 @@ extension SealedBackend where Storage == FileStorage {
     /// systemd sets for services; otherwise `lockbox` in `XDG_DATA_HOME`; otherwise `~/.local/share/lockbox`.
     /// On Apple's systems, `~/Library/Application Support/lockbox` replaces the last two. The environment is
     /// read once.
-    public static var `default`: EncryptedFileBackend { defaultBackend }
+    public static let `default` = SealedBackend(storage: FileStorage.default)
 }
-
-private let defaultBackend = EncryptedFileBackend(storage: FileStorage(StoreLocation.standard()))
 
 /// Ends a list at the first item that can be read.
 private struct FoundPrefix: Error { let prefix: String }

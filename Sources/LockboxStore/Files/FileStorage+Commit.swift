@@ -1,7 +1,7 @@
 public import LockboxCore
 import LockboxPlatform
 
-extension FileStorage {
+@_spi(Extensions) extension FileStorage {
     /// Makes the changes under the locks of their folders.
     public func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
         -> CommitOutcome
@@ -271,7 +271,7 @@ final class TemporaryFiles {
     }
 }
 
-/// What an error of a system call means in the terms of the storage contract.
+/// An error of a system call in the terms of the storage contract.
 extension LockboxError {
     /// Whether this process is not allowed to do it, or nobody is on this file system.
     var isRefusal: Bool {

@@ -19,9 +19,12 @@ import LockboxPlatform
 /// the store is only read.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
-public final class FileStorage: RecordStorage {
+@_spi(Extensions) public final class FileStorage: RecordStorage {
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
+
+    /// The files of ``SealedBackend/default``.
+    public static let `default` = FileStorage(StoreLocation.standard())
 
     let folders: StoreFolders
     let calls: SystemCalls

@@ -75,7 +75,7 @@ package final class FolderWatch: Sendable {
         return try check(result, operation, path)
     }
 
-    /// What is watched now: the folder if it exists, and the folders above it.
+    /// The folders that are watched now: the folder itself if it exists, and those above it.
     private final class Watches: Sendable {
         let descriptor: CInt
         /// For each watch the name that counts in it, or nil for the folder itself, where each one does.
@@ -132,7 +132,7 @@ package final class FolderWatch: Sendable {
     }
 }
 
-/// What the kernel says of the file system that a file is on.
+/// The file system that a file is on, by the kernel's number.
 enum FileSystem {
     @Sendable static func isFUSE(_ descriptor: CInt) -> Bool { file_is_on_fuse(descriptor) != 0 }
 }

@@ -350,3 +350,23 @@ struct ItemMACs {
         return UnsafeMutableRawBufferPointer(rebasing: record[start..<(start + Self.macLength)])
     }
 }
+
+extension Accessibility {
+    /// The stored number, 1 to 7.
+    var number: UInt8 {
+        switch self {
+        case .whenUnlocked: 1
+        case .afterFirstUnlock: 2
+        case .always: 3
+        case .whenUnlockedThisDeviceOnly: 4
+        case .afterFirstUnlockThisDeviceOnly: 5
+        case .alwaysThisDeviceOnly: 6
+        case .whenPasscodeSetThisDeviceOnly: 7
+        }
+    }
+
+    init?(number: UInt8) {
+        guard let accessibility = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = accessibility
+    }
+}

@@ -3,26 +3,6 @@ import LockboxCore
 /// A store's random ID, which each of its records contains.
 typealias StoreID = SIMD16<UInt8>
 
-extension Accessibility {
-    /// The stored number, 1 to 7.
-    var number: UInt8 {
-        switch self {
-        case .whenUnlocked: 1
-        case .afterFirstUnlock: 2
-        case .always: 3
-        case .whenUnlockedThisDeviceOnly: 4
-        case .afterFirstUnlockThisDeviceOnly: 5
-        case .alwaysThisDeviceOnly: 6
-        case .whenPasscodeSetThisDeviceOnly: 7
-        }
-    }
-
-    init?(number: UInt8) {
-        guard let accessibility = Self.allCases.first(where: { $0.number == number }) else { return nil }
-        self = accessibility
-    }
-}
-
 /// The store's keys, as read from its keybag: a box under the device key, with a box for each ``UnlockLevel`` inside.
 /// The inner boxes authenticate everything before them, so who has only the device key cannot change a slot or a key
 /// without being noticed at the next unlock.
@@ -63,7 +43,7 @@ struct Keybag: Sendable {
         let data: [UInt8]
     }
 
-    /// What an unlock has opened.
+    /// The keys that an unlock has opened.
     struct Contents {
         var unlockKeys: [UnlockLevel: SecretKey]
         var keys: [Keyring.Entry]
@@ -384,7 +364,7 @@ struct KeybagHeader {
         return body(header, UnsafeRawBufferPointer(rebasing: header[16..<32]))
     }
 
-    /// What the box authenticates: everything before the device check.
+    /// The bytes that the box authenticates: everything before the device check.
     static func bytes(of record: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[..<checkOffset])
     }

@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// What a keybag is written from: all its keys, open.
+/// The source of a keybag's bytes: all its keys, open.
 struct KeybagContents {
     var generation: UInt64
     let storeID: StoreID

@@ -184,7 +184,7 @@ extension KeybagSlot {
     }
 }
 
-/// What opens a slot of the keybag: a key for each level, derived from the slot's secret. A process that has unlocked
+/// The keys that open a slot of the keybag: one for each level, derived from the slot's secret. A process that has unlocked
 /// the store keeps them, and opens with them the keybags that others write.
 struct SlotKeys: Sendable {
     let slot: KeybagSlot.ID

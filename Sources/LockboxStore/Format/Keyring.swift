@@ -1,6 +1,6 @@
 import LockboxCore
 
-/// What a process knows of a store from the last keybag that it has unlocked. Neither a lock nor a keybag that it cannot open makes
+/// The facts that a process knows of a store from the last keybag that it has unlocked. Neither a lock nor a keybag that it cannot open makes
 /// it forget this.
 struct TrustedKeybag: Sendable {
     /// A hash of the first key of ``Keybag/Contents/lineage``. Nil if only a slot for services was used.

@@ -2,7 +2,7 @@ import LockboxCore
 
 /// A keyed hash of 32 bytes that identifies a prefix, or a prefix and a key.
 ///
-/// As a file name it is written in lower-case base32 (RFC 4648) without padding: always 52 characters, safe on
+/// Its file name is in lower-case base32 (RFC 4648) without padding: always 52 characters, safe on
 /// every file system.
 struct RecordID: Hashable, Sendable {
     private let words: SIMD4<UInt64>
@@ -79,7 +79,7 @@ struct RecordID: Hashable, Sendable {
 
 /// The first six bytes of every record: four bytes of magic, then version and suite.
 enum RecordKind: UInt32 {
-    // As little-endian integers.
+    // Little-endian integers.
     case item = 0x4958_424C  // "LBXI"
     case keybag = 0x4B58_424C  // "LBXK"
     case deviceKey = 0x4458_424C  // "LBXD"
@@ -122,7 +122,7 @@ enum RecordError: Error, Equatable {
     /// The keyring does not contain the class key that the record names. The record may be newer than the
     /// keyring.
     case unknownKey
-    /// As ``unknownKey``, and the record's epoch has not begun in this keyring.
+    /// Like ``unknownKey``, but the epoch has not begun in this keyring.
     case laterEpoch
     /// The class key is locked.
     case locked(Accessibility)

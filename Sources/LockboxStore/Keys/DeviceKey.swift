@@ -128,7 +128,7 @@ struct StoredDeviceKey: Sendable {
 /// key is never derived from a machine ID, host name or hardware, which may change and lock the owner out.
 public struct DeviceKeySource: Sendable {
     /// The minimum length of a device key, in bytes.
-    public static let minimumLength = 32
+    static let minimumLength = 32
 
     enum Source: Sendable {
         case stored
@@ -143,8 +143,8 @@ public struct DeviceKeySource: Sendable {
     private init(sources: [Source]) { self.sources = sources }
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
-    /// stored next to the data, it protects no better than file permissions do. A storage whose
-    /// ``RecordStorage/isOnThisDevice`` is false refuses it.
+    /// stored next to the data, it protects no better than file permissions do. A storage that
+    /// other machines share refuses it.
     public static let stored = DeviceKeySource(source: .stored)
 
     /// Uses bytes supplied by the app.
@@ -159,7 +159,7 @@ public struct DeviceKeySource: Sendable {
     ///
     /// - Parameters:
     ///   - name: The source's name in errors. Not a secret.
-    ///   - read: Returns at least ``minimumLength`` secret bytes, always the same ones for one store. It is
+    ///   - read: Returns at least 32 secret bytes, always the same ones for one store. It is
     ///     called every time the keybag is read, on the thread that needs it. Errors that it throws are
     ///     rethrown.
     public static func closure(

@@ -318,7 +318,7 @@ extension KeyStore {
 
     private struct NextDeviceKey {
         let key: SecretKey
-        /// What the store's record holds afterwards. Nil if it stays as it is.
+        /// The keys in the store's record afterwards. Nil if it stays as it is.
         let stored: [SecretKey]?
         /// Where the key is to be read from now on, if not where it was.
         let source: DeviceKeySource?
@@ -370,7 +370,7 @@ extension [KeybagContents.Slot] {
 /// A keybag that is to replace the current one.
 struct KeybagRewrite {
     var contents: KeybagContents
-    /// What opens the new keybag for this process, if not what opened the one before.
+    /// The keys that open the new keybag for this process, if not those that opened the one before.
     var slotKeys: SlotKeys?
     var device = DeviceKeyChange.renew
 
@@ -399,7 +399,7 @@ extension KeybagContents {
     }
 }
 
-/// What becomes of the device key when the keybag is replaced.
+/// The change of the device key when the keybag is replaced.
 enum DeviceKeyChange {
     case keep
     /// A new one, where it is in the store. Elsewhere only its owner can replace it.

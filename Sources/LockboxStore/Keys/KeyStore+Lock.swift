@@ -217,7 +217,7 @@ extension KeyStore {
         }
     }
 
-    /// What a record is known to open. Wipes the keys of a record whose time is over.
+    /// The keybag that a record is known to open. Wipes the keys of a record whose time is over.
     private func known(_ record: UserUnlock.Found, _ own: Keyring) -> UserRecords.Outcome? {
         userRecords.withLock { records in
             guard records?.own === own else { return nil }

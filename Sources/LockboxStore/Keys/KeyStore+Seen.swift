@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// What was seen of the keybag before. An older one is refused: somebody may have put it back.
+/// The memory of keybags that were seen before. An older one is refused: somebody may have put it back.
 extension KeyStore {
     /// Returns the error for a keybag that is older than one seen before, or that lost its slots without an unlock, or nil if there
     /// is none.
@@ -12,7 +12,7 @@ extension KeyStore {
                 "its generation is \(keybag.generation), but generation \(highest.generation) was seen before"
             )
         }
-        // Who has the device key can give retired keys a higher number.
+        // Whoever has the device key can give retired keys a higher number.
         let epoch = remembered(opened).map(\.epoch).max() ?? 0
         if epoch > keybag.epoch {
             return rolledBack(
@@ -95,7 +95,7 @@ extension KeyStore {
         return SeenGeneration.Seen(generation: generation, epoch: epoch)
     }
 
-    /// What this process and another one of the user have seen, unless somebody has forged it.
+    /// The numbers that this process and another one of the user have seen, unless somebody has forged them.
     private func remembered(_ opened: OpenedKeybag) -> [SeenGeneration.Seen] {
         [highest.withLock { $0 }, seen.read(opened.keyring)].compactMap { $0 }.filter(\.isPlausible)
     }
@@ -181,7 +181,7 @@ struct SeenGeneration: Sendable {
         let generation: UInt64
         let epoch: UInt32
 
-        /// Who has the device key can write the highest numbers there are. Nobody changes a store that often, and nothing
+        /// Whoever has the device key can write the highest numbers there are. Nobody changes a store that often, and nothing
         /// could follow them, so they are not remembered.
         var isPlausible: Bool { generation < 1 << 48 && epoch < 1 << 31 }
 

@@ -125,7 +125,7 @@ final class KeyStore: Sendable {
         try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
     }
 
-    /// What a keybag has to be before it is used. One that was not checked for everything is only there to be replaced,
+    /// The checks of a keybag before it is used. One that was not checked for everything is only there to be replaced,
     /// and is not kept in memory.
     enum Check {
         /// The latest one seen, and what this program requires.
@@ -343,7 +343,7 @@ final class OpenedKeybag: Sendable {
     let lineage: [SecretKey]
     /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
     let slotKeys: SlotKeys?
-    /// What is known of the store, if nothing has opened this keybag.
+    /// Known facts of the store, if nothing has opened this keybag.
     private let trusted: TrustedKeybag?
     /// See ``isWiped``.
     private let generation = ForkGuard.generation

@@ -60,6 +60,7 @@ public struct PasscodeSource: Sendable {
     /// terminal. The descriptor stays open.
     ///
     /// - Parameter descriptor: The file descriptor. A pipe can be read only once.
+    @_spi(Extensions)
     public static func fileDescriptor(_ descriptor: Int32) -> PasscodeSource {
         PasscodeSource {
             try SecretReader.descriptor(

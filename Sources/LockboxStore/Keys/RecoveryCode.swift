@@ -45,6 +45,7 @@ public struct RecoveryCode: Sendable {
     /// - Parameter typed: The code, in UTF-8.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
     ///   check character.
+    @_spi(Extensions)
     public init(typed: UnsafeRawBufferPointer) throws(LockboxError) {
         symbols = try WipedBytes(count: Self.checkedCount) { symbols throws(LockboxError) in
             var count = 0

@@ -1,7 +1,7 @@
 @_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
-/// What is known of a store's keys without an unlock.
+/// The state of a store's keys, which is known without an unlock.
 public struct StoreStatus: Sendable, Hashable, Codable {
     /// The random ID of the store, in 32 hexadecimal digits.
     public let identity: String
@@ -30,7 +30,7 @@ public struct StoreStatus: Sendable, Hashable, Codable {
     public let unlockedUntil: Date?
 }
 
-/// What a program requires of a store. A store that does not meet it is refused with
+/// The requirements of a program on a store. A store that does not meet it is refused with
 /// ``LockboxError/requirementNotMet(record:reason:)``, because somebody who has the device key but no unlock secret may have
 /// replaced it.
 public struct StoreRequirements: Sendable, Hashable {
@@ -82,10 +82,6 @@ public struct StoreRequirements: Sendable, Hashable {
         default: return nil
         }
     }
-
-    func allows(_ accessibility: Accessibility) -> Bool {
-        minimumAccessibility.map { accessibility.protection >= $0.protection } ?? true
-    }
 }
 
 extension SIMD16<UInt8> {
@@ -94,7 +90,7 @@ extension SIMD16<UInt8> {
 }
 
 extension Accessibility {
-    fileprivate var protection: Int {
+    var protection: Int {
         switch self {
         case .always, .alwaysThisDeviceOnly: 0
         case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly: 1

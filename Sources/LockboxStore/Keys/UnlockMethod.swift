@@ -31,14 +31,14 @@ public protocol UnlockMethod: Sendable {
 
 /// The result of ``UnlockMethod/enroll(salt:)``: the secret of a new slot, and what is stored with the slot.
 public struct SlotEnrollment: Sendable {
-    /// The maximum length of ``parameters``: 2,048 bytes.
+    /// The maximum length of the parameters: 2,048 bytes.
     @_spi(Extensions) public static let maximumParametersLength = KeybagSlot.maximumParametersLength
 
-    /// What the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
-    public var parameters: [UInt8]
+    /// The parameters that the method needs to return the secret again. Stored in the keybag, encrypted with the device key.
+    @_spi(Extensions) public var parameters: [UInt8]
 
     /// 32 to 64 bytes that cannot be guessed without the method and the salt.
-    public var secret: [UInt8]
+    @_spi(Extensions) public var secret: [UInt8]
 
     /// Creates an enrollment.
     ///
@@ -169,7 +169,7 @@ struct RecoveryCodeUnlock: UnlockMethod {
     var kind: SlotKind { .recoveryCode }
 
     private let source: PasscodeSource
-    /// What was typed. A store may have several codes, and a person is asked once.
+    /// The code that was typed. A store may have several codes, and a person is asked once.
     private let code: Protected<RecoveryCode?>
 
     init(_ code: PasscodeSource) {

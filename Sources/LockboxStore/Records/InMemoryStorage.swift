@@ -3,7 +3,7 @@ import LockboxPlatform
 
 /// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
 /// and lock, except quarantine.
-public final class InMemoryStorage: RecordStorage {
+@_spi(Extensions) public final class InMemoryStorage: RecordStorage {
     private struct State {
         var records: [RecordName: Record] = [:]
         var namespaces: Set<String> = []

@@ -2,7 +2,7 @@ public import LockboxCore
 import LockboxPlatform
 
 /// A complete record and its revision.
-public struct Record: Sendable, Hashable {
+@_spi(Extensions) public struct Record: Sendable, Hashable {
     /// The record's bytes.
     public let bytes: [UInt8]
 
@@ -21,7 +21,7 @@ public struct Record: Sendable, Hashable {
 }
 
 /// The name of a record.
-public struct RecordName: Sendable, Hashable {
+@_spi(Extensions) public struct RecordName: Sendable, Hashable {
     /// The record's namespace, or `nil` if it is outside any namespace.
     public let namespace: String?
 
@@ -41,14 +41,13 @@ public struct RecordName: Sendable, Hashable {
 }
 
 /// Identifies one version of a record.
-public struct RecordRevision: Sendable, Hashable {
+@_spi(Extensions) public struct RecordRevision: Sendable, Hashable {
     /// The revision of a record that does not exist.
     public static let absent = RecordRevision(0, 0, 0, 0)
 
     private let parts: SIMD4<UInt64>
 
     /// The numbers that it was made from.
-    @_spi(Extensions)
     public var numbers: SIMD4<UInt64> { parts }
 
     /// Creates a revision from numbers that are never used again. They must not all be zero, which is
@@ -62,7 +61,6 @@ public struct RecordRevision: Sendable, Hashable {
 
     /// Computes the BLAKE2b-256 hash of the first bytes, combined with the length. Keybags and items have a
     /// random nonce near the beginning, so no two have the same hash.
-    @_spi(Extensions)
     public init(of record: UnsafeRawBufferPointer, length: Int) {
         var parts = SIMD4<UInt64>()
         let prefix = UnsafeRawBufferPointer(rebasing: record.prefix(Self.prefixLength))
@@ -73,7 +71,7 @@ public struct RecordRevision: Sendable, Hashable {
 }
 
 /// The contents of a record while it is being read. Valid only inside the closure that receives them.
-public struct RecordContents {
+@_spi(Extensions) public struct RecordContents {
     /// A copy of the record's first bytes, which may be overwritten.
     public let bytes: UnsafeMutableRawBufferPointer
 
@@ -108,7 +106,7 @@ public struct RecordContents {
 /// A change in a ``RecordStorage/commit(_:expecting:)``.
 ///
 /// There will be no other cases before the next major version: a storage has to handle all of them.
-public enum RecordChange: Sendable {
+@_spi(Extensions) public enum RecordChange: Sendable {
     /// Stores a record, replacing an existing one of that name.
     case put(RecordName, [UInt8])
 
@@ -126,7 +124,7 @@ public enum RecordChange: Sendable {
 /// The result of a ``RecordStorage/commit(_:expecting:)``.
 ///
 /// There will be no other cases before the next major version: who commits has to handle all of them.
-public enum CommitOutcome: Sendable {
+@_spi(Extensions) public enum CommitOutcome: Sendable {
     /// The changes were made and are durable.
     case committed
 
@@ -140,7 +138,7 @@ public enum CommitOutcome: Sendable {
 }
 
 /// The limits and guarantees of a storage.
-public struct StorageLimits: Sendable, Hashable {
+@_spi(Extensions) public struct StorageLimits: Sendable, Hashable {
     /// The maximum length of a record, in bytes: at least 1 MiB.
     public let maximumRecordLength: Int
 

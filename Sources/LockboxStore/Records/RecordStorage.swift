@@ -35,7 +35,7 @@ import LockboxPlatform
 /// - ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``: nothing can be read or
 ///   written for now. Calls on many records end at once.
 /// - ``LockboxError/outcomeUnknown(record:reason:)``: a change may or may not take effect, or a power cut may undo it.
-public protocol RecordStorage: Sendable {
+@_spi(Extensions) public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
 
@@ -212,7 +212,7 @@ public protocol RecordStorage: Sendable {
     func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String
 }
 
-extension RecordStorage {
+@_spi(Extensions) extension RecordStorage {
     /// Reads one record at a time.
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         var found: [RecordName: Record] = [:]
@@ -270,13 +270,13 @@ extension RecordStorage {
 }
 
 /// The exclusive lock of a namespace, while it is held. See ``RecordStorage/lock(_:)``.
-public protocol StorageLock: AnyObject, Sendable {
+@_spi(Extensions) public protocol StorageLock: AnyObject, Sendable {
     /// Releases the lock. Deallocating it does the same.
     func release()
 }
 
-/// What has changed in a namespace.
-public enum RecordNotice: Sendable, Hashable {
+/// A change in a namespace.
+@_spi(Extensions) public enum RecordNotice: Sendable, Hashable {
     /// The records with these names were written or removed.
     case records(Set<String>)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What another process does before whichever system call of an operation.
 @Suite(.timeLimit(.minutes(10))) struct EveryCallTests {
@@ -31,7 +31,7 @@ import Testing
 
     /// As a process that has just started.
     private func read(_ key: String, _ backend: EncryptedFileBackend) throws -> String? {
-        try EncryptedFileBackend(directory: backend.storage.directory).lockbox().unarchiveObject(forKey: key)
+        try EncryptedFileBackend(directory: backend.directory).lockbox().unarchiveObject(forKey: key)
     }
 
     // MARK: Items
@@ -54,7 +54,7 @@ import Testing
             try increment(backend)
             interruption.raise()
             try increment(backend)
-            let reopened = EncryptedFileBackend(directory: backend.storage.directory)
+            let reopened = EncryptedFileBackend(directory: backend.directory)
             #expect(try reopened.value(for: key, now: Date())?.data.count == count.withLock { $0 })
         }
     }
@@ -108,14 +108,14 @@ import Testing
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
             let error = lockboxError { try other.lockbox().archiveObject("v", forKey: "other") }
-            if error == nil { unlink("\(other.storage.directory)/keybag") }
+            if error == nil { unlink("\(other.directory)/keybag") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in
             isWritten.withLock { $0 = false }
             interruption.raise()
             try? backend.lockbox().archiveObject("v", forKey: "own")
-            let isThere = FileManager.default.fileExists(atPath: "\(backend.storage.directory)/keybag")
+            let isThere = FileManager.default.fileExists(atPath: "\(backend.directory)/keybag")
             #expect(isThere != isWritten.withLock { $0 })
         }
     }
@@ -167,7 +167,7 @@ import Testing
     @Test func aWriterThatOpensTheStoreBesideARotation() throws {
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in _ = try? other.rotateKeys() }
         try atEveryCall(others) { backend, interruption in
-            try EncryptedFileBackend(directory: backend.storage.directory).lockbox().archiveObject(
+            try EncryptedFileBackend(directory: backend.directory).lockbox().archiveObject(
                 "v",
                 forKey: "first"
             )

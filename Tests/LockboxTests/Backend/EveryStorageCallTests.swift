@@ -9,12 +9,9 @@ import Lockbox
 /// What another process does before whichever call of a storage that has no locks: only what a commit expects keeps the two
 /// apart.
 @Suite(.timeLimit(.minutes(10))) struct EveryStorageCallTests {
-    private typealias Other = SealedBackend<InMemoryStorage>
-    private typealias Interrupted = SealedBackend<InterruptedStorage>
-
     private func atEveryCall(
-        _ other: @escaping @Sendable (Other) -> Void,
-        _ body: (Interrupted, InMemoryStorage, Interruption) throws -> Void
+        _ other: @escaping @Sendable (SealedBackend) -> Void,
+        _ body: (SealedBackend, InMemoryStorage, Interruption) throws -> Void
     ) throws {
         var number = 0
         while true {
@@ -30,7 +27,7 @@ import Lockbox
     }
 
     /// As by a process that has just started.
-    private func open<Storage>(_ storage: Storage) -> SealedBackend<Storage> {
+    private func open(_ storage: any RecordStorage) -> SealedBackend {
         SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
     }
 
@@ -51,7 +48,7 @@ import Lockbox
 
     /// By both of them: one keybag counts, and one device key.
     @Test func aStoreIsMadeOnce() throws {
-        let others: @Sendable (Other) -> Void = { other in
+        let others: @Sendable (SealedBackend) -> Void = { other in
             #expect(throws: Never.self) { try archive("v", "other", in: other) }
         }
         try atEveryCall(others) { backend, memory, interruption in
@@ -64,7 +61,7 @@ import Lockbox
 
     /// Both rewrite the keybag.
     @Test func aPasscodeThatIsSetBesideARotation() throws {
-        let others: @Sendable (Other) -> Void = { other in
+        let others: @Sendable (SealedBackend) -> Void = { other in
             // Refused when the passcode has been set by then.
             let error = lockboxError { try other.rotateKeys() }
             #expect(error == nil || error?.code == .interactionNotAllowed)
@@ -81,7 +78,7 @@ import Lockbox
     }
 
     @Test func aRotationBesideAPasscodeThatIsSet() throws {
-        let others: @Sendable (Other) -> Void = { other in
+        let others: @Sendable (SealedBackend) -> Void = { other in
             #expect(throws: Never.self) { try other.setPasscode(.value(quick + "1"), strength: .interactive) }
         }
         try atEveryCall(others) { backend, memory, interruption in
@@ -103,7 +100,7 @@ import Lockbox
         let path = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k", accessibility: .always)
         try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
-        let others: @Sendable (Other) -> Void = { other in
+        let others: @Sendable (SealedBackend) -> Void = { other in
             #expect(throws: Never.self) {
                 try other.unlock(.value("1"))
                 try other.lockbox().archiveObject("locked", forKey: "k", accessibility: .whenUnlocked)

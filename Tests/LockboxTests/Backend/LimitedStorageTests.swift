@@ -4,7 +4,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// On a storage as a cluster is one: with limits, without locks, and without a place for the device key.
 @Suite struct LimitedStorageTests {
@@ -14,7 +14,7 @@ import Lockbox
     private func backend(
         afterCommit: @escaping @Sendable () -> Void = {},
         afterReading: @escaping @Sendable () -> Void = {}
-    ) -> SealedBackend<LimitedStorage> {
+    ) -> SealedBackend {
         let storage = LimitedStorage(wrapped: memory, afterCommit: afterCommit, afterReading: afterReading)
         return SealedBackend(storage: storage, deviceKey: deviceKey)
     }
@@ -24,7 +24,7 @@ import Lockbox
     @Test(arguments: BackendConformance.all)
     func conforms(_ requirement: BackendConformance) throws {
         try requirement.check(
-            damage: { try #require($0 as? SealedBackend<LimitedStorage>).damage($1) },
+            damage: { try #require($0 as? SealedBackend).damage($1) },
             { SealedBackend(storage: LimitedStorage(wrapped: InMemoryStorage()), deviceKey: deviceKey) }
         )
     }

@@ -6,7 +6,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What backends do in one step that the contract allows in several.
 @Suite struct OneStepTests {
@@ -27,10 +27,10 @@ import Lockbox
             switch self {
             case .memory, .keychain: try backend.attributes(prefix: keys[0].prefix, now: nil).count
             case .sealedMemory:
-                (backend as? SealedBackend<InMemoryStorage>).map { backend in
+                try (backend as? SealedBackend).map { backend in
                     var count = 0
-                    for namespace in backend.storage.namespaces() {
-                        backend.storage.forEachName(in: namespace, waitingForCommits: false) { _ in
+                    for namespace in try backend.storage.namespaces() {
+                        try backend.storage.forEachName(in: namespace, waitingForCommits: false) { _ in
                             count += 1
                         }
                     }

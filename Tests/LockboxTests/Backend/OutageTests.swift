@@ -36,7 +36,7 @@ import Lockbox
     }
 
     private let storage = Storage()
-    private let backend: SealedBackend<Storage>
+    private let backend: SealedBackend
     private let lockbox: Lockbox
 
     init() throws {

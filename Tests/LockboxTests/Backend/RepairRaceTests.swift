@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What was named as unreadable may have been written anew before it is removed or set aside.
 @Suite(.timeLimit(.minutes(10))) struct RepairRaceTests {

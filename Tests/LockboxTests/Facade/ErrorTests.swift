@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 @Suite struct ErrorTests {
     private struct Quoting: Error, CustomStringConvertible { var description: String { "hunter2" } }

@@ -7,8 +7,8 @@ import Testing
 @testable import LockboxCore
 import LockboxKeychain
 import LockboxKeychainMigration
-@testable import LockboxStore
-@testable import LockboxTesting
+@_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) @testable import LockboxTesting
 
 /// However a program prints a public value, it shows neither a secret nor a key nor a closure.
 @Suite struct PrintingTests {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What is not reported, and what waiting for changes costs.
 @Suite struct QuietNotificationTests {

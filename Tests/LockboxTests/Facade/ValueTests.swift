@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-import Lockbox
+@testable import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 import LockboxTesting
@@ -103,12 +103,10 @@ import LockboxTesting
         #expect(try coded(imported) == imported)
         #expect(imported != ImportReport())
         let migrated = MigrationReport(
-            name: "m",
             outcomes: [
                 .init(key: "a", outcome: .migrated),
                 .init(key: "b", outcome: .refused(.malformed(reason: "r"))),
-            ],
-            isDryRun: true
+            ]
         )
         #expect(try coded(migrated) == migrated)
         #expect(

@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// A commit to files of which a part fails, or beside which others commit.
 @Suite(.timeLimit(.minutes(10))) struct CommitTests {
@@ -20,7 +20,7 @@ import Lockbox
     private func storage(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))
         -> FileStorage
     {
-        store.backend(calls, lockTimeout: lockTimeout).storage
+        store.storage(calls, lockTimeout: lockTimeout)
     }
 
     private func commit(_ changes: [RecordChange], on storage: FileStorage? = nil) throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Every system call fails once, each in turn: the old value or the new one is there afterwards, the error is
 /// typed, no descriptor is left open, and the next try works.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Who waits for a lock, and for how long.
 @Suite(.timeLimit(.minutes(10))) struct LockTests {
@@ -168,7 +168,7 @@ import Testing
         let namespace = URL(fileURLWithPath: path).lastPathComponent
         var counts: Set<[UInt8]> = [try readBytes(lock)]
         for _ in 0..<3 {
-            try store.backend().storage.holdingLock(of: namespace) {}
+            try store.storage().holdingLock(of: namespace) {}
             let count = try readBytes(lock)
             #expect(counts.insert(count).inserted)
             #expect(count[0].isMultiple(of: 2), "no rename is under way")
@@ -285,7 +285,7 @@ import Testing
         try store.backend().setUp(items: ["k": .always], scope: .user)
         defer { store.lockForEverybody() }
         try store.makeKernelStale()
-        try store.backend().storage.holdingLock(of: nil) {
+        try store.storage().holdingLock(of: nil) {
             let reader = try store.backend(lockTimeout: .seconds(5)).lockbox()
             let start = ContinuousClock.now
             #expect(try reader.unarchiveObject(forKey: "k") == "old")

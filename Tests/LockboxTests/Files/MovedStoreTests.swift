@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What is moved, copied, removed or made anew while a process has it open.
 @Suite struct MovedStoreTests {
@@ -164,7 +164,7 @@ import Testing
 
     /// The same without such a file system: bytes alone tell.
     @Test func aRevisionIsMadeOfBytes() throws {
-        let storage = store.backend().storage
+        let storage = store.storage()
         func revision() throws -> RecordRevision? {
             try storage.revision(of: KeyStore.keybagRecord, maximum: 1 << 20)
         }

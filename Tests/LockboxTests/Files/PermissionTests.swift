@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What others could read or change, and what is no plain file, is refused with its path and the reason.
 @Suite(.timeLimit(.minutes(10))) struct PermissionTests {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Several processes at one store, and processes that die.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ProcessTests {

@@ -3,8 +3,8 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
-@testable import LockboxTesting
+@_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) @testable import LockboxTesting
 
 @Suite struct StorageConformanceTests {
     @Test(arguments: StorageConformance.all)
@@ -12,7 +12,7 @@ import Lockbox
         for count in [1, 3] {
             let store = try TestStore()
             @Sendable func storages() -> [FileStorage] {
-                (0..<count).map { _ in store.backend(lockTimeout: .seconds(30)).storage }
+                (0..<count).map { _ in store.storage(lockTimeout: .seconds(30)) }
             }
             try requirement.check(reopen: { _ in storages() }, storages)
         }
@@ -78,7 +78,7 @@ import Lockbox
     @Test(arguments: BackendConformance.all)
     func sealedBackendInMemory(_ requirement: BackendConformance) throws {
         try requirement.check(
-            damage: { try #require($0 as? SealedBackend<InMemoryStorage>).damage($1) },
+            damage: { try #require($0 as? SealedBackend).damage($1) },
             { SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes([UInt8](repeating: 7, count: 32))) }
         )
     }

@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// A writer's file is in `tmp` before it has the lock.
 @Suite struct TemporaryFileTests {
@@ -136,11 +136,11 @@ import Lockbox
         let hook = Hook()
         let refused = Protected<LockboxError.Code?>(nil)
         let calls = hook.calls(before: .fsync, 2) { [store] in
-            let other = store.backend(lockTimeout: .milliseconds(50)).storage
+            let other = store.storage(lockTimeout: .milliseconds(50))
             let error = #expect(throws: LockboxError.self) { try other.lock(nil) }
             refused.withLock { $0 = error?.code }
         }
-        let storage = store.backend(calls).storage
+        let storage = store.storage(calls)
         hook.arm()
         _ = try storage.commit([.put(RecordName(name: "keybag"), readBytes(store.keybag))], expecting: [:])
         #expect(hook.trace.withLock { $0.count { $0 == .fsync } } == 2, "the file, and then the folder")

@@ -328,7 +328,7 @@ import Lockbox
 
     /// A lock that was taken before its file was replaced is of a file that nobody else asks for.
     @Test func aLockIsOfTheFileThatIsThereNow() throws {
-        let storage = store.backend(lockTimeout: .milliseconds(50)).storage
+        let storage = store.storage(lockTimeout: .milliseconds(50))
         let record = RecordName(namespace: "a", name: "one")
         // A store is known by its keybag.
         for name in [RecordName(name: "keybag"), record] {
@@ -339,7 +339,7 @@ import Lockbox
         let path = Path.parent(of: storage.location(of: record)) + "/lock"
         unlink(path)
         try overwrite(path, [])
-        try store.backend().storage.holdingLock(of: "a") {
+        try store.storage().holdingLock(of: "a") {
             let error = lockboxError {
                 try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
             }

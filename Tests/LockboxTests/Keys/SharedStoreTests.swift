@@ -66,14 +66,15 @@ import Lockbox
     /// Even if the item is one that the old keys still open.
     @Test func aReadNoticesWhatAnotherMachineHasChanged() throws {
         let records = InMemoryStorage()
-        func machine() -> SealedBackend<SharedStorage> {
+        func machine(_ storage: SharedStorage) -> SealedBackend {
             SealedBackend(
-                storage: SharedStorage(wrapped: records),
+                storage: storage,
                 deviceKey: .bytes([UInt8](repeating: 7, count: 32)),
                 kernel: KernelKeyring { EPERM }
             )
         }
-        let (one, other) = (machine(), machine())
+        let storage = SharedStorage(wrapped: records)
+        let (one, other) = (machine(SharedStorage(wrapped: records)), machine(storage))
         let lockbox = try one.lockbox("p")
         try lockbox.archiveObject("v", forKey: "k")
         let others = try other.lockbox("p")
@@ -93,9 +94,9 @@ import Lockbox
             try one.removePasscode(resealing: false)
             #expect(try read() == "v")
             #expect(try other.keys.opened?.keybag.generation == one.keys.current().keybag.generation)
-            let before = other.storage.calls.withLock { $0 }
+            let before = storage.calls.withLock { $0 }
             #expect(try read() == "v")
-            #expect(other.storage.calls.withLock { $0 } == before + 1)
+            #expect(storage.calls.withLock { $0 } == before + 1)
             let new = try record()
             try put(old)
             expectError(.rolledBack) { try read() }

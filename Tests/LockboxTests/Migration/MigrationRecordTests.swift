@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// What a migration remembers, so that nothing is migrated twice.
 @Suite struct MigrationRecordTests: MigrationFixture {

@@ -54,7 +54,7 @@
             ]
         }
 
-        func backend() throws -> SealedBackend<EtcdStorage> {
+        func backend() throws -> SealedBackend {
             SealedBackend(storage: try storage(), deviceKey: .file("\(folder)/lockbox-device-key"))
         }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CProcess
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// Standard input, and the names of files.
 enum Input {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 extension StoreChoice {
     /// Where the records are. Connects to nothing yet.
@@ -7,9 +8,7 @@ extension StoreChoice {
         get throws {
             switch try storeAddress {
             case .folder(let folder):
-                return .files(
-                    folder.map { FileStorage(directory: $0) } ?? EncryptedFileBackend.default.storage
-                )
+                return .files(folder.map { FileStorage(directory: $0) } ?? FileStorage.default)
             case .cluster(let address): return try .cluster(address, access.complete)
             }
         }
@@ -18,7 +17,6 @@ extension StoreChoice {
 
 #if Etcd
     import LockboxEtcd
-    @_spi(Extensions) import LockboxStore
 
     /// The records of a store: in files, or in a cluster.
     enum CommandStorage: ForwardingStorage {

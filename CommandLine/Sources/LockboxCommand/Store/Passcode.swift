@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 struct PasscodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -168,7 +169,7 @@ struct PasscodeCommand: ParsableCommand {
         }
 
         /// The number of items that would be destroyed with the passcode.
-        private static func bound(_ backend: SealedBackend<CommandStorage>) throws -> Int {
+        private static func bound(_ backend: SealedBackend) throws -> Int {
             var (count, unreadable) = (0, Unreadable())
             for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
                 try backend.forEachItem(prefix: prefix, now: nil, unreadable: { unreadable.add($0) }) {

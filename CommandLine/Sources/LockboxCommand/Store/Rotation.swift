@@ -42,7 +42,7 @@ struct RotateCommand: ParsableCommand {
         if !isThere, newDeviceKeyFile != nil {
             throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
         }
-        if compact, !store.backend.storage.isCluster {
+        if compact, !store.storage.isCluster {
             throw Failure(.usage, "--compact is for a store in a cluster. Files have no history.")
         }
         try store.openIfLocked()
@@ -60,7 +60,7 @@ struct RotateCommand: ParsableCommand {
             return result
         }
         if compact, isThere {
-            try store.backend.storage.compact()
+            try store.storage.compact()
             store.say(
                 "The cluster was compacted. Older values stay in its files until each member is defragmented."
             )

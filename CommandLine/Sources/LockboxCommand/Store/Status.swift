@@ -54,7 +54,7 @@ struct StatusCommand: ParsableCommand {
             where [.notReachable, .accessDenied].contains(error.code)
         {
             // Which members answer says why.
-            if let members = store.backend.storage.memberDescriptions {
+            if let members = store.storage.memberDescriptions {
                 try show(Members(directory: store.location, members: members))
             }
             throw error
@@ -86,7 +86,7 @@ struct StatusCommand: ParsableCommand {
                 minimumClass: options.minimumClass?.itemClass.rawValue,
                 identity: options.identity?.lowercased()
             ),
-            members: backend.storage.memberDescriptions,
+            members: store.storage.memberDescriptions,
             prefixes: try Self.prefixes(backend, &unreadable)
         )
         if json { try Output.json(status) } else { try print(status, backend.lockState) }
@@ -94,7 +94,7 @@ struct StatusCommand: ParsableCommand {
     }
 
     /// The number of items of each prefix.
-    private static func prefixes(_ backend: SealedBackend<CommandStorage>, _ unreadable: inout Unreadable)
+    private static func prefixes(_ backend: SealedBackend, _ unreadable: inout Unreadable)
         throws
         -> [String: Int]
     {

@@ -1,9 +1,11 @@
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// The store and the key prefix that a command uses.
 struct Store {
     let choice: StoreChoice
-    let backend: SealedBackend<CommandStorage>
+    let storage: CommandStorage
+    let backend: SealedBackend
     let lockbox: Lockbox
 
     /// Whether the user may be asked for the passcode at a terminal.
@@ -14,13 +16,14 @@ struct Store {
     var prefix: String { lockbox.keyPrefix }
 
     /// The folder, or the address.
-    var location: String { backend.storage.address }
+    var location: String { storage.address }
 
     init(_ choice: StoreChoice, prefix: String, asks: Bool) throws {
         self.choice = choice
         self.asks = asks
+        storage = try choice.storage
         backend = SealedBackend(
-            storage: try choice.storage,
+            storage: storage,
             deviceKey: try choice.deviceKey,
             requires: choice.requirements
         )
@@ -56,7 +59,7 @@ struct Store {
     }
 
     /// Whether there is such a folder. A cluster is not asked.
-    var isMade: Bool { backend.storage.isCluster || access(location, F_OK) == 0 }
+    var isMade: Bool { storage.isCluster || access(location, F_OK) == 0 }
 
     func missing(_ key: String) -> Failure {
         if !isMade { return noStore }

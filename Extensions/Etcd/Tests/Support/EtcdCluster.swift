@@ -4,7 +4,7 @@
 
     import LockboxCore
     @testable import LockboxEtcd
-    @testable import LockboxStore
+    @_spi(Extensions) @testable import LockboxStore
 
     /// A cluster of one or more members on this machine, which lasts as long as this object.
     final class EtcdCluster: Sendable {
@@ -85,8 +85,7 @@
             )
         }
 
-        func backend(_ root: String, timeLimit: Duration = .seconds(10)) throws -> SealedBackend<EtcdStorage>
-        {
+        func backend(_ root: String, timeLimit: Duration = .seconds(10)) throws -> SealedBackend {
             SealedBackend(storage: try storage(root, timeLimit: timeLimit), deviceKey: .bytes(Self.deviceKey))
         }
 

@@ -2,7 +2,7 @@
     import Foundation
 
     import LockboxCore
-    import LockboxStore
+    @_spi(Extensions) import LockboxStore
 
     /// What a subscription has reported.
     final class Notices: Sendable {

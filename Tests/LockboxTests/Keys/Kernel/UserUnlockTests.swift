@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// One unlock, or one lock, for every process of the user.
 @Suite struct UserUnlockTests {

@@ -4,7 +4,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Old keys do not come back: by a forged keybag, by a copy that is put back, or by a record whose time is over.
 @Suite(.serialized) struct RetiredKeysTests {

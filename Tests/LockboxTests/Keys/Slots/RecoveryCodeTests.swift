@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Codes that people write down and type.
 @Suite struct RecoveryCodeTests {

@@ -3,7 +3,7 @@ import Synchronization
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Optional: not every storage can do it.
 extension DefectiveStorage {

@@ -1,4 +1,4 @@
-@testable import LockboxTesting
+@_spi(Extensions) @testable import LockboxTesting
 
 extension DefectiveStorage {
     enum Defect: CaseIterable {

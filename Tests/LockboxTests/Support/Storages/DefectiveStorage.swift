@@ -3,7 +3,7 @@ import Synchronization
 
 import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// In memory, and wrong in one way, or right without a defect.
 struct DefectiveStorage: RecordStorage {

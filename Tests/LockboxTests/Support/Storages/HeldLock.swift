@@ -1,4 +1,4 @@
-import LockboxStore
+@_spi(Extensions) import LockboxStore
 
 extension RecordStorage {
     /// Runs `body` while nobody else can commit to the namespace.

@@ -1,7 +1,10 @@
 import Lockbox
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 extension SealedBackend {
+    /// The folder of a store in files.
+    var directory: String { (storage as! FileStorage).directory }
+
     /// Overwrites an item's record.
     func damage(_ key: ItemKey) throws {
         let record = try record(of: key)

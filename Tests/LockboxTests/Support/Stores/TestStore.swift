@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// A fresh folder for one test, removed when the test is done with it.
 final class TestStore: Sendable {
@@ -63,19 +63,25 @@ final class TestStore: Sendable {
         seen: SeenGeneration? = nil,
         counter: (any GenerationCounter)? = nil
     ) -> EncryptedFileBackend {
-        let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
-        return EncryptedFileBackend(
-            storage: FileStorage(
-                directory: directory,
-                calls: calls,
-                lockTimeout: lockTimeout,
-                isForOneMachine: fileSystem != nil
-            ),
+        EncryptedFileBackend(
+            storage: storage(calls, lockTimeout: lockTimeout),
             deviceKey: deviceKey,
             requires: requirements,
             kernel: kernel,
             seen: seen ?? seenName.withLock { $0 }.map { SeenGeneration(kernel: kernel, name: $0) },
             counter: counter
+        )
+    }
+
+    func storage(_ calls: SystemCalls = SystemCalls(), lockTimeout: Duration = .milliseconds(200))
+        -> FileStorage
+    {
+        let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
+        return FileStorage(
+            directory: directory,
+            calls: calls,
+            lockTimeout: lockTimeout,
+            isForOneMachine: fileSystem != nil
         )
     }
 

@@ -1,0 +1,15 @@
+@_spi(Extensions) public import LockboxStore
+
+extension SealedBackend {
+    /// Creates an empty store in memory: with passcode, lock and backups as on disk, but without quarantine.
+    ///
+    /// - Parameters:
+    ///   - deviceKey: The source of the device key. By default, the key is kept beside the items.
+    ///   - requirements: What the program requires of the store.
+    public static func inMemory(
+        deviceKey: DeviceKeySource = .stored,
+        requires requirements: StoreRequirements = StoreRequirements()
+    ) -> SealedBackend {
+        SealedBackend(storage: InMemoryStorage(), deviceKey: deviceKey, requires: requirements)
+    }
+}
