@@ -183,7 +183,7 @@ extension Lockbox {
     ///
     /// - Parameters:
     ///   - type: The type that was archived. Can be omitted if it can be inferred.
-    ///   - pairs: The texts by name that an item must have: see ``ItemAttributes/matches(_:)``.
+    ///   - pairs: The texts by name that an item must have, compared by their bytes: see ``ItemAttributes/searchable``.
     ///   - unreadable: Called with each item that cannot be read, whose attributes are not known. By default, its error is
     ///     thrown.
     /// - Returns: The items by key.
@@ -208,7 +208,7 @@ extension Lockbox {
     /// `unarchiveItems(_:matching:)`.
     ///
     /// - Parameters:
-    ///   - pairs: The texts by name that an item must have: see ``ItemAttributes/matches(_:)``.
+    ///   - pairs: The texts by name that an item must have, compared by their bytes: see ``ItemAttributes/searchable``.
     ///   - unreadable: Called with each item that cannot be read. By default, its error is thrown.
     /// - Returns: The number of items removed.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item that matches is locked, and what `unreadable` throws.

@@ -7,6 +7,8 @@ import LockboxPlatform
 /// With Swift Testing:
 ///
 /// ```swift
+/// @_spi(Extensions) import LockboxTesting
+///
 /// @Test(arguments: StorageConformance.all)
 /// func conforms(_ requirement: StorageConformance) throws {
 ///     try requirement.check { [try MyStorage(), try MyStorage()] }

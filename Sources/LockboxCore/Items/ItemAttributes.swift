@@ -34,8 +34,8 @@ public struct ItemAttributes: Sendable, Hashable {
     /// device key only.
     public let comment: String?
 
-    /// Texts by name that the item can be found by: see ``matches(_:)``. Empty if there are none. Not for
-    /// secrets: they are encrypted with the device key only.
+    /// Texts by name that the item can be found by. Empty if there are none. Not for secrets: they are encrypted with the device
+    /// key only.
     public let searchable: [String: String]
 
     /// The length of the archived value in bytes, before encryption and padding.

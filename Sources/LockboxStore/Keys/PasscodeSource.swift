@@ -5,7 +5,7 @@ import LockboxPlatform
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
 /// Only ``closure(_:)`` and ``bytes(_:)`` can wait for user input. With any other source, the call throws
-/// ``LockboxError/invalidPasscode(reason:)`` if the passcode is not available within ``timeout``, if the source
+/// ``LockboxError/invalidPasscode(reason:)`` if the passcode is not available within 10 seconds, if the source
 /// is a terminal, or if the variable is not set.
 ///
 /// For all sources, one trailing newline (`\n` or `\r\n`) is removed, and text is converted to Unicode
