@@ -43,7 +43,7 @@
                 environment: ["PATH": "/usr/bin:/bin"],
                 log: "\(folder)/etcd.log"
             )
-            _ = try storage(timeLimit: .seconds(30)).namespaces()  // waits until it is ready
+            _ = try backend(timeLimit: .seconds(30)).prefixes()  // waits until it is ready
         }
 
         /// What the example reads.
@@ -54,17 +54,14 @@
             ]
         }
 
-        func backend() throws -> SealedBackend {
-            SealedBackend(storage: try storage(), deviceKey: .file("\(folder)/lockbox-device-key"))
-        }
-
-        private func storage(timeLimit: Duration = .seconds(5)) throws -> EtcdStorage {
-            try EtcdStorage(
+        func backend(timeLimit: Duration = .seconds(5)) throws -> SealedBackend {
+            let storage = try EtcdStorage(
                 endpoints: [endpoint],
                 root: "/lockbox/server",
                 security: .tls(caFile: "\(folder)/etcd-ca.pem"),
                 timeLimit: timeLimit
             )
+            return SealedBackend(storage: storage, deviceKey: .file("\(folder)/lockbox-device-key"))
         }
     }
 
