@@ -349,9 +349,14 @@ import Testing
         try #require(try store.openedKeybag().isPrepared)
         let locked = store.backend(seen: Self.forgetful)
         expectError(.interactionNotAllowed) { try locked.lockbox().archiveObject("next", forKey: "new") }
-        let owner = store.backend(seen: Self.forgetful)
+        let isFull = Protected(true)
+        let full = SystemCalls { $0 == .write && isFull.withLock { $0 } ? .failure(ENOSPC) : nil }
+        let owner = store.backend(full, seen: Self.forgetful)
         try owner.unlock(.value("1234"))
+        isFull.withLock { $0 = false }
         let lockbox = try owner.lockbox()
+        expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
+        try owner.unlock(.value("1234"))
         try lockbox.archiveObject("next", forKey: "new")
         var item = try readBytes(store.path("new"))
         let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.seal($0)?.1 })
