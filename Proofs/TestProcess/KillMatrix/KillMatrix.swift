@@ -131,7 +131,7 @@ extension EncryptedFileBackend {
         return items
     }
 
-    /// What is listed: as many items as there are files.
+    /// The items that are listed: as many as there are files.
     func everyKey() throws -> [ItemKey: ItemAttributes] {
         var keys: [ItemKey: ItemAttributes] = [:]
         for prefix in try prefixes() {

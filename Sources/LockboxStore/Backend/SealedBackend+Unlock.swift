@@ -298,6 +298,9 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
+        guard try keys.slots.contains(where: { $0.id.hexadecimal == id }) else {
+            throw LockboxError.slotNotFound(slot: id)
+        }
         try makeRoomForKeys()
         let removed = try keys.removeSlot(named: id)
         if removed.kind == .passcode { try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }

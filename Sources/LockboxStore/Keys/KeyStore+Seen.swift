@@ -3,8 +3,8 @@ import LockboxPlatform
 
 /// The memory of keybags that were seen before. An older one is refused: somebody may have put it back.
 extension KeyStore {
-    /// Returns the error for a keybag that is older than one seen before, or that lost its slots without an unlock, or nil if there
-    /// is none.
+    /// Returns the error for a keybag that is older than one seen before, or that lost its slots without an unlock. Nil if it is
+    /// neither.
     func rollback(to opened: OpenedKeybag) throws -> LockboxError? {
         let keybag = opened.keybag
         if let highest = try highestSeen(opened), highest.generation > keybag.generation {
@@ -49,6 +49,8 @@ extension KeyStore {
     ) {
         guard !keybag.slots.isEmpty, let key = unlockKeys[.afterFirstUnlock] else { return }
         trusted.withLock { trusted in
+            // A record of the kernel that does not open the lineage proves nothing.
+            if !isOwn, lineage.isEmpty, trusted != nil { return }
             trusted = TrustedKeybag(
                 lineage: lineage.first?.hash ?? trusted?.lineage,
                 unlockKey: key.hash,

@@ -124,7 +124,7 @@ struct MinimumClass: ExpressibleByArgument {
         self.itemClass = itemClass
     }
 
-    /// Those that make a difference: every item is at least as protected as `always`, and `ThisDeviceOnly` does not count.
+    /// The classes that make a difference: every item is at least as protected as `always`, and `ThisDeviceOnly` does not count.
     static var allValueStrings: [String] {
         ["afterFirstUnlock", "whenUnlocked", "whenPasscodeSetThisDeviceOnly"]
     }

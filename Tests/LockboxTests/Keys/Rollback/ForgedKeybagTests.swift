@@ -80,7 +80,18 @@ import Testing
         }
     }
 
-    /// What takes the program's own knowledge of the keybag away, before the one without slots is put in place.
+    /// A program that has unlocked the store and read an item, and a forger who knows the store from before.
+    private func unlocked(_ scope: UnlockScope) throws -> (Forger, EncryptedFileBackend) {
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let forger = try Forger(store)
+        try store.backend().setUp()
+        let program = store.backend()
+        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
+        #expect(try program.lockbox().unarchiveObject(forKey: "k") == "old")
+        return (forger, program)
+    }
+
+    /// Steps that take the program's own knowledge of the keybag away, before the one without slots is put in place.
     enum Before: CaseIterable {
         case nothing, slotsOfTheForger, lock, lockOfAllClasses, sameKeybagSealedAgain
     }
@@ -88,13 +99,8 @@ import Testing
     @Test(.needsKernelKeyring, arguments: Before.allCases, UnlockScope.allCases)
     func anUnlockedProgramGivesNothingToAKeybagWithoutSlots(_ before: Before, _ scope: UnlockScope) throws {
         defer { store.lockForEverybody() }
-        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
-        let forger = try Forger(store)
-        try store.backend().setUp()
-        let program = store.backend()
-        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
+        let (forger, program) = try unlocked(scope)
         let lockbox = try program.lockbox()
-        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
         switch before {
         case .nothing: break
         case .slotsOfTheForger: try forger.replaceSlots()
@@ -216,13 +222,8 @@ import Testing
     @Test(.needsKernelKeyring, arguments: UnlockScope.allCases, [true, false])
     func anUnlockedProgramGivesNothingToAForgedUnlock(_ scope: UnlockScope, isLocked: Bool) throws {
         defer { store.lockForEverybody() }
-        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
-        let forger = try Forger(store)
-        try store.backend().setUp()
-        let program = store.backend()
-        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
+        let (forger, program) = try unlocked(scope)
         let lockbox = try program.lockbox()
-        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
         if isLocked { try program.lock() }
         for levels in [[UnlockLevel.afterFirstUnlock], UnlockLevel.allCases] {
             store.lockForEverybody()
@@ -237,6 +238,7 @@ import Testing
             }
             #expect(throws: LockboxError.self) { try program.rotateKeys() }
         }
+        #expect(program.keys.trusted.withLock { $0?.retired } == 1, "no forged keybag takes that away")
         store.lockForEverybody()
         try forger.removeSlots()
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
@@ -246,14 +248,9 @@ import Testing
     @Test(.needsKernelKeyring, arguments: UnlockScope.allCases)
     func theKeyThatALockLeavesOpensNothingElse(_ scope: UnlockScope) throws {
         defer { store.lockForEverybody() }
-        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
-        let forger = try Forger(store)
-        let owner = try store.backend().setUp()
-        let program = store.backend()
-        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
+        let (forger, program) = try unlocked(scope)
         let lockbox = try program.lockbox()
-        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
-        let key = try #require(try owner.keys.current().unlockKeys[.afterFirstUnlock])
+        let key = try #require(try program.keys.current().unlockKeys[.afterFirstUnlock])
         try program.lock()
         try plant(forger.replaceSlots(isLater: true, key))
         expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
@@ -328,7 +325,7 @@ import Testing
 
     // MARK: Older keybags
 
-    /// As after a restart of the machine.
+    /// The kernel's memory after a restart of the machine: there is none.
     private static let forgetful = SeenGeneration(kernel: KernelKeyring(fault: { ENOSYS }))
 
     /// The keybag that lists the first slot and still seals with keys that the device key opens is there for a moment.
