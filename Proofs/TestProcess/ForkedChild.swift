@@ -11,7 +11,7 @@ func forkWithOpenStore(_ directory: String, passcode: String) throws -> Int32 {
     try backend.unlock(.value(passcode))
     let lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
     guard try lockbox.unarchiveObject(forKey: "locked") == "value" else { return 2 }
-    let parent = try backend.keys.currentKeyring()
+    let parent = try backend.keyStore.currentKeyring()
     let key = try parent.key(.classKey(.whenUnlocked), epoch: parent.epoch)
     let child = try forked()
     if child == 0 { _exit(childStatus(backend, lockbox, key, passcode)) }

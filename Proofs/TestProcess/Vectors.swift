@@ -162,7 +162,9 @@ private func makeSlots(_ directory: String, _ date: Date) throws -> Vectors.Slot
 private func describe(_ item: StoredItem, _ backend: EncryptedFileBackend, _ directory: String) throws
     -> Vectors.Item
 {
-    let path = try backend.storage.location(of: backend.record(of: item.key)).dropFirst(directory.count + 1)
+    let path = try backend.storage.location(of: backend.recordName(of: item.key)).dropFirst(
+        directory.count + 1
+    )
     return Vectors.Item(
         prefix: item.key.prefix,
         key: item.key.key,
@@ -232,7 +234,7 @@ private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
 private func named(_ key: String, _ item: StoredItem, _ backend: EncryptedFileBackend) throws
     -> Vectors.Refused
 {
-    let keyring = try backend.keys.currentKeyring()
+    let keyring = try backend.keyStore.currentKeyring()
     let other = try item.renamed(to: ItemKey(prefix: item.key.prefix, key: key))
     let record = try ItemEnvelope.seal(other, id: keyring.itemID(item.key), keyring: keyring)
     return Vectors.Refused(

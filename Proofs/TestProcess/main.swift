@@ -112,7 +112,7 @@ case "migrate" where arguments.count == 2:
 
 case "hold" where arguments.count == 3:
     let backend = EncryptedFileBackend(directory: arguments[1])
-    let record = try backend.record(of: ItemKey(prefix: prefix, key: arguments[2]))
+    let record = try backend.recordName(of: ItemKey(prefix: prefix, key: arguments[2]))
     try backend.storage.holdingLock(of: record.namespace) {
         print("held")
         fflush(nil)

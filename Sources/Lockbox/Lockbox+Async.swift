@@ -34,7 +34,7 @@ extension Lockbox {
         options: WriteOptions
     ) async throws {
         let archived = try archive(value, key)
-        try await offPool { try perform(operation(archived, key, options)) }
+        try await offPool { try perform(operation(archived, key, options: options)) }
     }
 
     /// Returns the value for a key, without blocking the thread. Parameters and errors are those of the synchronous form.
@@ -43,7 +43,7 @@ extension Lockbox {
         forKey key: String
     ) async throws -> Value? {
         let archived = try await offPool { try backend.value(for: itemKey(key), now: now()) }
-        return try archived.map { try unarchive(type, $0, key) }
+        return try archived.map { try unarchive(type, $0, key: key) }
     }
 
     /// Removes an item, without blocking the thread. Parameters and errors are those of the synchronous form.

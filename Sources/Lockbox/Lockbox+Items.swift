@@ -28,7 +28,7 @@ extension Lockbox {
         options: WriteOptions = WriteOptions(),
         _ change: (inout Value?) throws -> Void
     ) throws -> Value? {
-        try update(itemKey(key), options, read: { try $0.map { try unarchive(type, $0, key) } }, change)
+        try update(itemKey(key), options, read: { try $0.map { try unarchive(type, $0, key: key) } }, change)
     }
 
     /// Changes what `read` returns, and stores it with the other changes. Nil removes the item.
@@ -169,7 +169,7 @@ extension Lockbox {
     func decode<Value: Decodable>(_ type: Value.Type, _ values: [ItemKey: ArchivedValue]) throws
         -> [String: Value]
     {
-        try Dictionary(values.map { ($0.key.key, try unarchive(type, $0.value, $0.key.key)) }) { $1 }
+        try Dictionary(values.map { ($0.key.key, try unarchive(type, $0.value, key: $0.key.key)) }) { $1 }
     }
 }
 
@@ -198,7 +198,7 @@ extension Lockbox {
             guard let item = try backend.item(for: key, now: now()), item.attributes.matches(pairs) else {
                 continue
             }
-            let value = try unarchive(type, item.value, key.key)
+            let value = try unarchive(type, item.value, key: key.key)
             found[key.key] = UnarchivedItem(value: value, attributes: item.attributes)
         }
         return found

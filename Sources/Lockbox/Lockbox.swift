@@ -114,7 +114,7 @@ public struct Lockbox: Sendable {
         forKey key: String,
         options: WriteOptions
     ) throws {
-        try perform(operation(archive(value, key), key, options))
+        try perform(operation(archive(value, key), key, options: options))
     }
 
     /// Returns the value for a key.
@@ -130,7 +130,7 @@ public struct Lockbox: Sendable {
         _ type: Value.Type = Value.self,
         forKey key: String
     ) throws -> Value? {
-        try backend.value(for: itemKey(key), now: now()).map { try unarchive(type, $0, key) }
+        try backend.value(for: itemKey(key), now: now()).map { try unarchive(type, $0, key: key) }
     }
 
     /// Returns the values for several keys. Absent and expired items are left out.
@@ -160,7 +160,7 @@ public struct Lockbox: Sendable {
         forKey key: String
     ) throws -> UnarchivedItem<Value>? {
         try backend.item(for: itemKey(key), now: now()).map { item in
-            UnarchivedItem(value: try unarchive(type, item.value, key), attributes: item.attributes)
+            UnarchivedItem(value: try unarchive(type, item.value, key: key), attributes: item.attributes)
         }
     }
 
@@ -297,7 +297,7 @@ extension Lockbox {
     }
 
     /// Returns the write of a value, or the removal of an item for nil.
-    func operation(_ value: ArchivedValue?, _ key: String, _ options: WriteOptions) throws(LockboxError)
+    func operation(_ value: ArchivedValue?, _ key: String, options: WriteOptions) throws(LockboxError)
         -> ItemOperation
     {
         let key = try itemKey(key)
@@ -353,7 +353,7 @@ extension Lockbox {
     public func unarchive<Value: Decodable>(
         _ type: Value.Type,
         _ value: ArchivedValue,
-        _ key: String
+        key: String
     ) throws(LockboxError) -> Value {
         if let type = Value.self as? any OptionalType.Type,
             let optional = try type.unarchived(by: self, value, key) as? Value

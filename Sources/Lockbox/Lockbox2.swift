@@ -141,7 +141,7 @@ extension Lockbox {
     ) -> Bool {
         do {
             let archived = try value.map { try ArchivedValue(data: Data(text($0).utf8), format: .lockbox2) }
-            try perform(operation(archived, key, WriteOptions(accessibility: accessibility)))
+            try perform(operation(archived, key, options: WriteOptions(accessibility: accessibility)))
             return true
         } catch { return false }
     }
@@ -151,7 +151,7 @@ extension Lockbox {
         do {
             guard let value = try backend.value(for: itemKey(key), now: now()) else { return nil }
             if value.format == .lockbox2 { return try decode(Lockbox2Text.string(value.data)) }
-            return try unarchive(Value.self, value, key)
+            return try unarchive(Value.self, value, key: key)
         } catch {
             if let key = try? itemKey(key) { UnknownAnswers.add(key, of: self) }
             return nil

@@ -24,7 +24,7 @@ public struct LockboxBatch {
         forKey key: String,
         options: WriteOptions = WriteOptions()
     ) throws(LockboxError) {
-        operations.append(try lockbox.operation(lockbox.archive(value, key), key, options))
+        operations.append(try lockbox.operation(lockbox.archive(value, key), key, options: options))
     }
 
     /// Adds a write to the batch.

@@ -60,7 +60,7 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
 
     func read(_ value: ArchivedValue?, in lockbox: Lockbox) throws(LockboxError) -> Value {
         guard let value else { return defaultValue }
-        return try lockbox.unarchive(Value.self, value, name)
+        return try lockbox.unarchive(Value.self, value, key: name)
     }
 }
 

@@ -88,7 +88,7 @@ extension Optional: OptionalType where Wrapped: Decodable {
     static func unarchived(by lockbox: Lockbox, _ value: ArchivedValue, _ key: String) throws(LockboxError)
         -> Self
     {
-        try lockbox.unarchive(Wrapped.self, value, key)
+        try lockbox.unarchive(Wrapped.self, value, key: key)
     }
 }
 

@@ -110,8 +110,8 @@ extension StorageConformance {
         let outer = try storage.lock(nil)
         defer { for lock in [held, outer] { lock?.release() } }
         let calls: [(name: String, call: @Sendable () throws -> Void)] = [
-            ("read(_:upTo:maximum:_:)", { _ = try subject.read(record) }),
-            ("read(_:upTo:maximum:_:) outside the namespaces", { _ = try subject.read(other) }),
+            ("read(_:atLeast:maximum:_:)", { _ = try subject.read(record) }),
+            ("read(_:atLeast:maximum:_:) outside the namespaces", { _ = try subject.read(other) }),
             ("read(_:maximum:)", { _ = try subject.storage.read([record, other], maximum: 100) }),
             ("forEachName, without waiting for commits,", { _ = try subject.names() }),
             ("forEachPage, without waiting for commits,", { _ = try subject.pages() }),

@@ -114,16 +114,16 @@ import LockboxPlatform
         let record = subject.record("record")
         let bytes = subject.bytes(10_000)
         try subject.put(record, bytes)
-        for limit in [0, 1, 5000, 10_000, .max] {
-            _ = try subject.storage.read(record, upTo: limit, maximum: 10_000) { contents in
+        for minimum in [0, 1, 5000, 10_000, .max] {
+            _ = try subject.storage.read(record, atLeast: minimum, maximum: 10_000) { contents in
                 let found = Array(contents.bytes)
                 try subject.expect(
-                    found.count >= min(limit, 10_000),
-                    "read(_:upTo: \(limit)…) gave \(found.count) bytes"
+                    found.count >= min(minimum, 10_000),
+                    "read(_:atLeast: \(minimum)…) gave \(found.count) bytes"
                 )
                 try subject.expect(
                     found == Array(bytes[..<found.count]),
-                    "read(_:upTo: \(limit)…) gave other bytes than the first"
+                    "read(_:atLeast: \(minimum)…) gave other bytes than the first"
                 )
             }
         }
@@ -180,7 +180,7 @@ import LockboxPlatform
         let record = subject.record("record")
         let bytes = subject.bytes()
         try subject.put(record, bytes)
-        _ = try subject.storage.read(record, upTo: .max, maximum: 100) { contents in
+        _ = try subject.storage.read(record, atLeast: .max, maximum: 100) { contents in
             for index in contents.bytes.indices { contents.bytes[index] = 0 }
         }
         for _ in 0..<2 { try subject.expect(record, is: bytes, after: "a reader has overwritten its copy") }
@@ -236,13 +236,13 @@ import LockboxPlatform
         let storage = subject.storage
         try subject.put(record, subject.bytes())
         try subject.expectError(.corrupt, from: "read(_:upTo:maximum: 99) of 100 bytes") {
-            _ = try storage.read(record, upTo: .max, maximum: 99) { _ in }
+            _ = try storage.read(record, atLeast: .max, maximum: 99) { _ in }
         }
         try subject.expectError(.corrupt, from: "read(_:maximum: 99) of 100 bytes") {
             _ = try storage.read([record], maximum: 99)
         }
         try subject.expectRethrow(from: "read") { refuse in
-            _ = try storage.read(record, upTo: .max, maximum: 100) { _ in try refuse() }
+            _ = try storage.read(record, atLeast: .max, maximum: 100) { _ in try refuse() }
         }
         try subject.expectRethrow(from: "forEachName") { refuse in
             try storage.forEachName(in: "namespace", waitingForCommits: false) { _ in try refuse() }
@@ -311,7 +311,7 @@ final class StorageSubject: ConformanceSubject {
     }
 
     func read(_ record: RecordName) throws -> Record? {
-        try storage.read(record, upTo: .max, maximum: Self.maximum) {
+        try storage.read(record, atLeast: .max, maximum: Self.maximum) {
             Record(bytes: Array($0.bytes), revision: $0.revision)
         }
     }

@@ -124,7 +124,7 @@
             -> ConfigContent
         {
             func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
-                try unarchive(type, value, name)
+                try unarchive(type, value, key: name)
             }
             /// A number that was archived as such, or as text.
             func parsed<Value: Decodable>(_ parse: (String) -> Value?) throws -> Value {

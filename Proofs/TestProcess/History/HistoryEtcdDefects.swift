@@ -38,12 +38,12 @@
 
         func read<Result>(
             _ record: RecordName,
-            upTo limit: Int,
+            atLeast minimum: Int,
             maximum: Int,
             _ body: (RecordContents) throws -> Result
         ) throws -> Result? {
             guard defect == .serializableReads, record.namespace != nil else {
-                return try storage.read(record, upTo: limit, maximum: maximum, body)
+                return try storage.read(record, atLeast: minimum, maximum: maximum, body)
             }
             guard let found = try serializableRange(record).found.first else { return nil }
             var bytes = found.value

@@ -144,8 +144,8 @@ extension EncryptedFileBackend {
 
     /// How many files of items there are, but for Lockbox's own records.
     private func itemFiles() throws -> Int {
-        guard try keys.keyring(creating: false) != nil else { return 0 }  // there is no store yet
-        let keyring = try keys.currentKeyring()
+        guard try keyStore.keyring(creating: false) != nil else { return 0 }  // there is no store yet
+        let keyring = try keyStore.currentKeyring()
         var count = 0
         for namespace in try storage.namespaces() {
             try storage.forEachName(in: namespace, waitingForCommits: false) { name in
@@ -165,7 +165,7 @@ extension EncryptedFileBackend {
 
     /// The class and the epoch in the header of an item's file.
     func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
-        let record = try record(of: key)
+        let record = try recordName(of: key)
         return try RecordID(name: record.name).flatMap {
             try header(of: ItemRecord(name: record, id: $0)).map { ($0.accessibility, $0.epoch) }
         }

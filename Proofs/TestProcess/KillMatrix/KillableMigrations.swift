@@ -47,7 +47,7 @@ let killableMigrations: [KillableOperation] = [
         "moveItems",
         prepare: { folder in
             try folder.prepare(fixtures(Accessibility.allCases.dropLast()), passcode: nil)
-            _ = try folder.target.keys.keyring(creating: true)
+            _ = try folder.target.keyStore.keyring(creating: true)
         },
         mode: { ["move", $0.targetPath] },
         inspect: inspectMove

@@ -177,7 +177,7 @@ extension Folder {
         }
     }
     try backend.requireIntact(
-        but: Set(left.map { try backend.storage.location(of: backend.record(of: $0)) })
+        but: Set(left.map { try backend.storage.location(of: backend.recordName(of: $0)) })
     )
     return left.isEmpty ? .new : .between
 }

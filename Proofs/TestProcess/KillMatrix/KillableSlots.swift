@@ -96,5 +96,5 @@ func runOnSlots(_ operation: String, _ passcode: String, _ backend: EncryptedFil
         try folder.backend().unlock(.value("old"))
         return .old
     }
-    return try both.keys.current().keybag.isRotating ? .between : .new
+    return try both.keyStore.current().keybag.isRotating ? .between : .new
 }

@@ -63,7 +63,7 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
         forKey: "\(indices.lowerBound)",
         options: WriteOptions(expires: expires.map(Expiry.at) ?? .never)
     )
-    let keyring = try backend.keys.currentKeyring()
+    let keyring = try backend.keyStore.currentKeyring()
     let namespace = keyring.namespace(ofPrefix: prefix)
     for index in indices.dropFirst() {
         let item = try StoredItem(
@@ -89,7 +89,7 @@ private func create(_ path: String, _ bytes: [UInt8]) throws {
 
 private func hold(_ directory: String, prefix: String?) throws {
     let backend = EncryptedFileBackend(directory: directory)
-    let namespace = try prefix.map { try backend.keys.currentKeyring().namespace(ofPrefix: $0) }
+    let namespace = try prefix.map { try backend.keyStore.currentKeyring().namespace(ofPrefix: $0) }
     try backend.storage.holdingLock(of: namespace) {
         report("held")
         waitForEndOfInput()

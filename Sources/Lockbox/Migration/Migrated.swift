@@ -13,7 +13,7 @@ struct Migrated<Value: Codable & Sendable>: MigratedValue {
     }
 
     func equals(_ archived: ArchivedValue, of lockbox: Lockbox) -> Bool {
-        guard let other = try? lockbox.unarchive(Value.self, archived, ""),
+        guard let other = try? lockbox.unarchive(Value.self, archived, key: ""),
             let own = try? CanonicalEncoder.text(of: value),
             let others = try? CanonicalEncoder.text(of: other)
         else { return false }

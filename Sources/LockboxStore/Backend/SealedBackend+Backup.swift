@@ -66,7 +66,7 @@ extension SealedBackend {
         try writer.write(header)
         var report = ExportReport()
         let namespaces =
-            try keys.keyring(creating: false).map { try itemsToExport($0, prefix, report: &report) } ?? []
+            try keyStore.keyring(creating: false).map { try itemsToExport($0, prefix, report: &report) } ?? []
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
             try exportItem(record, &report) { item, index in
@@ -110,7 +110,7 @@ extension SealedBackend {
         _ report: inout ExportReport,
         _ write: (StoredItem, UInt64) throws -> Void
     ) throws {
-        let keyring = try keys.currentKeyring()
+        let keyring = try keyStore.currentKeyring()
         // Nil if the item was removed meanwhile, or cannot be read.
         let metadata = try readableMetadata(record, keyring) { report.findings.append($0.finding) }
         guard let metadata else { return }
@@ -169,7 +169,7 @@ extension SealedBackend {
         let key = try passphrase.withBytes { try passcode.key($0) }
         var state = Import(policy: existing)
         var total = 0
-        let keyring = try keys.keyring(creating: false).map { _ in try keys.currentKeyring() }
+        let keyring = try keyStore.keyring(creating: false).map { _ in try keyStore.currentKeyring() }
         var found: Set<ItemKey> = []
         try reader.read(key, header) { item in
             total += 1
@@ -233,7 +233,7 @@ extension SealedBackend {
 
     /// - Throws: ``LockboxError`` if the item is locked, or if there must not be one.
     private func checkPlace(of item: StoredItem, _ state: inout Import) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
         let record = itemRecord(of: item.key, keyring)
         switch (try place(record, keyring, of: item, at: state.today).state, state.policy) {
         case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
@@ -294,7 +294,7 @@ extension SealedBackend {
     }
 
     private func importItems(_ items: [StoredItem], _ state: inout Import) throws {
-        guard let keyring = try keys.keyring(creating: true) else { return }
+        guard let keyring = try keyStore.keyring(creating: true) else { return }
         let records = items.map { itemRecord(of: $0.key, keyring) }
         let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
         guard byName.count == items.count else {
@@ -307,7 +307,7 @@ extension SealedBackend {
         }
         var imported: [RecordName: Imported] = [:]
         try changeItems(records, with: keyring) { record, keyring in
-            guard let item = byName[record.name] else { return nil }
+            guard let item = byName[record.name] else { return .keep }
             let (old, revision) = try place(record, keyring, of: item, at: today)
             switch (old, policy) {
             case (.same, _): imported[record.name] = .unchanged
@@ -316,9 +316,9 @@ extension SealedBackend {
             case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
             case (.other, .replace), (.damaged, _), (.absent, _):
                 imported[record.name] = .written
-                return (item, revision)
+                return .replace(revision, with: item)
             }
-            return nil
+            return .keep
         }
         for (record, item) in zip(records, items) {
             switch imported[record.name] {

@@ -7,7 +7,7 @@ extension SealedBackend {
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
     ) throws -> @Sendable () -> Void {
-        let namespace = namespace(of: prefix, try keys.currentKeyring(creating: true))
+        let namespace = namespace(of: prefix, try keyStore.currentKeyring(creating: true))
         let names = KnownNames(self, namespace)
         let cancel = try storage.subscribe(to: namespace) { names.receive($0, report) }
         do { try names.learn() } catch {
@@ -44,7 +44,7 @@ private final class KnownNames: Sendable {
     /// Learns the keys of all items. What is received meanwhile is newer.
     func learn() throws {
         state.withLock { $0.isComplete = false }
-        let keyring = try backend.keys.currentKeyring()
+        let keyring = try backend.keyStore.currentKeyring()
         // Many at a time: there may be thousands, on a network.
         try backend.forEachRecord(in: namespace) { item in
             var found = RecordState.absent
@@ -100,7 +100,7 @@ private final class KnownNames: Sendable {
     private func recordState(of id: RecordID) -> RecordState {
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
         do {
-            let keyring = try backend.keys.currentKeyring()
+            let keyring = try backend.keyStore.currentKeyring()
             return try backend.metadata(record, keyring).map { .key($0.key.key) } ?? .absent
         } catch {
             return .unreadable

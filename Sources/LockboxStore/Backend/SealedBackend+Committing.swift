@@ -5,8 +5,8 @@ extension SealedBackend {
     /// Returns the keys to change an item with. Creates the store if `creating` is true.
     ///
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no store.
-    func keyring(of key: ItemKey, creating: Bool) throws -> Keyring {
-        guard let keyring = try keys.keyring(creating: creating) else {
+    func keyring(orNotFound key: ItemKey, creating: Bool) throws -> Keyring {
+        guard let keyring = try keyStore.keyring(creating: creating) else {
             throw LockboxError.itemNotFound(key: key.key)
         }
         return keyring
@@ -43,11 +43,11 @@ extension SealedBackend {
                     try conflicts.check(part.changes[0].record, storage)
                     // The lock is for these records.
                     next = (part.count, .max)
-                    keyring = try keys.currentKeyring()
+                    keyring = try keyStore.currentKeyring()
                 }
             } catch let error as LockboxError where error.dependsOnKeys {
                 // Another process may have set or removed a passcode since the keybag was read.
-                let current = try keys.currentKeyring()
+                let current = try keyStore.currentKeyring()
                 if current === keyring { throw error }
                 keyring = current
             }
@@ -58,7 +58,7 @@ extension SealedBackend {
     func changeItems(
         _ records: some Sequence<ItemRecord>,
         with keyring: Keyring,
-        _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change?
+        _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change
     ) throws {
         try withoutActuallyEscaping(decide) { decide in
             try commitEdits(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, with: keyring)
@@ -79,12 +79,12 @@ extension SealedBackend {
             if edit.needsMetadata, edit.record.contents == nil {
                 edit.record.contents = try beginning(of: edit.record.name)
             }
-            guard let change = try decide(edit, keyring) else {
+            guard case .replace(let expected, let item) = try decide(edit, keyring) else {
                 part.count += 1
                 continue
             }
             let record = edit.record
-            if let item = change.item {
+            if let item {
                 let bytes = try seal(item, into: record, with: keyring)
                 length += bytes.count
                 // The storage's limit is a strict one. This record is decided again, for the next commit.
@@ -94,7 +94,7 @@ extension SealedBackend {
             } else {
                 part.changes.append(.remove(record.name))
             }
-            part.expected[record.name] = change.expected
+            part.expected[record.name] = expected
             part.count += 1
         }
         return part
@@ -102,11 +102,11 @@ extension SealedBackend {
 
     // MARK: Decisions
 
-    private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change? {
+    private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change {
         switch edit.decision {
         case .write(let changes, let key):
             try decideWrite(edit.record, keyring, of: changes, to: key)
-        case .remove: (nil, nil)
+        case .remove: .replace(nil, with: nil)
         case .removeReadable(let now): try decideRemoval(edit.record, keyring, at: now)
         case .custom(let decide): try decide(edit.record, keyring)
         }
@@ -121,14 +121,14 @@ extension SealedBackend {
         guard let value = changes.value else {
             // Sealed again, because the boxes of an item are bound to each other.
             let (old, revision) = try openItem(record, keyring, at: changes.expiryTime)
-            return (try changes.item(after: old, for: key), revision)
+            return .replace(revision, with: try changes.item(after: old, for: key))
         }
         let old = try existingItem(record, keyring, at: changes.modified)
         try changes.options.policy.check(key: key.key, exists: old.exists)
         if let damage = old.damage, changes.options.policy == .updateOnly { throw damage }
         try checkIsOpen(old, keyring)
         let attributes = try changes.attributes(after: old.attributes, value: value)
-        return (StoredItem(key: key, value: value, checked: attributes), old.revision)
+        return .replace(old.revision, with: StoredItem(key: key, value: value, checked: attributes))
     }
 
     private func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
@@ -136,8 +136,8 @@ extension SealedBackend {
     {
         let revision = try openItem(record, keyring, at: now).revision
         // An absent record means an absent item, unless the whole store is gone.
-        if revision == .absent { try keys.checkIsThere() }
-        return (nil, revision)
+        if revision == .absent { try keyStore.checkIsThere() }
+        return .replace(revision, with: nil)
     }
 
     private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
@@ -151,7 +151,7 @@ extension SealedBackend {
 extension SealedBackend {
     /// Makes the items of a prefix that can be read durable.
     public func synchronize(prefix: String) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
         try storage.synchronize(namespace(of: prefix, keyring))
     }
 }
@@ -218,8 +218,8 @@ extension SealedBackend {
 
     /// Reads as much of a record as its metadata takes. Returns nil if it is damaged: what is wrong shows when it is read again.
     func beginning(of record: RecordName) throws -> KnownContents? {
-        func read(upTo limit: Int) throws -> (record: Record, isCut: Bool)? {
-            try storage.read(record, upTo: limit, maximum: ItemEnvelope.maximumLength) {
+        func read(atLeast minimum: Int) throws -> (record: Record, isCut: Bool)? {
+            try storage.read(record, atLeast: minimum, maximum: ItemEnvelope.maximumLength) {
                 (
                     Record(bytes: Array($0.bytes), revision: $0.revision),
                     !ItemHeader.containsMetadata($0.bytes)
@@ -228,8 +228,8 @@ extension SealedBackend {
         }
         do {
             // Most metadata is in the first bytes that are read in any case.
-            var found = try read(upTo: 0)
-            if found?.isCut == true { found = try read(upTo: ItemEnvelope.maximumMetadataEnd) }
+            var found = try read(atLeast: 0)
+            if found?.isCut == true { found = try read(atLeast: ItemEnvelope.maximumMetadataEnd) }
             return found.map { .present($0.record) } ?? .absent
         } catch let error as LockboxError where error.code == .corrupt {
             return nil
@@ -253,15 +253,15 @@ extension SealedBackend {
             return false
         }
         record.contents = found[record.name].map(KnownContents.present) ?? .absent
-        let isPresent = found[keybag]?.revision == keyring.revision
-        if !isPresent { keyring = try keys.currentKeyring() }
+        let isUnchanged = found[keybag]?.revision == keyring.revision
+        if !isUnchanged { keyring = try keyStore.currentKeyring() }
         return true
     }
 
     /// Reads one record, unless its contents are known. Returns nil if it does not exist.
     func withContents<Result>(
         of record: ItemRecord,
-        upTo limit: Int,
+        atLeast minimum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
         switch record.contents {
@@ -272,7 +272,7 @@ extension SealedBackend {
                 try body(RecordContents(bytes: $0, revision: known.revision))
             }
         case nil:
-            return try storage.read(record.name, upTo: limit, maximum: ItemEnvelope.maximumLength, body)
+            return try storage.read(record.name, atLeast: minimum, maximum: ItemEnvelope.maximumLength, body)
         }
     }
 }
@@ -289,13 +289,16 @@ struct ItemEdit {
         case remove
         /// An item that can be read.
         case removeReadable(now: Date)
-        /// The closure's result; if that is nil, nothing is changed.
-        case custom((ItemRecord, Keyring) throws -> Change?)
+        /// The closure's result.
+        case custom((ItemRecord, Keyring) throws -> Change)
     }
 
-    /// The item to store, or nil to remove it, and the revision that the decision is based on. No revision: it
-    /// does not matter what is there.
-    typealias Change = (item: StoredItem?, expected: RecordRevision?)
+    enum Change {
+        case keep
+        /// The revision that the decision is based on, or nil if it does not matter what is there; and the item to store, or
+        /// nil to remove it.
+        case replace(RecordRevision?, with: StoredItem?)
+    }
 
     /// Whether the decision needs the old item's attributes, and not its value.
     var needsMetadata: Bool {

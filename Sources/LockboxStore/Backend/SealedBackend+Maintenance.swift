@@ -14,7 +14,7 @@ extension SealedBackend {
         var report = VerifyReport()
         report.findings = try storage.findings()
         let keyring: Keyring?
-        do { keyring = try keys.checkedKeyring() } catch let error as LockboxError {
+        do { keyring = try keyStore.checkedKeyring() } catch let error as LockboxError {
             if error.isOfWholeStore(notOf: storage.location(of: KeyStore.keybagRecord)) {
                 throw error
             }
@@ -22,10 +22,10 @@ extension SealedBackend {
             return report
         }
         guard let keyring else { return report }
-        if try keys.isInterrupted() {
+        if try keyStore.isInterrupted() {
             report.add(
                 .interrupted,
-                keys.keybagLocation,
+                keyStore.keybagLocation,
                 reason: "an earlier change of the keys was interrupted; rotate the keys to complete it"
             )
         }
@@ -79,7 +79,7 @@ extension SealedBackend {
     private func openWhole(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
         guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
         do {
-            _ = try withRecord(record, keyring, upTo: .max) {
+            _ = try withRecord(record, keyring, atLeast: .max) {
                 try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: nil)
             }
         } catch LockboxError.interactionNotAllowed {
@@ -93,7 +93,7 @@ extension SealedBackend {
     /// Judges by the store ID in the record's header, which is not authenticated.
     private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
         do {
-            return try storage.read(record, upTo: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
+            return try storage.read(record, atLeast: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
                 ItemHeader.storeID($0.bytes).map { $0 != keyring.storeID } ?? false
             } ?? false
         } catch is LockboxError {
@@ -169,13 +169,13 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if only its value is locked, which may be intact.
     private func repairState(of record: RecordName) throws -> RepairState {
         guard let id = RecordID(name: record.name) else { return .unread }
-        let (item, keyring) = (ItemRecord(name: record, id: id), try keys.currentKeyring())
+        let (item, keyring) = (ItemRecord(name: record, id: id), try keyStore.currentKeyring())
         var revision: RecordRevision?
         do {
             guard try metadata(item, keyring, whenRead: { revision = $0.revision }) != nil else {
                 return .absent
             }
-            let found = try withRecord(item, keyring, upTo: .max) {
+            let found = try withRecord(item, keyring, atLeast: .max) {
                 revision = $0.revision
                 return try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
             }
@@ -189,7 +189,7 @@ extension SealedBackend {
 
     /// Refuses everything that is not the name of an item of this store, above all the keybag.
     private func recordName(_ record: String) throws -> RecordName {
-        let keyring = try keys.currentKeyring()
+        let keyring = try keyStore.currentKeyring()
         let parts = record.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, keyring.owns(namespace: parts[0]),
             try RecordID(name: parts[1]) != nil || exists(parts[1], in: parts[0])

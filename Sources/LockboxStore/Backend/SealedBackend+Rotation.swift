@@ -35,7 +35,7 @@ extension SealedBackend {
         throws
         -> RotationReport
     {
-        guard try keys.keyring(creating: false) != nil else { return RotationReport() }
+        guard try keyStore.keyring(creating: false) != nil else { return RotationReport() }
         let hasNewDeviceKey = try makeNewKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
         return try completeRotation(hasNewDeviceKey, resealing: true, progress: progress)
     }
@@ -44,11 +44,11 @@ extension SealedBackend {
     private func makeNewKeys(_ change: DeviceKeyChange, rounds: Int = 8) throws -> Bool {
         for _ in 1..<rounds {
             try makeRoomForKeys()
-            do { return try keys.rotateKeys(change) } catch let error as LockboxError
+            do { return try keyStore.rotateKeys(change) } catch let error as LockboxError
                 where error.code == .slotRefused
             {}
         }
-        return try keys.rotateKeys(change)
+        return try keyStore.rotateKeys(change)
     }
 
     /// If many changes have left items for later, reseals them: a keybag has room for a limited number of keys.
@@ -59,9 +59,11 @@ extension SealedBackend {
     }
 
     private func resealIfFull() throws {
-        guard try keys.keyring(creating: false) != nil, try keys.current().keybag.isFull else { return }
+        guard try keyStore.keyring(creating: false) != nil, try keyStore.current().keybag.isFull else {
+            return
+        }
         let report = try completeRotation(false, resealing: true) { _ in }
-        guard try keys.current().keybag.isFull else { return }
+        guard try keyStore.current().keybag.isFull else { return }
         throw LockboxError.slotRefused(
             reason:
                 "\(report.unrevokedCount) unreadable items still use earlier keys, and the keybag has no room for more; "
@@ -100,7 +102,7 @@ extension SealedBackend {
             return report
         }
         for _ in 0..<Self.maximumRounds {
-            let keyring = try keys.currentKeyring()
+            let keyring = try keyStore.currentKeyring()
             var unreadable: ItemsByLocation = [:]
             try resealAll(keyring, &report.resealedCount, unreadable: &unreadable, progress: progress)
             let leftovers = try leftovers(keyring, &unreadable)
@@ -116,7 +118,7 @@ extension SealedBackend {
                 try skippingIfUnusable(namespace, unreadable: { _ in }) { try storage.synchronize(namespace) }
             }
             // Does nothing if another epoch has begun since.
-            try keys.finishRotation(of: keyring.epoch, leaving: leftovers)
+            try keyStore.finishRotation(of: keyring.epoch, leaving: leftovers)
             if try isCurrent(keyring) { return report }
         }
         report.postponement = .overtaken
@@ -127,7 +129,7 @@ extension SealedBackend {
 
     /// Whether no other process has begun another epoch.
     private func isCurrent(_ keyring: Keyring) throws -> Bool {
-        try keys.currentKeyring().epoch == keyring.epoch
+        try keyStore.currentKeyring().epoch == keyring.epoch
     }
 
     private func resealAll(

@@ -6,20 +6,20 @@ extension SealedBackend {
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var lockState: LockState {
-        get throws { try keys.lockState }
+        get throws { try keyStore.lockState }
     }
 
     /// Whether the system keeps all open keys out of swap space.
     ///
     /// The system limits how much memory can be locked into RAM (`ulimit -l`). Keys beyond that limit are still
     /// in guarded memory and left out of core dumps.
-    public var isLockedIntoMemory: Bool { keys.isLockedIntoMemory }
+    public var isLockedIntoMemory: Bool { keyStore.isLockedIntoMemory }
 
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     package var unlockScope: UnlockScope? {
-        get throws { try keys.unlockScope }
+        get throws { try keyStore.unlockScope }
     }
 
     /// Unlocks the store: for this backend only, or for every process of the user.
@@ -57,7 +57,7 @@ extension SealedBackend {
         throws
         -> UnlockScope
     {
-        try keys.unlock(PasscodeUnlock(passcode), scope: scope, timeout: timeout)
+        try keyStore.unlock(PasscodeUnlock(passcode), scope: scope, timeout: timeout)
     }
 
     /// Unlocks the store with a recovery code, a key, or hardware.
@@ -74,7 +74,7 @@ extension SealedBackend {
         throws
         -> UnlockScope
     {
-        try keys.unlock(method, scope: scope, timeout: timeout)
+        try keyStore.unlock(method, scope: scope, timeout: timeout)
     }
 
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
@@ -92,7 +92,7 @@ extension SealedBackend {
     ///   The same error is thrown if another process holds the keybag's lock for 30 seconds without progress, because it
     ///   may put the keys back. The keys of this process are wiped in any case.
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
-        try keys.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
+        try keyStore.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
     }
 
     /// Sets the passcode of a store that has none. The store is then unlocked. Creates the store if there is none.
@@ -117,7 +117,7 @@ extension SealedBackend {
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.setPasscode(passcode, strength: strength)
+        let hasNewDeviceKey = try keyStore.setPasscode(passcode, strength: strength)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -148,7 +148,7 @@ extension SealedBackend {
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.changePasscode(from: old, to: passcode, strength: strength)
+        let hasNewDeviceKey = try keyStore.changePasscode(from: old, to: passcode, strength: strength)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -176,7 +176,7 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey: Bool
-        do { hasNewDeviceKey = try keys.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
+        do { hasNewDeviceKey = try keyStore.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
             .passcodeNotSet
         {
             try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
@@ -192,20 +192,22 @@ extension SealedBackend {
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     public var slots: [UnlockSlot] {
-        get throws { try keys.slots.map(UnlockSlot.init) }
+        get throws { try keyStore.slots.map(UnlockSlot.init) }
     }
 
     /// See ``StoreStatus/identity``. `nil` if there is no store yet.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     package var identity: String? {
-        get throws { try keys.keyring(creating: false) == nil ? nil : keys.own().keybag.storeID.hexadecimal }
+        get throws {
+            try keyStore.keyring(creating: false) == nil ? nil : keyStore.own().keybag.storeID.hexadecimal
+        }
     }
 
     /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    public func status() throws -> StoreStatus? { try keys.status() }
+    public func status() throws -> StoreStatus? { try keyStore.status() }
 
     /// Adds a recovery code: a slot for use when the passcode is forgotten or the hardware is lost. It opens all classes.
     ///
@@ -243,7 +245,7 @@ extension SealedBackend {
         if typed != code { throw LockboxError.wrongPasscode }
         let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: true)
+        let hasNewDeviceKey = try keyStore.addSlot(method, label: label, opensAllClasses: true)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -276,7 +278,7 @@ extension SealedBackend {
             )
         }
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keys.addSlot(method, label: label, opensAllClasses: opensAllClasses)
+        let hasNewDeviceKey = try keyStore.addSlot(method, label: label, opensAllClasses: opensAllClasses)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -298,11 +300,11 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        guard try keys.slots.contains(where: { $0.id.hexadecimal == id }) else {
+        guard try keyStore.slots.contains(where: { $0.id.hexadecimal == id }) else {
             throw LockboxError.slotNotFound(slot: id)
         }
         try makeRoomForKeys()
-        let removed = try keys.removeSlot(named: id)
+        let removed = try keyStore.removeSlot(named: id)
         if removed.kind == .passcode { try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }
         return resealAfterChange(removed.hasNewDeviceKey, resealing: resealing, progress: progress)
     }
@@ -324,6 +326,6 @@ extension SealedBackend {
         _ method: (any UnlockMethod)? = nil,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        try resealAfterChange(keys.acceptRestored(method), resealing: true, progress: progress)
+        try resealAfterChange(keyStore.acceptRestored(method), resealing: true, progress: progress)
     }
 }

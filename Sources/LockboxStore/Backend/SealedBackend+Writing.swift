@@ -5,7 +5,7 @@ extension SealedBackend {
     /// Creates an item, or changes the parts of an existing one that the changes set. As in the Keychain, a locked
     /// item cannot be changed. With ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey) throws {
-        let keyring = try keyring(of: key, creating: changes.createsItem)
+        let keyring = try keyring(orNotFound: key, creating: changes.createsItem)
         let edit = ItemEdit(record: itemRecord(of: key, keyring), decision: .write(changes, to: key))
         try commitEdits([edit], with: keyring)
     }
@@ -15,7 +15,7 @@ extension SealedBackend {
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
         let creating = operations.contains { $0.createsItem }
-        guard let keyring = try keys.keyring(creating: creating) else {
+        guard let keyring = try keyStore.keyring(creating: creating) else {
             return try operations.forEach { try $0.checkIsRemoval() }
         }
         let edits = operations.map { operation in
@@ -46,7 +46,7 @@ extension SealedBackend {
         willMove: (StoredItem?) throws -> Void
     ) throws {
         if key == newKey { return try copy(key, to: newKey, policy: policy, now: now) }
-        let keyring = try keyring(of: key, creating: false)
+        let keyring = try keyring(orNotFound: key, creating: false)
         let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
         var moved: RecordRevision?
         // The new item is decided first, each time anew.
@@ -55,7 +55,7 @@ extension SealedBackend {
                 // Decided once more by itself: it was changed after the new item had been committed.
                 guard let revision = moved else { throw LockboxError.conflict(record: key.location) }
                 moved = nil
-                return (nil, revision)
+                return .replace(revision, with: nil)
             }
             let (item, revision) = try openItem(source, keyring, at: now)
             try willMove(item)
@@ -63,9 +63,9 @@ extension SealedBackend {
             moved = revision
             let old = try openItem(target, keyring, at: now)
             // A move that was interrupted is completed.
-            if old.item == item.renamed(to: newKey) { return nil }
+            if old.item == item.renamed(to: newKey) { return .keep }
             try policy.check(key: newKey.key, exists: old.item != nil)
-            return (item.renamed(to: newKey), old.revision)
+            return .replace(old.revision, with: item.renamed(to: newKey))
         }
     }
 
@@ -74,7 +74,7 @@ extension SealedBackend {
         -> (item: StoredItem?, revision: RecordRevision)
     {
         do {
-            let found = try withRecord(record, keyring, upTo: .max) {
+            let found = try withRecord(record, keyring, atLeast: .max) {
                 let revision = $0.revision  // of the bytes before they are opened in place
                 return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now), revision)
             }
@@ -91,29 +91,29 @@ extension SealedBackend {
     /// Atomically creates, replaces or removes an item.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         // Without a store there is no item. The store is created only if there is something to store.
-        if try keys.keyring(creating: false) == nil, try change(nil) == nil { return }
-        let keyring = try keyring(of: key, creating: true)
+        if try keyStore.keyring(creating: false) == nil, try change(nil) == nil { return }
+        let keyring = try keyring(orNotFound: key, creating: true)
         try changeItems([itemRecord(of: key, keyring)], with: keyring) { record, keyring in
             let (old, revision) = try openItem(record, keyring, at: now)
-            return (try change(old), revision)
+            return .replace(revision, with: try change(old))
         }
     }
 
     /// Reseals items unless they already use the current keys. Returns the number of resealed ones.
     func resealTogether(_ records: [ItemRecord]) throws -> Int {
         var resealed: Set<RecordName> = []
-        try changeItems(records, with: keys.currentKeyring()) { record, keyring in
+        try changeItems(records, with: keyStore.currentKeyring()) { record, keyring in
             resealed.remove(record.name)
-            let found = try withRecord(record, keyring, upTo: .max) {
-                let (revision, epoch) = ($0.revision, ItemHeader.seal($0.bytes)?.1)
+            let found = try withRecord(record, keyring, atLeast: .max) {
+                let (revision, epoch) = ($0.revision, ItemHeader.classAndEpoch(of: $0.bytes)?.1)
                 return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil), epoch, revision)
             }
             // Checked only after the item has been opened, because a damaged header can name any epoch.
             guard let (old, epoch, revision) = found, let item = old, epoch != keyring.epoch else {
-                return nil
+                return .keep
             }
             resealed.insert(record.name)
-            return (item, revision)
+            return .replace(revision, with: item)
         }
         return resealed.count
     }
@@ -147,12 +147,12 @@ extension SealedBackend {
 extension SealedBackend {
     /// Removes an item, readable or not.
     public func remove(_ key: ItemKey) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
         let record = itemRecord(of: key, keyring).name
         let isAbsent = try isAbsent(record)
         try commit([.remove(record)])
         // An absent record means an absent item, unless the whole store is gone.
-        if isAbsent { try keys.checkIsThere() }
+        if isAbsent { try keyStore.checkIsThere() }
     }
 
     /// A damaged record can be removed. Nothing can where nobody answers, or in another state of the store than before.
@@ -172,7 +172,7 @@ extension SealedBackend {
 
     /// Removes every item with a prefix.
     public func removeAll(prefix: String) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
         try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .remove }
     }
 
@@ -181,7 +181,7 @@ extension SealedBackend {
     public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
         -> Int
     {
-        guard let keyring = try keys.keyring(creating: false) else { return 0 }
+        guard let keyring = try keyStore.keyring(creating: false) else { return 0 }
         var passed: [String: UnreadableItem] = [:]
         let count = try removeInBatches(items(in: namespace(of: prefix, keyring))) { item in
             do {
@@ -201,7 +201,7 @@ extension SealedBackend {
     /// Removes every item of a class, with any prefix, whose key is no longer in the keybag. What cannot be listed stays:
     /// nothing opens it, and the rotation that follows names it.
     func removeUnopenableItems(of accessibility: Accessibility) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             // A commit in progress may still use the old keys.
             let items = try skippingIfUnusable(namespace, unreadable: { _ in }) {
@@ -213,7 +213,7 @@ extension SealedBackend {
                     return .keep
                 }
                 // Another process may have created a key of this class again, and used it.
-                let isOpenable = try keys.currentKeyring().holds(
+                let isOpenable = try keyStore.currentKeyring().holds(
                     .classKey(accessibility),
                     epoch: header.epoch
                 )
@@ -231,7 +231,7 @@ extension SealedBackend {
     {
         if items.isEmpty {
             try storage.synchronize(items.namespace)
-            try keys.checkIsThere()
+            try keyStore.checkIsThere()
         }
         var count = 0
         let length = min(Self.removalBatch, storage.limits.maximumChanges)

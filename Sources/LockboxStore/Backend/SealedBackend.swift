@@ -12,7 +12,7 @@ public final class SealedBackend: LockboxBackend {
     /// Stores the records.
     @_spi(Extensions) public let storage: any RecordStorage
 
-    let keys: KeyStore
+    let keyStore: KeyStore
     private let namespaces = Protected<[String: String]>([:])
 
     /// Creates a backend. Reads and writes nothing.
@@ -40,7 +40,7 @@ public final class SealedBackend: LockboxBackend {
         counter: (any GenerationCounter)? = nil
     ) {
         self.storage = storage
-        keys = KeyStore(
+        keyStore = KeyStore(
             storage: storage,
             deviceKey: deviceKey,
             requirements: requirements,
@@ -54,25 +54,25 @@ public final class SealedBackend: LockboxBackend {
 
     /// Returns the value of an item, or `nil` if it is absent.
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
-        try withRecord(of: key, now: now) {
+        try openRecord(of: key, now: now) {
             try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now)
         }
     }
 
     /// Returns an item with its attributes, or `nil` if it is absent.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
-        try withRecord(of: key, now: now) {
+        try openRecord(of: key, now: now) {
             try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
         }
     }
 
     /// Returns the attributes of an item, locked or not, or `nil` if it is absent.
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        guard var keyring = try keys.keyring(creating: false) else { return nil }
+        guard var keyring = try keyStore.keyring(creating: false) else { return nil }
         var record = itemRecord(of: key, keyring)
-        let isPresent = try readBesideKeybag(&record, &keyring)
+        let didReadKeybag = try readBesideKeybag(&record, &keyring)
         let metadata = try metadata(record, keyring)
-        if metadata == nil, !isPresent { try keys.checkIsThere() }
+        if metadata == nil, !didReadKeybag { try keyStore.checkIsThere() }
         return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
     }
 
@@ -91,7 +91,7 @@ public final class SealedBackend: LockboxBackend {
         unreadable: (UnreadableItem) throws -> Void,
         _ body: (ItemKey, ItemAttributes) throws -> Void
     ) throws {
-        guard let keyring = try keys.keyring(creating: false) else { return }
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
         var isEmpty = true
         try forEachRecord(in: namespace(of: prefix, keyring)) { item in
             isEmpty = false
@@ -100,7 +100,7 @@ public final class SealedBackend: LockboxBackend {
             else { return }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
         }
-        if isEmpty { try keys.checkIsThere() }
+        if isEmpty { try keyStore.checkIsThere() }
     }
 
     /// Returns every prefix that has items.
@@ -108,13 +108,13 @@ public final class SealedBackend: LockboxBackend {
 
     /// Returns every prefix that has readable items.
     public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
-        guard let keyring = try keys.keyring(creating: false) else { return [] }
+        guard let keyring = try keyStore.keyring(creating: false) else { return [] }
         var prefixes: Set<String> = []
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             guard let prefix = try prefix(of: namespace, keyring, unreadable: unreadable) else { continue }
             if !ItemKey.isReserved(prefix: prefix) { prefixes.insert(prefix) }
         }
-        if prefixes.isEmpty { try keys.checkIsThere() }
+        if prefixes.isEmpty { try keyStore.checkIsThere() }
         return prefixes
     }
 
@@ -140,23 +140,23 @@ public final class SealedBackend: LockboxBackend {
     // MARK: One record
 
     /// Opens the record of an item. Returns nil for a locked item that has expired, and so counts as absent.
-    private func withRecord<Result>(
+    private func openRecord<Result>(
         of key: ItemKey,
         now: Date?,
         _ open: (RecordContents, RecordID, Keyring) throws -> Result?
     ) throws -> Result? {
         do {
-            guard var keyring = try keys.keyring(creating: false) else { return nil }
+            guard var keyring = try keyStore.keyring(creating: false) else { return nil }
             var record = itemRecord(of: key, keyring)
-            let isPresent = try readBesideKeybag(&record, &keyring)
-            let found = try withRecord(record, keyring, upTo: .max) { contents, id, keyring in
-                if let seal = ItemHeader.seal(contents.bytes) {
-                    try checkIsAllowed(seal.0, for: key, in: record)
+            let didReadKeybag = try readBesideKeybag(&record, &keyring)
+            let found = try withRecord(record, keyring, atLeast: .max) { contents, id, keyring in
+                if let accessibility = ItemHeader.classAndEpoch(of: contents.bytes)?.0 {
+                    try checkIsAllowed(accessibility, for: key, in: record)
                 }
                 return try open(contents, id, keyring)
             }
             // An absent record means an absent item, unless the whole store is gone.
-            if found == nil, !isPresent { try keys.checkIsThere() }
+            if found == nil, !didReadKeybag { try keyStore.checkIsThere() }
             return found ?? nil
         } catch let error as LockboxError where error.code == .interactionNotAllowed {
             if now != nil, try attributes(for: key, now: now) == nil { return nil }
@@ -170,24 +170,29 @@ public final class SealedBackend: LockboxBackend {
     func withRecord<Result>(
         _ record: ItemRecord,
         _ keyring: Keyring,
-        upTo limit: Int,
+        atLeast minimum: Int,
         _ open: (RecordContents, RecordID, Keyring) throws -> Result
     ) throws -> Result? {
         do {
-            return try withContents(of: record, upTo: limit) { contents in
-                if let epoch = ItemHeader.seal(contents.bytes)?.1 {
+            return try withContents(of: record, atLeast: minimum) { contents in
+                if let epoch = ItemHeader.classAndEpoch(of: contents.bytes)?.1 {
                     try keyring.checkEpoch(epoch, of: record.id, in: record.name.namespace)
                 }
                 return try open(contents, record.id, keyring)
             }
         } catch let error as RecordError where error.isOfKeyring || error == .notAuthentic {
-            let current = try keys.currentKeyring()
+            let current = try keyStore.currentKeyring()
             let isCurrent =
                 error.isOfKeyring
                 ? current === keyring && record.contents == nil : !current.succeeds(keyring)
             if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
             // A record that was read earlier may be sealed with keys that are gone by now.
-            return try withRecord(ItemRecord(name: record.name, id: record.id), current, upTo: limit, open)
+            return try withRecord(
+                ItemRecord(name: record.name, id: record.id),
+                current,
+                atLeast: minimum,
+                open
+            )
         } catch let error as RecordError {
             throw error.lockboxError(storage.location(of: record.name))
         }
@@ -195,7 +200,8 @@ public final class SealedBackend: LockboxBackend {
 
     /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
     func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord) throws {
-        guard let minimum = keys.requirements.minimumAccessibility, !ItemKey.isReserved(prefix: key.prefix)
+        guard let minimum = keyStore.requirements.minimumAccessibility,
+            !ItemKey.isReserved(prefix: key.prefix)
         else { return }
         if accessibility.protection >= minimum.protection { return }
         throw LockboxError.requirementNotMet(
@@ -253,16 +259,16 @@ public final class SealedBackend: LockboxBackend {
         whenRead: (RecordContents) -> Void = { _ in }
     ) throws -> ItemMetadata? {
         var isCut = false
-        func open(upTo limit: Int) throws -> ItemMetadata? {
-            try withRecord(record, keyring, upTo: limit) {
+        func open(atLeast minimum: Int) throws -> ItemMetadata? {
+            try withRecord(record, keyring, atLeast: minimum) {
                 whenRead($0)
-                isCut = limit == 0 && !ItemHeader.containsMetadata($0.bytes)
+                isCut = minimum == 0 && !ItemHeader.containsMetadata($0.bytes)
                 return try isCut ? nil : ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
             } ?? nil
         }
         // Most metadata is in the first bytes that are read in any case.
-        var metadata = try open(upTo: 0)
-        if isCut { metadata = try open(upTo: ItemEnvelope.maximumMetadataEnd) }
+        var metadata = try open(atLeast: 0)
+        if isCut { metadata = try open(atLeast: ItemEnvelope.maximumMetadataEnd) }
         // The record is bound to its name, but not to its folder.
         if let metadata, metadata.key.prefix != prefix,
             namespace(of: metadata.key.prefix, keyring) != record.name.namespace
@@ -301,19 +307,19 @@ public final class SealedBackend: LockboxBackend {
     func header(of record: ItemRecord) throws -> (
         accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
     )? {
-        try withContents(of: record, upTo: ItemHeader.length) { contents in
-            ItemHeader.seal(contents.bytes).map { ($0, $1, contents.revision) }
+        try withContents(of: record, atLeast: ItemHeader.length) { contents in
+            ItemHeader.classAndEpoch(of: contents.bytes).map { ($0, $1, contents.revision) }
         } ?? nil
     }
 
     /// Returns the name of an item's record, existing or not. Creates the store if there is none.
-    func record(of key: ItemKey) throws -> RecordName {
-        itemRecord(of: key, try keys.currentKeyring(creating: true)).name
+    func recordName(of key: ItemKey) throws -> RecordName {
+        itemRecord(of: key, try keyStore.currentKeyring(creating: true)).name
     }
 
     /// Returns how errors refer to the record of an item, or `nil` if there is no store.
     public func location(of key: ItemKey) throws -> String? {
-        try keys.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
+        try keyStore.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
     }
 
     /// The size in bytes of the largest value that fits into one record together with the longest attributes.

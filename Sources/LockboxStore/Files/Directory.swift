@@ -89,11 +89,11 @@ final class Directory: Sendable {
 
     // MARK: Files
 
-    /// Calls `body` with at least `limit` bytes of a checked file, or all of them if there are fewer, and
+    /// Calls `body` with at least `minimum` bytes of a checked file, or all of them if there are fewer, and
     /// always enough to compute the revision. Returns nil if the file does not exist.
     func readRecord<Result>(
         _ name: String,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
@@ -106,7 +106,7 @@ final class Directory: Sendable {
             guard size <= maximum else {
                 throw LockboxError.corrupt(record: filePath(name), reason: "it is too large")
             }
-            let count = min(size, max(limit, RecordRevision.prefixLength))
+            let count = min(size, max(minimum, RecordRevision.prefixLength))
             return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
                 if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
                     throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")

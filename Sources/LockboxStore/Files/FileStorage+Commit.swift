@@ -37,7 +37,7 @@ import LockboxPlatform
                 for held in locks.held { try? held.lock.setRenaming(false) }
             }
         }
-        return try apply(changes, temporary, under: locks, isOwn: given == nil)
+        return try applyAll(changes, temporary, under: locks, isOwn: given == nil)
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
@@ -106,7 +106,7 @@ import LockboxPlatform
                 // Whoever takes the root's lock may only be waiting.
                 if id != .root { try folders.sweepOnce() }
                 while true {
-                    let folder = try folders.existing(id)
+                    let folder = try folders.folderForWriting(id)
                     let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
                     if try folders.isInPlace(folder, id) {
                         if lock.isFirst { try folders.synchronize(above: id) }
@@ -126,14 +126,14 @@ import LockboxPlatform
         let id = StoreFolders.FolderID(namespace: record.namespace)
         guard locks.covers(id) else { return try revision(of: record, maximum: .max) }
         return try folders.sparingDescriptors {
-            try locks.lock(of: id).folder.readRecord(record.name, upTo: 0, maximum: .max) { $0.revision }
+            try locks.held(for: id).folder.readRecord(record.name, atLeast: 0, maximum: .max) { $0.revision }
         } ?? .absent
     }
 
     // MARK: The changes
 
     /// Renames the temporary files, and removes files when these are durable: an item that is moved is never lost.
-    private func apply(
+    private func applyAll(
         _ changes: [RecordChange],
         _ temporary: TemporaryFiles?,
         under locks: FolderLocks,
@@ -167,7 +167,7 @@ import LockboxPlatform
     private func apply(_ change: RecordChange, _ temporary: TemporaryFiles?, under locks: FolderLocks) throws
     {
         let record = change.record
-        let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
+        let (_, folder, lock) = locks.held(for: .init(namespace: record.namespace))
         guard change.isPut else {
             if try !folder.removeEntry(record.name) { _ = try moveAside(record, under: locks) }
             return
@@ -192,7 +192,7 @@ import LockboxPlatform
     {
         do {
             return try folders.followingRemovals { () throws(LockboxError) in
-                try TemporaryFiles(changes, folders.existing(.temporary), progress)
+                try TemporaryFiles(changes, folders.folderForWriting(.temporary), progress)
             }
         } catch {
             throw error.ofWriting
@@ -213,7 +213,7 @@ extension RecordName {
 
 /// The new records of a commit, written to `tmp` and synchronized, but not renamed yet.
 ///
-/// Each file's own lock is held as long as it is open, and the namespace's lock may be: see ``Leftovers``.
+/// Each file's own lock is held as long as it is open, and the namespace's lock may be: see ``AbandonedFiles``.
 final class TemporaryFiles {
     let folder: Directory
     private var names: [RecordName: String] = [:]
@@ -232,7 +232,7 @@ final class TemporaryFiles {
                 close()
                 var files: [(name: String, bytes: [UInt8])] = []
                 for case .put(let record, let bytes) in changes[start...].prefix(Self.filesAtOnce) {
-                    files.append((Leftovers.temporaryName(namespace: record.namespace), bytes))
+                    files.append((AbandonedFiles.temporaryName(namespace: record.namespace), bytes))
                     names[record] = files.last?.name
                 }
                 descriptors = try folder.writeFiles(files)

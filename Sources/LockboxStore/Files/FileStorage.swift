@@ -89,17 +89,17 @@ import LockboxPlatform
     /// Calls a closure with the first bytes of a file. Returns its result, or `nil` if the file does not exist.
     public func read<Result>(
         _ record: RecordName,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
         try folders.sparingDescriptors { () throws -> Result? in
             let id = StoreFolders.FolderID(namespace: record.namespace)
             guard let folder = try folders.current(id, within: 1_000_000) else { return nil }
-            let found = try folder.readRecord(record.name, upTo: limit, maximum: maximum, body)
+            let found = try folder.readRecord(record.name, atLeast: minimum, maximum: maximum, body)
             if let found { return found }
             return try confirmingAbsence(id) {
-                try $0.readRecord(record.name, upTo: limit, maximum: maximum, body)
+                try $0.readRecord(record.name, atLeast: minimum, maximum: maximum, body)
             }
         }
     }
@@ -283,10 +283,10 @@ import LockboxPlatform
     }
 
     func moveAside(_ record: RecordName, under locks: FolderLocks) throws(LockboxError) -> String {
-        let (_, folder, lock) = locks.lock(of: .init(namespace: record.namespace))
+        let (_, folder, lock) = locks.held(for: .init(namespace: record.namespace))
         guard try folder.holds(record.name) else { throw LockboxError.missing(record: location(of: record)) }
         let quarantine = try folders.sparingDescriptors { () throws(LockboxError) in
-            try folders.existing(.quarantine)
+            try folders.folderForWriting(.quarantine)
         }
         // The same name may be set aside more than once.
         let name = "\(record.name).\(String(UInt64.random(in: .min ... .max), radix: 16))"
@@ -305,7 +305,7 @@ extension FileStorage: Undescribed {
 }
 
 /// The files in `tmp`: temporary files of running writers, and those that killed writers left behind.
-enum Leftovers {
+enum AbandonedFiles {
     /// Returns `<namespace or "root">.<random>`. While the file exists, its own lock is held, or the namespace's.
     static func temporaryName(namespace: String?) -> String {
         "\(namespace ?? "root").\(String(UInt64.random(in: .min ... .max), radix: 16))"

@@ -86,7 +86,7 @@ final class FolderLocks: StorageLock {
 
     func covers(_ id: StoreFolders.FolderID) -> Bool { held.contains { $0.id == id } }
 
-    func lock(of id: StoreFolders.FolderID) -> Held { held.first { $0.id == id }! }
+    func held(for id: StoreFolders.FolderID) -> Held { held.first { $0.id == id }! }
 }
 
 /// A folder's open `lock` file. It is never renamed or removed. `flock` on it is the folder's exclusive lock,

@@ -81,14 +81,14 @@ final class StoreFolders: Sendable {
                 creating: creating
             )
             guard let opened else { return nil }
-            if id == .root, sharesLocks(opened.isOnFUSE) { try? Leftovers.sweep(opened) }
+            if id == .root, sharesLocks(opened.isOnFUSE) { try? AbandonedFiles.sweep(opened) }
             last = remember(opened, as: id)
         }
         return last
     }
 
     /// Returns an open folder to write to. Creates it if it does not exist.
-    func existing(_ id: FolderID) throws(LockboxError) -> Directory {
+    func folderForWriting(_ id: FolderID) throws(LockboxError) -> Directory {
         guard let folder = try folder(id, creating: true) else {
             throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
         }
@@ -117,7 +117,7 @@ final class StoreFolders: Sendable {
             defer { state.isUnswept = false }
             return state.isUnswept
         }
-        if isUnswept { try? Leftovers.sweep(existing(.root)) }
+        if isUnswept { try? AbandonedFiles.sweep(folderForWriting(.root)) }
     }
 
     private func remember(_ folder: Directory, as id: FolderID) -> Directory {
@@ -193,7 +193,7 @@ final class StoreFolders: Sendable {
         }
         var id = id
         while let parent = id.parent {
-            try existing(parent).synchronize()
+            try folderForWriting(parent).synchronize()
             id = parent
         }
     }

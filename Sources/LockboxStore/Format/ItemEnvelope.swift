@@ -41,13 +41,21 @@ enum ItemEnvelope {
             header.write(to: &writer)
             writer.skip(SealedBox.prefixLength)
             metadata.write(to: &writer)
-            seal(record, from: ItemHeader.length, to: header.metadataEnd, header, id, metadataKey, .metadata)
+            seal(
+                record,
+                from: ItemHeader.length,
+                to: header.metadataEnd,
+                header: header,
+                id: id,
+                key: metadataKey,
+                .metadata
+            )
             ItemMACs(header, id, keyring).write(to: record, item.attributes.origin)
 
             writer = ByteWriter(record)
             writer.skip(header.valueStart + SealedBox.prefixLength)
             ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
-            seal(record, from: header.valueStart, to: length, header, id, valueKey, .value)
+            seal(record, from: header.valueStart, to: length, header: header, id: id, key: valueKey, .value)
             count = length
         }
     }
@@ -57,9 +65,9 @@ enum ItemEnvelope {
         _ record: UnsafeMutableRawBufferPointer,
         from start: Int,
         to end: Int,
-        _ header: ItemHeader,
-        _ id: RecordID,
-        _ key: SecretKey,
+        header: ItemHeader,
+        id: RecordID,
+        key: SecretKey,
         _ personal: Personal
     ) {
         withContext(header, id) { context in
@@ -87,9 +95,9 @@ enum ItemEnvelope {
             record,
             from: header.valueStart,
             to: record.count,
-            header,
-            id,
-            try keyring.key(.classKey(header.accessibility), epoch: header.epoch),
+            header: header,
+            id: id,
+            key: try keyring.key(.classKey(header.accessibility), epoch: header.epoch),
             .value
         )
         defer { Sodium.wipe(plaintext) }
@@ -111,9 +119,9 @@ enum ItemEnvelope {
             record,
             from: ItemHeader.length,
             to: header.metadataEnd,
-            header,
-            id,
-            try keyring.key(.metadata, epoch: header.epoch),
+            header: header,
+            id: id,
+            key: try keyring.key(.metadata, epoch: header.epoch),
             .metadata
         )
         defer { Sodium.wipe(plaintext) }
@@ -152,9 +160,9 @@ enum ItemEnvelope {
         _ record: UnsafeMutableRawBufferPointer,
         from start: Int,
         to end: Int,
-        _ header: ItemHeader,
-        _ id: RecordID,
-        _ key: SecretKey,
+        header: ItemHeader,
+        id: RecordID,
+        key: SecretKey,
         _ personal: Personal
     ) throws(RecordError) -> UnsafeMutableRawBufferPointer {
         guard end - start >= SealedBox.overhead else { throw .malformed("it is cut short") }
@@ -243,7 +251,7 @@ extension ItemHeader {
     }
 
     /// Returns the class and the epoch of a record that may be cut off after the header.
-    static func seal(_ record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
+    static func classAndEpoch(of record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
         var reader = ByteReader(UnsafeRawBufferPointer(record))
         guard (try? RecordKind.item.check(&reader)) != nil,
             let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
@@ -302,21 +310,21 @@ struct ItemMACs {
     /// Checks the MACs whose keys are open. Returns who chose the class.
     func check(_ record: UnsafeMutableRawBufferPointer) throws(RecordError) -> ClassOrigin {
         guard record.count >= header.valueStart else { throw .malformed("it is cut short") }
-        if let classKey, !isRight(0, .classMAC, classKey, record) { throw .notAuthentic }
+        if let classKey, !isRight(0, .classMAC, key: classKey, record) { throw .notAuthentic }
         if protection == .none { return ClassOrigin(.unprotected) }
         guard let unlockKey else { return ClassOrigin(.locked) }
         // Nothing can authenticate it.
         if !isClassKnown { throw .unknownKey }
         if classKey == nil { return ClassOrigin(.locked) }
         if needsUnlock { return ClassOrigin(.unlocked) }
-        let isProven = protection == .slots && isRight(1, .unlockMAC, unlockKey, record)
+        let isProven = protection == .slots && isRight(1, .unlockMAC, key: unlockKey, record)
         return ClassOrigin(isProven ? .unlocked : .missing)
     }
 
     private func isRight(
         _ number: Int,
         _ personal: Personal,
-        _ key: SecretKey,
+        key: SecretKey,
         _ record: UnsafeMutableRawBufferPointer
     ) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: Self.macLength, alignment: 8) { mac in

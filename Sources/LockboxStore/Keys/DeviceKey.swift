@@ -58,7 +58,7 @@ struct StoredDeviceKey: Sendable {
     private func readRecord() throws -> ([SecretKey], RecordRevision)? {
         let length = DeviceKeyRecord.maximumLength
         do {
-            return try storage.read(record, upTo: length, maximum: length) { contents in
+            return try storage.read(record, atLeast: length, maximum: length) { contents in
                 defer { Sodium.wipe(contents.bytes) }
                 let keys = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
                 return (keys, contents.revision)

@@ -221,7 +221,7 @@ extension KeyStore {
         _ slotKeys: SlotKeys? = nil,
         _ change: (OpenedKeybag) throws -> KeybagRewrite?
     ) throws -> Bool {
-        try changes.withLock {
+        try keybagMutex.withLock {
             var lock = try storage.lock(nil)
             defer { lock?.release() }
             var conflicts = ConflictLimit()

@@ -31,7 +31,7 @@ extension KeyStore {
             let isKnown = opened != nil
             guard try keyring(creating: false) != nil, let opened else { throw noSlot(method.kind) }
             let keys = try slotKeys(method, of: (isKnown ? own() : opened).keybag)
-            let reached = try changes.withLock { () -> UnlockScope? in
+            let reached = try keybagMutex.withLock { () -> UnlockScope? in
                 // Neither does anything if another process has removed the slot meanwhile.
                 if scope == .user, try unlockForUser(keys, timeout) { return .user }
                 return try load(slotKeys: keys)?.slotKeys?.slot == keys.slot ? .process : nil
@@ -133,7 +133,7 @@ extension KeyStore {
     /// Wipes the keys that only an unlock brings back, first in this process, then for the user's other
     /// processes.
     func lock(includingAfterFirstUnlock: Bool) throws {
-        try changes.withLock {
+        try keybagMutex.withLock {
             let levels: [UnlockLevel] =
                 includingAfterFirstUnlock ? [.unlocked, .afterFirstUnlock] : [.unlocked]
             // A process that has unlocked the store for itself has nothing in the kernel, which may refuse every call.

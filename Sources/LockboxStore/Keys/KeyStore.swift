@@ -23,7 +23,7 @@ final class KeyStore: Sendable {
     let highest = Protected<SeenGeneration.Seen?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's lock, before the keybag's lock.
-    let changes = Lock(isRecursive: true)
+    let keybagMutex = Lock(isRecursive: true)
     /// When a thread last found that the storage is not reachable.
     private let outage = Protected<(error: LockboxError, end: ContinuousClock.Instant)?>(nil)
     /// Counts the runs of Argon2id, for tests.
@@ -101,7 +101,7 @@ final class KeyStore: Sendable {
     /// did, and do not each wait as long again.
     private func oneByOne<Result>(_ read: () throws -> Result) throws -> Result {
         let start = ContinuousClock.now
-        return try changes.withLock {
+        return try keybagMutex.withLock {
             if let outage = outage.withLock({ $0 }), outage.end > start { throw outage.error }
             do { return try read() } catch let error as LockboxError where error.code == .notReachable {
                 outage.withLock { $0 = (error, .now) }
@@ -231,7 +231,7 @@ final class KeyStore: Sendable {
         let length = KeybagHeader.maximumRecordLength
         let found: (Keybag, RecordRevision)?
         do {
-            found = try storage.read(Self.keybagRecord, upTo: length, maximum: length) {
+            found = try storage.read(Self.keybagRecord, atLeast: length, maximum: length) {
                 let revision = $0.revision  // of the bytes before they are opened in place
                 return (try Keybag($0.bytes, deviceKeys: device.keys), revision)
             }
@@ -244,14 +244,14 @@ final class KeyStore: Sendable {
     /// The identity that the keybag states. Not authenticated: it takes no device key.
     func storeIDInHeader() throws -> StoreID? {
         let length = KeybagHeader.maximumRecordLength
-        return try storage.read(Self.keybagRecord, upTo: KeybagHeader.length, maximum: length) {
+        return try storage.read(Self.keybagRecord, atLeast: KeybagHeader.length, maximum: length) {
             try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
         }
     }
 
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
-        try changes.withLock {
+        try keybagMutex.withLock {
             var lock = try storage.lock(nil)
             defer { lock?.release() }
             if let opened = try loadIfMade(check) { return opened }

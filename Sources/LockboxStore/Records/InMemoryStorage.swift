@@ -27,7 +27,7 @@ import LockboxPlatform
     /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
     public func read<Result>(
         _ record: RecordName,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {

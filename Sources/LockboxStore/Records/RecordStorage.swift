@@ -50,14 +50,14 @@ import LockboxPlatform
     ///
     /// - Parameters:
     ///   - record: The record's name.
-    ///   - limit: The number of bytes needed, from the beginning. `body` may receive more.
+    ///   - minimum: The number of bytes needed, from the beginning. `body` may receive more.
     ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
     ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
     /// - Returns: The result of `body`, or `nil`, without calling it, if the record does not exist.
     /// - Throws: ``LockboxError/unreadable(record:reason:)`` or another ``LockboxError`` if the record cannot be read.
     func read<Result>(
         _ record: RecordName,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result?
@@ -100,7 +100,7 @@ import LockboxPlatform
     ///   - maximum: The maximum length. A longer record has no contents.
     ///   - waitingForCommits: See ``forEachName(in:waitingForCommits:_:)``.
     ///   - body: Called with some records at a time. It may use the storage. A record without contents has to be read with
-    ///     ``read(_:upTo:maximum:_:)``. Errors that it throws are rethrown.
+    ///     ``read(_:atLeast:maximum:_:)``. Errors that it throws are rethrown.
     /// - Throws: ``LockboxError`` if the namespace cannot be read.
     func forEachPage(
         of namespace: String,
@@ -217,7 +217,7 @@ import LockboxPlatform
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         var found: [RecordName: Record] = [:]
         for record in records {
-            found[record] = try read(record, upTo: .max, maximum: maximum) {
+            found[record] = try read(record, atLeast: .max, maximum: maximum) {
                 Record(bytes: Array($0.bytes), revision: $0.revision)
             }
         }
@@ -265,7 +265,7 @@ import LockboxPlatform
 
     /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
     func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
-        try read(record, upTo: 0, maximum: maximum) { $0.revision } ?? .absent
+        try read(record, atLeast: 0, maximum: maximum) { $0.revision } ?? .absent
     }
 }
 
@@ -297,10 +297,10 @@ import LockboxPlatform
 
     public func read<Result>(
         _ record: RecordName,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
-    ) throws -> Result? { try target.read(record, upTo: limit, maximum: maximum, body) }
+    ) throws -> Result? { try target.read(record, atLeast: minimum, maximum: maximum, body) }
 
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         try target.read(records, maximum: maximum)

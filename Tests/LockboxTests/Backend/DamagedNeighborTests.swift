@@ -139,7 +139,7 @@ import LockboxTesting
         _ = try prepare(10)
         let backend = store.backend()
         let before = try store.snapshot()
-        let namespace = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "k")).namespace!
+        let namespace = try backend.recordName(of: ItemKey(prefix: TestStore.prefix, key: "k")).namespace!
         for name in [record, "\(namespace)/\(record)", "\(namespace)/lock", "\(namespace)/.."] {
             expectError(.invalidKey) { try backend.remove(record: name) }
             expectError(.invalidKey) { try backend.quarantine(record: name) }
@@ -158,7 +158,7 @@ import LockboxTesting
     @Test func memoryHasNoQuarantine() throws {
         let backend = SealedBackend(storage: InMemoryStorage())
         let key = try ItemKey(prefix: "p", key: "k")
-        let record = try backend.record(of: key)
+        let record = try backend.recordName(of: key)
         expectError(.notSupported) { try backend.quarantine(record: "\(record.namespace!)/\(record.name)") }
         let lockbox = try InMemoryBackend().lockbox("p")
         let item = UnreadableItem(key: nil, record: "r", location: "l", error: .missingKeyPrefix)

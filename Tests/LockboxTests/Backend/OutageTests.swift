@@ -93,7 +93,7 @@ import Lockbox
     }
 
     @Test func whatConcernsOneRecordIsAFinding() throws {
-        let record = try backend.record(of: ItemKey(prefix: "p", key: "0"))
+        let record = try backend.recordName(of: ItemKey(prefix: "p", key: "0"))
         let location = storage.location(of: record)
         storage.fail(.reading, .unreadable(record: location, reason: "r"))
         // As the others have other locations.
@@ -112,7 +112,7 @@ import Lockbox
     }
 
     @Test func aDamagedItemCanBeRemoved() throws {
-        let location = storage.location(of: try backend.record(of: ItemKey(prefix: "p", key: "0")))
+        let location = storage.location(of: try backend.recordName(of: ItemKey(prefix: "p", key: "0")))
         storage.fail(.reading, .corrupt(record: location, reason: "r"))
         try lockbox.removeObject(forKey: "0")
         storage.recover()

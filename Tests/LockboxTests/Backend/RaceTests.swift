@@ -67,7 +67,7 @@ import Testing
         bytes.replaceSubrange(8..<12, with: old[8..<12])
         try overwrite(store.path("k"), bytes)
         expectError(.corrupt) { try read("k", reader) }
-        #expect(reader.keys.opened?.keyring.epoch == 2)
+        #expect(reader.keyStore.opened?.keyring.epoch == 2)
     }
 
     // MARK: Moves

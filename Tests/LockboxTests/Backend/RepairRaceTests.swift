@@ -113,7 +113,7 @@ import Testing
             let others = try SealedBackend(storage: memory, deviceKey: key).lockbox()
             try others.archiveObject("old", forKey: "k")
             let backend = SealedBackend(storage: memory, deviceKey: key)
-            let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "k"))
+            let name = try backend.recordName(of: ItemKey(prefix: TestStore.prefix, key: "k"))
             var bytes = try #require(try memory.read([name], maximum: .max)[name]).bytes
             bytes[100] ^= 1
             _ = memory.commit([.put(name, bytes)], expecting: [:])

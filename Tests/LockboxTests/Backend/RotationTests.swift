@@ -74,7 +74,7 @@ import Testing
     @Test(arguments: [nil, "1234"]) func everyItemGetsNewKeys(_ passcode: String?) throws {
         let backend = try prepare(passcode: passcode)
         let before = try backend.allItems()
-        let oldKeys = try backend.keys.currentKeyring()
+        let oldKeys = try backend.keyStore.currentKeyring()
         var progress: [StoreProgress] = []
         let report = try backend.rotateKeys { progress.append($0) }
         #expect(report.resealedCount == 10)
@@ -89,7 +89,7 @@ import Testing
         #expect(try other.allItems() == before)
         #expect(try !keybag().isRotating)
 
-        let newKeys = try backend.keys.currentKeyring()
+        let newKeys = try backend.keyStore.currentKeyring()
         for accessibility in Accessibility.allCases.dropLast() {
             let old = try oldKeys.key(.classKey(accessibility), epoch: oldKeys.epoch).withBytes { Array($0) }
             let new = try newKeys.key(.classKey(accessibility), epoch: epoch).withBytes { Array($0) }

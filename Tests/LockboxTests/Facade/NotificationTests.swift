@@ -128,7 +128,7 @@ import Testing
         let backend = store.backend()
         let lockbox = try backend.lockbox()
         try await lockbox.archiveObject(1, forKey: "known")
-        let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "other"))
+        let name = try backend.recordName(of: ItemKey(prefix: TestStore.prefix, key: "other"))
         let sequence = try lockbox.changes()
         let path = backend.storage.location(of: name)
         try Data("x".utf8).write(to: URL(filePath: path))

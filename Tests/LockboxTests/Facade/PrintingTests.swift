@@ -126,7 +126,7 @@ import LockboxKeychainMigration
             "StorageConformance": [StorageConformance.all[0]],
             "Record": try [storage.read([record], maximum: 100)[record] as Any],
         ]
-        _ = try storage.read(record, upTo: .max, maximum: 100) {
+        _ = try storage.read(record, atLeast: .max, maximum: 100) {
             samples["RecordContents"] = textsOfPrinting($0)
         }
         return samples

@@ -55,7 +55,7 @@ import Testing
         let backend = store.backend()
         let lockbox = try backend.lockbox()
         try await lockbox.archiveObject(0, forKey: "other")
-        let name = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "k"))
+        let name = try backend.recordName(of: ItemKey(prefix: TestStore.prefix, key: "k"))
         let path = backend.storage.location(of: name)
         func damage() throws { try Data("damaged".utf8).write(to: URL(filePath: path)) }
         if isDamagedBefore { try damage() }

@@ -59,7 +59,7 @@ import Testing
 
     /// It waited for the lock meanwhile.
     @Test func nothingIsWrittenToAStoreThatWasMovedWhileItsLockWasWaitedFor() throws {
-        let record = try store.backend().record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
+        let record = try store.backend().recordName(of: ItemKey(prefix: TestStore.prefix, key: "key"))
         let (group, lock) = (DispatchGroup(), try LockFile(store.folder(of: "key")))
         let holder = store.backend()
         let waiting = try store.backend(lockTimeout: .seconds(10)).lockbox()

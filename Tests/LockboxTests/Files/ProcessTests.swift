@@ -108,7 +108,7 @@ import Testing
             return nil
         })
         let backend = store.backend(calls)
-        let record = try backend.record(of: ItemKey(prefix: TestStore.prefix, key: "key"))
+        let record = try backend.recordName(of: ItemKey(prefix: TestStore.prefix, key: "key"))
         try backend.storage.holdingLock(of: record.namespace) {
             #expect(isReplaced.withLock { $0 })
             let other = open(path, O_RDWR)

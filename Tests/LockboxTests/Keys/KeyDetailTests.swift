@@ -40,7 +40,7 @@ import Lockbox
     @Test(arguments: ["set", "add", "remove", "rotate"])
     func everyChangeMakesNewUnlockKeys(_ change: String) throws {
         let backend = try backendWithCode()
-        let opened = try backend.keys.current()
+        let opened = try backend.keyStore.current()
         let old = opened.unlockKeys
         #expect(try opened.keybag.open(old).keys.count == opened.keybag.keyIDs.count, "the control")
         switch change {
@@ -61,7 +61,7 @@ import Lockbox
     /// A power cut after the first of the two keybags leaves the present epoch, and after the second the next one.
     @Test func theNextKeysAreThereBeforeTheyAreUsed() throws {
         let backend = try backendWithCode()
-        let opened = try backend.keys.current()
+        let opened = try backend.keyStore.current()
         var next = try KeybagRewrite(after: opened)
         try next.contents.beginEpoch()
         let stages = next.stages(after: opened.keybag)
@@ -103,7 +103,7 @@ import Lockbox
     @Test func roomThatOthersTakeDuringARotation() throws {
         try store.lockbox().archiveObject("v", forKey: "k")
         while try store.openedKeybag().epochs.count < Keybag.maximumEpochs - 1 {
-            _ = try store.backend().keys.rotateKeys(.keep)
+            _ = try store.backend().keyStore.rotateKeys(.keep)
         }
         let isTooLate = Protected(false)
         let timesTaken = Protected(0)
@@ -116,7 +116,7 @@ import Lockbox
                 isTooLate.withLock { $0 = epochs != Keybag.maximumEpochs - 1 }
                 let other = copy.backend(lockTimeout: .milliseconds(10))
                 var isTaken = false
-                while (try? other.keys.rotateKeys(.keep)) != nil { isTaken = true }
+                while (try? other.keyStore.rotateKeys(.keep)) != nil { isTaken = true }
                 if isTaken { timesTaken.withLock { $0 += 1 } }
             }
             let backend = copy.backend(taking.calls)
@@ -134,7 +134,7 @@ import Lockbox
     @Test func theSameSecretMakesOtherKeysInEachSlot() throws {
         let backend = try backendWithCode()
         for _ in 0..<2 { try backend.addSlot(GivenSecret(), label: "") }
-        let slots = try backend.keys.slots
+        let slots = try backend.keyStore.slots
         #expect(slots.count == 3)
         #expect(Set(slots.map(\.id)).count == 3)
         #expect(Set(slots.map(\.salt)).count == 3, "guesses cannot be prepared")
@@ -188,7 +188,9 @@ import Lockbox
             removal.raise()
             let error = lockboxError { try backend.unlock(with: method(code)) }
             #expect(error == nil || error == .wrongPasscode, "call \(number)")
-            if error == nil { #expect(backend.keys.opened?.unlockKeys[.unlocked] != nil, "call \(number)") }
+            if error == nil {
+                #expect(backend.keyStore.opened?.unlockKeys[.unlocked] != nil, "call \(number)")
+            }
             if !removal.hasHappened { break }
         }
         #expect(number > 3)
@@ -196,7 +198,7 @@ import Lockbox
 
     @Test(arguments: UnlockScope.allCases) func aPasscodeRemovedDuringAnUnlock(_ scope: UnlockScope) throws {
         let backend = try store.backend().setUp(items: .everyClass)
-        let id = try backend.keys.currentKeyring().storeID
+        let id = try backend.keyStore.currentKeyring().storeID
         defer { _ = try? UserUnlock(kernel: KernelKeyring()).remove(id) }
         let passcode = PasscodeSource {
             try backend.removePasscode()

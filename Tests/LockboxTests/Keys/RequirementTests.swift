@@ -203,8 +203,8 @@ import Lockbox
     @Test func aPlantedSlotNeverGetsTheNextKey() throws {
         let own = try store.backend().setUp(items: .everyClass)
         let deviceKey = try #require(try store.deviceKeys().first)
-        var contents = try #require(try KeybagContents(after: own.keys.current()))
-        let planted = try own.keys.makeSlot(
+        var contents = try #require(try KeybagContents(after: own.keyStore.current()))
+        let planted = try own.keyStore.makeSlot(
             .key(.bytes([UInt8](repeating: 1, count: 32))),
             label: "",
             opensAllClasses: true,

@@ -93,7 +93,7 @@ import Lockbox
             try one.setPasscode(.value("1234"), strength: .interactive, resealing: false)
             try one.removePasscode(resealing: false)
             #expect(try read() == "v")
-            #expect(try other.keys.opened?.keybag.generation == one.keys.current().keybag.generation)
+            #expect(try other.keyStore.opened?.keybag.generation == one.keyStore.current().keybag.generation)
             let before = storage.calls.withLock { $0 }
             #expect(try read() == "v")
             #expect(storage.calls.withLock { $0 } == before + 1)

@@ -21,7 +21,7 @@ struct KernelCacheTests {
     }
 
     private var remembers: Bool {
-        reader.keys.userRecords.withLock { $0?.outcomes.contains { $0.opened != nil } ?? false }
+        reader.keyStore.userRecords.withLock { $0?.outcomes.contains { $0.opened != nil } ?? false }
     }
 
     @Test(arguments: [true, false]) func aLockWipesWhatWasReadFromTheKernel(_ includesAll: Bool) throws {
@@ -48,8 +48,8 @@ struct KernelCacheTests {
             #expect((try? reader.lockState) == .unlocked)
         }
         #expect(looks > 0)
-        let keyring = try reader.keys.currentKeyring()
-        #expect(try keyring.revision == reader.keys.own().keyring.revision && keyring.isComplete)
+        let keyring = try reader.keyStore.currentKeyring()
+        #expect(try keyring.revision == reader.keyStore.own().keyring.revision && keyring.isComplete)
         #expect(try reader.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
@@ -65,9 +65,9 @@ struct KernelCacheTests {
         let rotating = store.backend(calls, kernel: KernelKeyring { isDead.withLock { $0 } ? EIO : nil })
         try rotating.unlock(.value("1234"))
         expectError(.outcomeUnknown) { try rotating.rotateKeys() }
-        let keyring = try reader.keys.currentKeyring()
+        let keyring = try reader.keyStore.currentKeyring()
         #expect(keyring.epoch == 2 && keyring.isComplete)
-        #expect(try keyring.revision == reader.keys.own().keyring.revision)
+        #expect(try keyring.revision == reader.keyStore.own().keyring.revision)
         #expect(try reader.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 }

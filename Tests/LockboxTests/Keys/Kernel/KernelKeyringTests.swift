@@ -67,7 +67,9 @@ import Testing
     func everyChangedBitOfTheKernelsKeyIsRefused() throws {
         defer { store.lockForEverybody() }
         try backend.unlock(.value("1234"), scope: .user)
-        try backend.keys.currentKeyring().keys { _ in true }.forEach { #expect($0.key.isLockedIntoMemory) }
+        try backend.keyStore.currentKeyring().keys { _ in true }.forEach {
+            #expect($0.key.isLockedIntoMemory)
+        }
         let serial = try #require(try store.serial(of: .unlocked))
         let record = try #require(KernelKeyring().read(serial, maximum: 4096) { [UInt8]($0) })
         // The key keeps its serial number, which is sealed with it.

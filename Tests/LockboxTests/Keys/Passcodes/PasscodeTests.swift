@@ -103,7 +103,9 @@ import Testing
 
     // MARK: What Argon2id costs
 
-    private func runs(of backend: EncryptedFileBackend) -> Int { backend.keys.derivations.withLock { $0 } }
+    private func runs(of backend: EncryptedFileBackend) -> Int {
+        backend.keyStore.derivations.withLock { $0 }
+    }
 
     @Test func argon2RunsOncePerUnlockAndNeverElse() throws {
         let backend = try store.backend().setUp(items: .everyClass)
@@ -173,7 +175,7 @@ import Testing
 
     private func contents(of backend: EncryptedFileBackend) throws -> KeybagContents? {
         try backend.unlock(.value("1234"))
-        return try KeybagContents(after: backend.keys.current())
+        return try KeybagContents(after: backend.keyStore.current())
     }
 
     @Test(.enabled(if: isUnsanitized, "a sanitizer takes more memory")) func withoutTheMemoryItIsATypedError()

@@ -42,14 +42,14 @@ import Testing
     )
     func keysAndPasscodeAreGoneFromMemoryAfterALock(_ passcode: String) throws {
         let backend = try store.backend().setUp(passcode: passcode, items: .everyClass)
-        let keyring = try backend.keys.currentKeyring()
+        let keyring = try backend.keyStore.currentKeyring()
         let wiped: [Accessibility] = [
             .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly,
         ]
         var needles = try wiped.flatMap {
             try keyring.key(.classKey($0), epoch: keyring.epoch).withBytes { $0.map { ~$0 } }
         }
-        let own = try backend.keys.own()
+        let own = try backend.keyStore.own()
         let unlocked = [own.unlockKeys[.unlocked], own.slotKeys?.keys[.unlocked]].compactMap { $0 }
         #expect(unlocked.count == 2)
         needles += unlocked.flatMap { $0.withBytes { $0.map { ~$0 } } }
@@ -57,7 +57,7 @@ import Testing
         try overwrite("\(folder)/needles", needles)
         try overwrite("\(folder)/passcode", Array("\(passcode)\n".utf8))
         try overwrite("\(folder)/inverted-passcode", passcode.utf8.map { ~$0 })
-        let slot = try #require(try backend.keys.own().keybag.passcodeSlot)
+        let slot = try #require(try backend.keyStore.own().keybag.passcodeSlot)
         let derived = try PasscodeUnlock(.value(passcode)).deriveSecret(slot.parameters, salt: slot.salt)
         try overwrite("\(folder)/inverted-derived-key", derived.map { ~$0 })
         let status = try TestProcess("memory", store.directory, folder).wait()
@@ -115,7 +115,7 @@ import Testing
             for _ in 0..<5 {
                 try first.changePasscode(to: passcode, strength: .interactive, resealing: false)
             }
-            #expect(try first.keys.own().keybag.epochs.count == 6)
+            #expect(try first.keyStore.own().keybag.epochs.count == 6)
             let many = try kibibytesOfAnUnlock()
             exit(few > 0 && many == few ? 0 : 1)
         }

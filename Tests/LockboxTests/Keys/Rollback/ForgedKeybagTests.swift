@@ -57,7 +57,8 @@ import Testing
             var forged = try contents()
             let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
             forged.slots = [
-                try store.backend().keys.makeSlot(code, label: "", opensAllClasses: true, owner.storeID).slot
+                try store.backend().keyStore.makeSlot(code, label: "", opensAllClasses: true, owner.storeID)
+                    .slot
             ]
             (forged.keys, forged.epoch) = ([], 0)
             try forged.beginEpoch()
@@ -238,7 +239,7 @@ import Testing
             }
             #expect(throws: LockboxError.self) { try program.rotateKeys() }
         }
-        #expect(program.keys.trusted.withLock { $0?.retired } == 1, "no forged keybag takes that away")
+        #expect(program.keyStore.trusted.withLock { $0?.retired } == 1, "no forged keybag takes that away")
         store.lockForEverybody()
         try forger.removeSlots()
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
@@ -250,7 +251,7 @@ import Testing
         defer { store.lockForEverybody() }
         let (forger, program) = try unlocked(scope)
         let lockbox = try program.lockbox()
-        let key = try #require(try program.keys.current().unlockKeys[.afterFirstUnlock])
+        let key = try #require(try program.keyStore.current().unlockKeys[.afterFirstUnlock])
         try program.lock()
         try plant(forger.replaceSlots(isLater: true, key))
         expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
@@ -356,7 +357,7 @@ import Testing
         try owner.unlock(.value("1234"))
         try lockbox.archiveObject("next", forKey: "new")
         var item = try readBytes(store.path("new"))
-        let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.seal($0)?.1 })
+        let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.classAndEpoch(of: $0)?.1 })
         #expect(try epoch >= store.openedKeybag().firstProtected && epoch > before.epoch)
         #expect(try lockbox.unarchiveObject(forKey: "new") == "next")
         #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
@@ -410,7 +411,7 @@ import Testing
         defer { _ = try? kernel.remove(seen.name) }
         let owner = try store.backend(seen: seen).setUp(items: ["k": .whenUnlocked])
         let forged = SeenGeneration.Seen(generation: (1 << bits) - 1, epoch: (1 << 31) - 1)
-        try seen.write(forged, owner.keys.currentKeyring())
+        try seen.write(forged, owner.keyStore.currentKeyring())
         expectError(.rolledBack) { try store.backend(seen: seen).slots }
         try store.backend(seen: seen).acceptRestored(.passcode(.value("1234")))
         let program = store.backend(seen: seen)

@@ -12,7 +12,7 @@ import Testing
     func noFirstSlotFollowsOneThatNobodyReaches(generation: UInt64) throws {
         let store = try TestStore()
         try store.lockbox().archiveObject("value", forKey: "key")
-        var contents = try #require(try KeybagContents(after: store.backend().keys.current()))
+        var contents = try #require(try KeybagContents(after: store.backend().keyStore.current()))
         contents.generation = generation
         try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
         let before = try store.snapshot()

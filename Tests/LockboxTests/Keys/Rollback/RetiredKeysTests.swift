@@ -24,7 +24,7 @@ import Lockbox
     private func forge(_ change: (inout KeybagContents) -> Void) throws {
         let other = backend(remembering: false)
         if try !other.slots.isEmpty { try other.unlock(.value("new")) }
-        var contents = try #require(try KeybagContents(after: other.keys.current()))
+        var contents = try #require(try KeybagContents(after: other.keyStore.current()))
         change(&contents)
         try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
     }
@@ -41,7 +41,7 @@ import Lockbox
         try store.backend().setUp(items: .everyClass)
         let own = backend(remembering: byAnother)
         try own.unlock(.value("1234"))
-        let epoch = try own.keys.current().keybag.epoch
+        let epoch = try own.keyStore.current().keybag.epoch
         try own.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
         try forge { ($0.epoch, $0.generation) = (epoch, $0.generation + 5) }
         let before = try store.snapshot()
@@ -52,7 +52,7 @@ import Lockbox
         expectError(.rolledBack) { try user.rotateKeys() }
         #expect(try store.snapshot() == before)
         try user.acceptRestored(.passcode(.value("new")))
-        #expect(try user.keys.current().keybag.epoch > epoch + 1)
+        #expect(try user.keyStore.current().keybag.epoch > epoch + 1)
     }
 
     /// Who has the device key can write it into a store without slots.
@@ -81,9 +81,9 @@ import Lockbox
     @Test func aChangeThatWasInterruptedIsReported() throws {
         let own = try store.backend().setUp(items: .everyClass)
         #expect(try own.status()?.isInterrupted == false && own.verify().findings.isEmpty)
-        var next = try KeybagRewrite(after: own.keys.current())
+        var next = try KeybagRewrite(after: own.keyStore.current())
         try next.contents.beginEpoch()
-        let stages = next.stages(after: try own.keys.current().keybag)
+        let stages = next.stages(after: try own.keyStore.current().keybag)
         try overwrite(store.keybag, stages[0].encoded(deviceKey: store.deviceKeys()[0]))
         let other = store.backend()
         try other.unlock(.value("1234"))
@@ -126,11 +126,11 @@ import Lockbox
         let copy = try TestStore(copying: store)
         try own.rotateKeys()
         try own.rotateKeys()
-        let last = try own.keys.current().keybag
+        let last = try own.keyStore.current().keybag
         try store.replace(with: copy)
         expectError(.rolledBack) { try own.rotateKeys() }
         #expect(try own.acceptRestored(.passcode(.value("1234"))).isComplete)
-        let accepted = try own.keys.current().keybag
+        let accepted = try own.keyStore.current().keybag
         #expect(accepted.generation > last.generation && accepted.epoch > last.epoch)
         #expect(try own.lockbox().unarchiveObject(forKey: "ak") == "old")
     }
@@ -174,7 +174,7 @@ import Lockbox
         try own.rotateKeys()
         let present = try store.keyFiles()
         #expect(try backend().unlock(.value("1234"), scope: .user) == .user)
-        let id = try own.keys.currentKeyring().storeID
+        let id = try own.keyStore.currentKeyring().storeID
         func serials() -> [KernelKeyring.Serial] {
             SharedUnlock.KeyKind.allCases.compactMap { KernelKeyring().serial(of: $0.name(id)) }
         }

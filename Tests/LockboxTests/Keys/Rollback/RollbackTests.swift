@@ -296,9 +296,9 @@ import Lockbox
             }
             let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
             let backend = store.backend(interruption.calls, seen: seen)
-            let keyring = try backend.keys.currentKeyring()
+            let keyring = try backend.keyStore.currentKeyring()
             interruption.raise()
-            _ = try? backend.keys.rotateKeys(.renew)
+            _ = try? backend.keyStore.rotateKeys(.renew)
             #expect(seen.read(keyring).map { $0.generation < 1 << 24 } ?? true, "before call \(number)")
             if isForged.withLock({ $0 }) { forged += 1 }
             if !interruption.hasHappened { break }
@@ -351,9 +351,9 @@ import Lockbox
         let deviceKey = DeviceKeySource.bytes([UInt8](repeating: 1, count: 32))
         let own = store.backend(deviceKey: deviceKey)
         try own.lockbox().archiveObject("v", forKey: "k")
-        var contents = try #require(try KeybagContents(after: own.keys.current()))
+        var contents = try #require(try KeybagContents(after: own.keyStore.current()))
         contents.generation = .max
-        try overwrite(store.keybag, contents.encoded(deviceKey: own.keys.current().keybag.deviceKey))
+        try overwrite(store.keybag, contents.encoded(deviceKey: own.keyStore.current().keybag.deviceKey))
         let other = store.backend(deviceKey: deviceKey)
         #expect(try other.lockbox().unarchiveObject(forKey: "k") == "v")
         expectError(.corrupt) { try other.rotateKeys() }

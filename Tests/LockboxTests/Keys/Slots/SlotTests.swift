@@ -81,7 +81,7 @@ import Lockbox
         try backend.addSlot(.key(.bytes(Self.key)), label: "")
         let service = store.backend(seen: seen)
         try service.unlock(with: .key(.bytes(Self.key)))
-        let keyring = try service.keys.currentKeyring()
+        let keyring = try service.keyStore.currentKeyring()
         #expect(seen.read(keyring) == nil)
         try store.backend(seen: seen).unlock(.value("1234"))
         #expect(seen.read(keyring)?.generation == keyring.generation)

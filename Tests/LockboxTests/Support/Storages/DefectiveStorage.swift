@@ -73,7 +73,7 @@ struct DefectiveStorage: RecordStorage {
 
     func read<Result>(
         _ record: RecordName,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
@@ -91,12 +91,12 @@ struct DefectiveStorage: RecordStorage {
         let real = mapped(record)
         return try state.wrapped.read(
             real,
-            upTo: limit,
+            atLeast: minimum,
             maximum: defect == .ignoresMaximum ? .max : maximum
         ) { contents in
             var bytes = state.overwritten.withLock { $0[real] } ?? Array(contents.bytes)
             if defect == .losesLastByte, bytes.count > 65_536 { bytes.removeLast() }
-            if defect == .ignoresLimit { bytes.removeLast(max(0, bytes.count - max(limit, 1) + 1)) }
+            if defect == .ignoresLimit { bytes.removeLast(max(0, bytes.count - max(minimum, 1) + 1)) }
             if defect == .tearsRecords, let torn = state.torn.withLock({ $0[real] }), torn < bytes.count {
                 state.isTornSeen.withLock { $0 = true }
                 bytes.removeLast(bytes.count - torn)

@@ -21,12 +21,12 @@ extension WrappingStorage {
 
     func read<Result>(
         _ record: RecordName,
-        upTo limit: Int,
+        atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
         try begin(.read([record]))
-        return try wrapped.read(record, upTo: limit, maximum: maximum, body)
+        return try wrapped.read(record, atLeast: minimum, maximum: maximum, body)
     }
 
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {

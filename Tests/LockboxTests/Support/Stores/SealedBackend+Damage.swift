@@ -7,7 +7,7 @@ extension SealedBackend {
 
     /// Overwrites an item's record.
     func damage(_ key: ItemKey) throws {
-        let record = try record(of: key)
+        let record = try recordName(of: key)
         _ = try storage.commit([.put(record, [UInt8](repeating: 1, count: 300))], expecting: [:])
     }
 }

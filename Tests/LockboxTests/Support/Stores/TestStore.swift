@@ -95,7 +95,7 @@ final class TestStore: Sendable {
     /// The path of an item's file.
     func path(_ key: String, prefix: String = TestStore.prefix) throws -> String {
         let backend = backend()
-        return backend.storage.location(of: try backend.record(of: ItemKey(prefix: prefix, key: key)))
+        return backend.storage.location(of: try backend.recordName(of: ItemKey(prefix: prefix, key: key)))
     }
 
     var keybag: String { "\(directory)/keybag" }
