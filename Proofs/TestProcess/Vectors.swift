@@ -99,7 +99,11 @@ func printVectors(_ directory: String) throws {
             key: ItemKey(prefix: "com.example.app", key: "large"),
             value: value(String(repeating: "0123456789", count: 500)),
             modified: date,
-            comment: String(repeating: "c", count: 300)
+            label: String(repeating: "l", count: ItemAttributes.maximumTextLength),
+            comment: String(repeating: "c", count: ItemAttributes.maximumTextLength),
+            searchable: Dictionary(
+                uniqueKeysWithValues: "abcd".map { (String($0), String(repeating: $0, count: 4095)) }
+            )
         ),
         StoredItem(
             key: ItemKey(prefix: "com.example", key: "app.token"),
@@ -204,9 +208,9 @@ private func refused(_ record: Data, another: Data) -> [Vectors.Refused] {
         .init(description: "another item's record", error: .authenticationFailed, record: another),
         changed("another magic", .corrupt, at: 0, to: 0x6C),
         changed("version 0", .unsupportedVersion, at: 4, to: 0),
-        changed("version 2", .unsupportedVersion, at: 4, to: 2),
+        changed("version 255", .unsupportedVersion, at: 4, to: 255),
         changed("suite 1", .unsupportedVersion, at: 5, to: 1),
-        changed("suite 3", .unsupportedVersion, at: 5, to: 3),
+        changed("suite 255", .unsupportedVersion, at: 5, to: 255),
         changed("class 0", .corrupt, at: 6, to: 0),
         changed("class 8", .corrupt, at: 6, to: 8),
         changed("another class", .authenticationFailed, at: 6, to: 2),
