@@ -61,7 +61,7 @@ def from_boxes(bag, known, pairs):
 
 
 def opens(record, name, known):
-    """Which boxes of an item any of the keys opens, whatever the key is for."""
+    """The boxes of an item that any of the keys opens, whatever the key is for."""
     number, epoch, _, _ = items.header(record)
     found = set()
     for key in known:

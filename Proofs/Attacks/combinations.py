@@ -41,7 +41,7 @@ class Change:
 
     def __init__(self, name, before, after, resealed):
         self.name, self.copies, self.resealed = name, {"old": before, "new": after}, resealed
-        # What was left for later is there as it was, and is judged as a copy.
+        # An item left for later is there as it was, and is judged as a copy.
         since = {path: record for path, record in after.items.items() if before.items.get(path) != record}
         self.files = (before.items, since)
         if resealed and len(since) != len(after.items):
@@ -74,7 +74,7 @@ class Change:
     def device(self, combination):
         return bytes(32) if combination.device == "none" else self.copies[combination.device].device
 
-    # What has to open. Says nothing of how the format does it.
+    # Parts that have to open. Says nothing of how the format does it.
 
     def levels(self, combination):
         """The levels that a combination opens, of what its keybag has keys of. None: not even the keybag."""
@@ -99,7 +99,7 @@ class Change:
             return False
         return self.has_keys(combination, path, record)
 
-    # What opens
+    # Parts that open
 
     def check(self):
         for combination in self.combinations():
@@ -192,7 +192,7 @@ def prepared(process, folder, name, device_elsewhere=False, passcode=True, code=
     return owner
 
 
-CHANGES = {  # what is there before, the change, whether it can leave the items for later
+CHANGES = {  # the state before, the change, whether it can leave the items for later
     "set passcode": ({"passcode": False}, Owner.set_passcode, True),
     "change passcode": ({"code": True, "key": True}, Owner.change_passcode, True),
     "change passcode, not unlocked for the user": ({"for_user": False}, Owner.change_passcode, True),

@@ -1,4 +1,4 @@
-"""What must be found: wrong claims about stores, which the checks have to contradict."""
+"""Wrong claims about stores, which the checks have to contradict."""
 import dataclasses
 
 import combinations

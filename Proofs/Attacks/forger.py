@@ -166,7 +166,7 @@ class Forger:
         self.owner.path = f"{self.owner.folder}/store/../store/."
 
     def put_back_in_another_folder(self, copied):
-        """Which programs are then told to use."""
+        """Programs are then told to use it."""
         self.put_back(copied)
         self.owner.store = self.owner.folder / "restored"
         shutil.copytree(self.owner.folder / "store", self.owner.store)

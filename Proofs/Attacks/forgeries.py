@@ -1,4 +1,4 @@
-"""What programs notice of each forgery, by the codes of their errors."""
+"""The forgeries, and what programs notice of each, by the codes of their errors."""
 import dataclasses
 import typing
 

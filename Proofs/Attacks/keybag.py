@@ -97,7 +97,7 @@ class Reader:
 
 
 class Keybag:
-    """What the device key opens."""
+    """A keybag, opened with the device key."""
 
     def __init__(self, record, device):
         if record[:8] != b"LBXK\1\3\0\0":
@@ -144,7 +144,7 @@ class Keybag:
         grants = [Grant(level, reader.take(32), reader.take(152)) for level in ([2, 1] if opens == 1 else [2])]
         return Slot(id, kind, opens, created, salt, grants, reader.take(label), reader.take(parameters))
 
-    # What a secret opens.
+    # Opening with a secret.
 
     def open_vault(self, level, unlock_key):
         data, box = self.vaults[level]
@@ -185,7 +185,7 @@ class Keybag:
         return keys
 
 
-# What somebody writes who has the keys.
+# Writing by somebody who has the keys.
 
 def header(generation, store):
     return b"LBXK\1\3\0\0" + struct.pack("<Q", generation) + store

@@ -63,7 +63,7 @@ class Process:
 
 @dataclasses.dataclass
 class Copy:
-    """What was there at one moment."""
+    """The state at one moment."""
     device: bytes
     keybag: bytes
     items: dict
@@ -79,7 +79,7 @@ class Owner:
     def __init__(self, process, folder, device_elsewhere=False):
         self.process, self.folder = process, pathlib.Path(folder)
         self.store = self.folder / "store"
-        self.path = str(self.store)  # as programs write it
+        self.path = str(self.store)  # the form that programs write
         self.running = f"{folder}, running"  # the session of a program that goes on
         self.folder.mkdir()
         self.device_file = self.new_device_file("device") if device_elsewhere else None

@@ -1,4 +1,4 @@
-"""What it gives somebody to plant items, keys and unlocks who has no secret that unlocks the store, or only one from before."""
+"""The gain from planted items, keys and unlocks without a secret that unlocks the store, or with only one from before."""
 import dataclasses
 import typing
 
@@ -39,7 +39,7 @@ class Trial:
         path, record = items.write_item(bag.store, number, epoch or bag.epoch, known, PREFIX, place, b"forged", named, {"server": EVIL})
         Forger(self.owner).place(path, record)
 
-    # What is planted
+    # Plantings
 
     def another_name(self):
         self.plant(1, place="planted", named="secret")
@@ -92,7 +92,7 @@ class Trial:
     def unlock_in_the_kernel(self):
         Forger(self.owner).kernel_record()
 
-    # What the owner's program does
+    # The owner's program
 
     def call(self, call, **fields):
         return self.owner.call(call, session=self.owner.session(), **fields)
@@ -155,7 +155,7 @@ PLANTINGS = [
 
 
 def check(process, folder):
-    """What each gave, and what is wrong."""
+    """The result of each, and the wrong ones."""
     results = []
     for number, planting in enumerate(PLANTINGS):
         results.append((planting.what, Trial(process, f"{folder}/planting {number}", planting).run(planting)))

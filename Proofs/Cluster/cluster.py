@@ -170,7 +170,7 @@ class Cluster:
     def restart(self, member, state="new"):
         member.start(self.members, state)
 
-    # Who reaches whom. Clients reach every member.
+    # Connections between members. Clients reach every member.
 
     def cut(self, one, others):
         for other in others:

@@ -1,4 +1,4 @@
-"""What happens to the cluster. Each makes sure that it has the effect that it is to have, and leaves a whole cluster.
+"""The cluster's faults. Each makes sure that it has the effect that it is to have, and leaves a whole cluster.
 
 A fault is a function of the cluster, a random generator, and a list that receives the instants at which a leader dies.
 """
@@ -92,7 +92,7 @@ FAULTS = {
 }
 # Those that need a network and a disk for each member.
 APART = {"leader cut off", "follower cut off", "quorum lost", "disk full"}
-# What a round has instead of the mix `cluster` on few keys, and the time limits of calls in milliseconds. Late writes: most
-# calls in an election time out. As half of the many keys are absent, and others seldom write to them, what comes back after
-# its removal is seen.
+# Settings of rounds instead of the mix `cluster` on few keys, and the time limits of calls in milliseconds. Late writes: most
+# calls in an election time out. Half of the many keys are absent, and others seldom write to them, so an item that comes back
+# after its removal is seen.
 SETTINGS = {"late writes": {"mix": "removals", "keys": 30, "limits": [500, 800]}}

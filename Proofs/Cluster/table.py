@@ -1,4 +1,4 @@
-"""What a run came to, a line for each fault."""
+"""The results of a run, a line for each fault."""
 from workload import KINDS
 
 SUMS = {

@@ -12,7 +12,7 @@ import threading
 from cluster import Failure, post
 from workload import PATIENT
 
-# What the workers of Proofs/History write: prefixes, and values, which are a call's number over and over.
+# The workers of Proofs/History write prefixes, and values, which are a call's number over and over.
 OF_WORKERS = r"history[01]|[0-9]{9,12}\.[0-9]{9,12}\."
 
 
@@ -51,7 +51,7 @@ class Recorder:
         self.listener.close()
 
     def write(self, folder):
-        """What has passed until now, a file for each direction of a connection."""
+        """Writes all that has passed, a file for each direction of a connection."""
         for number, part in enumerate(self.parts):
             (folder / f"{self.endpoint.rpartition(':')[2]}.{number}").write_bytes(bytes(part))
 
@@ -77,7 +77,7 @@ def device_key():
     """The text in its file, from which the key is made."""
     while True:
         text = secrets.token_hex(32).encode()
-        if not {0, 10} & set(hashed(text)):  # which grep takes in no pattern
+        if not {0, 10} & set(hashed(text)):  # grep takes these in no pattern
             return text
 
 
@@ -113,7 +113,7 @@ class Search:
         self.command = [executable, "history", "secrets", f"engine={engine}:{PATIENT}:{endpoints}", "mix=cluster"]
 
     def run(self):
-        """What is wrong; and what was searched."""
+        """The problems, and what was searched."""
         with tempfile.TemporaryDirectory(prefix="lockbox-cluster-wire.") as folder:
             try:
                 return self.search(pathlib.Path(folder))
@@ -140,7 +140,7 @@ class Search:
             recorder.write(folder)
 
     def control(self, wire):
-        """What is put in without Lockbox is found everywhere."""
+        """A secret put in without Lockbox is found everywhere."""
         secret, value = secrets.token_hex(12).encode(), b"history0 123456789.123456789."
         request = {"key": base64.b64encode(b"/control/" + secret).decode(), "value": base64.b64encode(value).decode()}
         if post(self.recorders[0].endpoint, "/v3/kv/put", request, 5) is None:

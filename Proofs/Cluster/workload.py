@@ -58,7 +58,7 @@ class Round(rounds.Round):
     def disturb_workers(self, deadline):
         try:
             super().disturb(deadline)
-        except Exception as error:  # which would end this thread only
+        except Exception as error:  # it would end this thread only
             self.problems.append(f"the experiment failed: {error!r}")
 
     def kill(self, index):
@@ -97,7 +97,7 @@ class Round(rounds.Round):
 
 
 def kind_of(violation, history):
-    """What the first call that cannot have happened shows."""
+    """The kind of the first call that cannot have happened."""
     step, argument = step_of(violation.failed), violation.failed.argument
     if step is see_absent:
         return "wrong nil"

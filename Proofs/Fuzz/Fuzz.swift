@@ -1,4 +1,4 @@
-// What libFuzzer calls. Scripts/fuzz compiles it together with the library, as the sanitizers of one program have to be
+// The entry of libFuzzer. Scripts/fuzz compiles it together with the library, as the sanitizers of one program have to be
 // the same everywhere. LOCKBOX_FUZZER names the parsers: records, sources or gateway.
 
 import Foundation

@@ -18,7 +18,7 @@ func fuzzGateway(_ kind: Int, _ input: [UInt8]) {
     }
 }
 
-/// What it takes is an object. Bytes that are no UTF-8 it takes too, unlike Foundation, where it skips a member.
+/// It takes objects only. Bytes that are no UTF-8 it takes too, unlike Foundation, where it skips a member.
 private func read<M: Message>(_ type: M.Type, _ body: Data) {
     guard (try? JSONReader.read(type, body)) != nil else { return }
     precondition(body.contains(UInt8(ascii: "{")) && body.contains(UInt8(ascii: "}")))

@@ -33,7 +33,7 @@ private func record(_ input: [UInt8]) {
     }
 }
 
-/// What parses is written again as the same bytes.
+/// Input that parses is written again as the same bytes.
 private func metadata(_ input: [UInt8]) {
     input.withUnsafeBytes { bytes in
         guard let metadata = try? ItemMetadata(bytes, accessibility: .always) else { return }
@@ -99,7 +99,7 @@ private func open(_ record: [UInt8]) throws -> Keybag {
     return try record.withUnsafeMutableBytes { try Keybag($0, deviceKeys: [deviceKey]) }
 }
 
-/// What parses is written again as the same bytes.
+/// Input that parses is written again as the same bytes.
 private func slot(_ input: [UInt8]) {
     input.withUnsafeBytes { bytes in
         var cost = ByteReader(bytes)
@@ -170,7 +170,7 @@ private func sharedUnlock(in record: [UInt8]) -> SharedUnlock? {
     }
 }
 
-/// What somebody types.
+/// A code that somebody types.
 private func recoveryCode(_ input: [UInt8]) {
     guard let code = try? input.withUnsafeBytes({ try RecoveryCode(typed: $0) }) else { return }
     precondition(try! RecoveryCode(code.text) == code)

@@ -334,7 +334,7 @@ class Entry:
     def refused(self, fields, word):
         """Locked, or no passcode, or one: what concerns one item has not happened; the rest may have begun."""
         if fields[0] == "removePasscode" and word == "passcodeNotSet":
-            for key in self.history.keys:  # what an interrupted removal has left goes
+            for key in self.history.keys:  # the rest of an interrupted removal goes
                 self.optional(key, remove_lost, None)
         elif fields[0] in ("copyObject", "moveObject"):
             self.unknown_copy(fields)

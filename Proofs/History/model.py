@@ -1,4 +1,4 @@
-"""What a call makes of an item's state: the steps that the search tries.
+"""The effects of a call on an item's state: the steps that the search tries.
 
 A state is None, or (value, class, expires, created, modified): numbers of the calls that these come from. The class `lost`
 stands for an item whose key was destroyed with the passcode: its attributes can be read, its value cannot.
@@ -9,7 +9,7 @@ DEVICE_ONLY = {"aku", "cku", "dku", PASSCODE_CLASS, LOST}
 
 
 class Impossible:
-    """What an operation makes of a state in which it cannot have happened."""
+    """The result of an operation in a state in which it cannot have happened."""
 
 
 NO = Impossible()
@@ -147,7 +147,7 @@ LOOKS = {see_value, see_item, see_attributes, see_absent, see_present, see_other
 
 
 class Operation:
-    """What a call is to one key."""
+    """A call's part for one key."""
 
     __slots__ = ("begin", "end", "limit", "step", "argument", "is_look", "call", "after", "bit")
 

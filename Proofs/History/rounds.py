@@ -67,7 +67,7 @@ class Round:
         self.problems = []
 
     def run(self, seconds):
-        """What is wrong."""
+        """The problems."""
         begin = time.monotonic()
         try:
             self.workers = [self.start() for _ in range(self.processes)]
@@ -144,7 +144,7 @@ class Round:
             self.gone.append((worker, time.monotonic_ns()))
 
     def look(self):
-        """What a new process sees when all is done: an acknowledged write is there, however its writer ended."""
+        """A new process looks when all is done: an acknowledged write is there, however its writer ended."""
         self.started += 1
         settings = self.settings | {"worker": self.started, "threads": 1, "delays": 0, "failures": 0}
         arguments = [f"{name}={value}" for name, value in settings.items()]

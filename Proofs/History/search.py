@@ -2,7 +2,7 @@
 
 It is Lowe's: the events of a key are gone through in the order of time, with the set of all configurations that are possible
 so far. A configuration is the key's state, and which of the pending operations have taken effect. An operation has to take
-effect before it returns: only then are orders of the pending ones tried. What only looks takes effect at the first state that
+effect before it returns: only then are orders of the pending ones tried. A mere look takes effect at the first state that
 it fits, since it changes nothing. An operation whose outcome is unknown may take effect at any time until its process was seen
 to be gone, or never.
 """
@@ -73,7 +73,7 @@ class Search:
         self.used ^= bit
 
     def leave_out(self, look):
-        """As if it had not been."""
+        """Removes every trace of it."""
         self.configurations = {(state, mask & ~look.bit) for state, mask in self.configurations}
         self.forget(look)
 
@@ -145,7 +145,7 @@ def explain(key, operations, failed):
     start.run(event for event in events(operations) if event[0] < failed.begin)
     window = [*start.pending.values()]
     window += [operation for operation in operations if failed.begin <= operation.begin <= failed.end]
-    for size in (64, 16, 4, 1):  # what only looks is left out, as long as the rest is impossible still
+    for size in (64, 16, 4, 1):  # mere looks are left out, as long as the rest is impossible still
         looks = [operation for operation in window if operation.is_look and operation is not failed]
         for first in range(0, len(looks), size):
             left_out = set(map(id, looks[first:first + size]))

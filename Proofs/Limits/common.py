@@ -1,4 +1,4 @@
-"""What the parts have in common: processes that are always ended, a report, and tables."""
+"""The parts have this in common: processes that are always ended, a report, and tables."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ PREFIX = "com.example.limits"
 
 
 class Report:
-    """What was out of bounds."""
+    """The values out of bounds."""
 
     def __init__(self):
         self.failures = []

@@ -1,4 +1,4 @@
-"""What a process leaves that is killed in the middle of its tests: children, files, and keys in the kernel."""
+"""The leftovers of a process that is killed in the middle of its tests: children, files, and keys in the kernel."""
 import base64
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ import threading
 
 SYS_KEYCTL = {"x86_64": 250, "aarch64": 219}.get(os.uname().machine)
 KEYCTL_REVOKE, KEYCTL_UNLINK, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING = 3, 9, 10, -4
-LEVELS = ["unlocked", "after-first-unlock"]  # as SharedUnlock names them
+LEVELS = ["unlocked", "after-first-unlock"]  # SharedUnlock's names
 
 
 class Sessions:

@@ -67,7 +67,7 @@ def unmount(mountpoint):
 
 
 def unmount_all(folder):
-    """What an interrupted run has left mounted, the last first."""
+    """Unmounts what an interrupted run has left, the last first."""
     lines = pathlib.Path("/proc/self/mounts").read_text().splitlines()
     for path in reversed([line.split()[1] for line in lines]):
         if path.startswith(f"{folder}/"):

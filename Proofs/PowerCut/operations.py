@@ -43,7 +43,7 @@ class Operations:
     def prepare(self, name):
         copy(self.images.empty, self.prepared)
         with self.images.mounted(self.prepared):  # unmounting synchronizes it
-            if name != "first write":  # which makes the parents, too: they must survive as well
+            if name != "first write":  # that makes the parents, too: they must survive as well
                 self.folder.mkdir(parents=True)
                 self.lockbox("prepare", name, self.folder)
 

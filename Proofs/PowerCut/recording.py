@@ -183,7 +183,7 @@ def some_sectors(record, random):
 
 @dataclasses.dataclass
 class State:
-    """What a power cut at a position leaves: everything before `flushed`, and the chosen writes after it."""
+    """The disk after a power cut at a position: everything before `flushed`, and the chosen writes after it."""
     position: int
     flushed: int
     chosen: list

@@ -44,7 +44,7 @@ private struct Scanner {
         buffer = .allocate(byteCount: size, alignment: 4096)
     }
 
-    /// As ``finds(_:)``, for some pieces of it: of what was freed, some memory may have been used again.
+    /// Like ``finds(_:)``, for some pieces of it: of what was freed, some memory may have been used again.
     func finds(anyPieceOf inverted: [UInt8]) throws -> Bool {
         let length = min(16, inverted.count)
         let last = inverted.count - length

@@ -4,7 +4,7 @@ import Foundation
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What a process can be killed in the middle of. The store, if it has a passcode, is unlocked first, by a backend of
+/// The operations that a process can be killed in. The store, if it has a passcode, is unlocked first, by a backend of
 /// its own: only the operation itself is counted.
 func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBackend, _ directory: String)
     throws

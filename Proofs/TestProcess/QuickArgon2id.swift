@@ -52,7 +52,7 @@ import LockboxPlatform
     return result
 }
 
-/// What a passcode begins with that is hashed once.
+/// The beginning of a passcode that is hashed once.
 let quick = "quick "
 
 private let areAllQuick = getenv("LOCKBOX_QUICK_ARGON2ID") != nil

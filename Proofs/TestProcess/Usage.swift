@@ -1,6 +1,6 @@
 import Foundation
 
-/// What this process has used so far.
+/// The usage of this process so far.
 struct Usage {
     let microseconds: Int
     let switches: Int

@@ -7,8 +7,8 @@ public import LockboxPlatform
 // A result of false or nil does not say why, which is Lockbox 2's way. A nil that a getter has returned for an item that could not
 // be read removes nothing: `archiveObject` and these setters refuse it. The setters refuse values that Lockbox 2 would
 // not have read back unchanged: elements that contain `-|-`, or that form one with their neighbors, and dates
-// that are not finite. The old value is then kept. As in Lockbox 1.4.7 and later, an empty collection removes
-// the item. The getters also read items that `migrate(_:)` has converted.
+// that are not finite. The old value is then kept. An empty collection removes the item, as in
+// Lockbox 1.4.7 and later. The getters also read items that `migrate(_:)` has converted.
 extension Lockbox {
     /// Stores a string in Lockbox 2's format. `nil` removes the item, if it can be read. Returns whether it
     /// succeeded.

@@ -246,7 +246,7 @@ struct Subject: ConformanceSubject {
 
     /// Expects a value.
     ///
-    /// - Parameter call: What was called before.
+    /// - Parameter call: The call made before.
     func expect(_ key: ItemKey, is expected: String?, at now: Date? = Self.now, after call: String) throws {
         let found = try text(key, at: now)
         try expect(

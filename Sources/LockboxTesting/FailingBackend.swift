@@ -15,8 +15,8 @@ public import LockboxPlatform
 ///
 /// A failing call does not reach the wrapped backend, so nothing changes.
 ///
-/// `isOnThisDevice`, `maximumValueSize` and `location(of:)` never fail. What only one type of backend has, such as the passcode of a
-/// `SealedBackend`, is not passed on: call the wrapped backend.
+/// `isOnThisDevice`, `maximumValueSize` and `location(of:)` never fail. Features of only one type of backend, such as the
+/// passcode of a `SealedBackend`, are not passed on: call the wrapped backend.
 public final class FailingBackend: LockboxBackend {
     /// The kinds of calls that can fail.
     ///

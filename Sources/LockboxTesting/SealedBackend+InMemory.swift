@@ -5,7 +5,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - deviceKey: The source of the device key. By default, the key is kept beside the items.
-    ///   - requirements: What the program requires of the store.
+    ///   - requirements: The program's requirements for the store.
     public static func inMemory(
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()

@@ -361,7 +361,7 @@ final class StorageSubject: ConformanceSubject {
 
     /// Expects the bytes of a record, or that it is absent.
     ///
-    /// - Parameter call: What was called before.
+    /// - Parameter call: The call made before.
     func expect(_ record: RecordName, is expected: [UInt8]?, after call: String) throws {
         let found = try read(record)?.bytes
         if found == expected { return }

@@ -358,7 +358,7 @@ long floor_list(floor_store *s, const char *prefix, size_t *name_bytes) {
         long n = read_file(s->scope, name, record, sizeof record, NULL);
         uint8_t *metadata = n > 0 ? open_metadata(s, record, n, ids[i]) : NULL;
         if (!metadata) return -2;
-        // What a caller is given: copies of prefix, key and attributes.
+        // A caller gets copies of prefix, key and attributes.
         size_t p = metadata[30] | metadata[31] << 8, k = metadata[32] | metadata[33] << 8;
         items[found].prefix = strndup((char *)metadata + 38, p);
         items[found].key = strndup((char *)metadata + 38 + p, k);

@@ -70,7 +70,7 @@ struct Session: Codable {
         floor = Floor(directory)
     }
 
-    /// What looking into the kernel's keyring costs each call.
+    /// The cost to each call of looking into the kernel's keyring.
     private static func unlocked(_ directory: String) throws {
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let (own, shared) = (

@@ -94,7 +94,7 @@
 
         private func trips(_ name: String, _ count: Int, _ body: () throws -> Void) throws {
             guard isWanted(name) else { return }
-            try body()  // What a thread needs once: its connection, and its mark.
+            try body()  // A thread needs a connection and a mark, once.
             let before = try answered()
             for _ in 0..<count { try body() }
             let trips = Double(try answered() - before) / Double(count)

@@ -21,7 +21,7 @@
             room.deallocate()
         }
 
-        // As long as Lockbox's are.
+        // Paths have the length of Lockbox's.
         private func path(_ key: String) -> String {
             let name = key + String(repeating: "-", count: 52 - key.utf8.count)
             return "\(root)/c/i/\(String(repeating: "s", count: 61))/\(name)"

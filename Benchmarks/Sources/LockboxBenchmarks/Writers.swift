@@ -47,7 +47,7 @@ struct Writers {
 
     let directory: String
 
-    /// What one writer has done.
+    /// The work of one writer.
     struct Score {
         var writes = 0
         var longest = 0.0

@@ -1,4 +1,4 @@
-// What Scripts/demo-cluster needs around the service in SharedSession.
+// The programs that Scripts/demo-cluster needs around the service in SharedSession.
 //
 //     ClusterDemo issuer [LIFETIME [GRACE [DELAY]]]     issues tokens; prints its port
 //     ClusterDemo leader ENDPOINT…                      prints the endpoint of the member that leads

@@ -25,7 +25,7 @@ struct ItemClasses {
     private let token = "hunter2 token"
     private let secret = Data("hunter2".utf8)
 
-    // What the items are found by. LockboxIdentities reads it from the bytes; here the app itself says it.
+    // The items are found by these. LockboxIdentities reads them from the bytes; here the app itself gives them.
     private let description = ["description": "API token"]
     private let password = InternetPassword(server: "example.com", account: "alice", protocol: "https")
     private let keyAttributes = PrivateKeyItem.Attributes(tag: "com.example.items", algorithm: .ellipticCurve)

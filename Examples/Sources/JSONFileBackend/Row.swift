@@ -16,7 +16,7 @@ struct Row: Codable, Equatable {
         metadata = try JSONEncoder().encode(Metadata(attributes))
     }
 
-    /// What errors about an item name.
+    /// The location that errors about an item name.
     static func location(_ key: ItemKey) -> String {
         "\(String(reflecting: key.prefix)), \(String(reflecting: key.key))"
     }

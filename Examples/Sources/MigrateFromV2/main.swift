@@ -1,4 +1,4 @@
-// What an app does at its start to bring along what its version with Lockbox 2 has stored.
+// At its start, an app brings along what its version with Lockbox 2 has stored.
 //
 //     swift run MigrateFromV2 prepare      makes a store as Lockbox 2 would have left it
 //     swift run MigrateFromV2 dry-run      says what a migration would do

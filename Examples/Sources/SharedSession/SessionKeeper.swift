@@ -9,7 +9,7 @@ struct Session: Codable, Sendable {
     var expires: Date
     /// Good for one use. A second use ends the session: that is how an issuer notices a stolen one.
     var refreshToken: String
-    /// Who has begun to use the refresh token.
+    /// The refresh that has begun to use the refresh token.
     var refresh: UUID?
 }
 
@@ -30,7 +30,7 @@ actor SessionKeeper {
     private let issuer: Issuer
     /// How long an instance may be silent that has begun a refresh. Longer than any refresh can take.
     private let patience: Duration
-    /// Which refreshes of others are waited for, and since when by this machine's clock.
+    /// The refreshes of others that are waited for, and since when by this machine's clock.
     private var seen: [String: (refresh: UUID, since: ContinuousClock.Instant)] = [:]
     private var running: [UUID: Task<Void, any Error>] = [:]
 

@@ -18,7 +18,7 @@ struct Shared: Codable, Sendable {
     private var token: Token?
     /// Some time before the server refuses the token.
     private var refreshAt = Date.distantPast
-    /// Who may refresh. The lease ends, so that a process that was killed does not keep it.
+    /// The process that may refresh. The lease ends, so that a process that was killed does not keep it.
     private var holder: String?
     private var leaseEnds = Date.distantPast
 

@@ -9,7 +9,7 @@ struct Session: Codable, Equatable {
 /// The part of an app that remembers who is signed in. It takes its lockbox from outside, so that a test can give it
 /// another backend: see Tests/SwapBackendInTestsTests.
 struct SessionKeeper {
-    /// What the app does at its start.
+    /// The app's action at its start.
     enum Start: Equatable {
         case signedIn(Session)
         /// Nobody was signed in: show the sign-in form.
@@ -20,7 +20,7 @@ struct SessionKeeper {
         case damaged
     }
 
-    /// What the app does after a sign-in.
+    /// The app's action after a sign-in.
     enum SignIn: Equatable {
         case remembered
         /// The disk is full: signed in, but only until the app ends. Say so.

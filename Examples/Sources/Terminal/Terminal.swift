@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the examples ask a person for.
+/// The examples' questions to a person.
 package enum Terminal {
     /// A line of standard input. The question is asked on standard error, so that output can be piped.
     package static func ask(_ question: String) throws -> String {

@@ -1,4 +1,4 @@
-// As much of HTTP/1.1 as the examples need, on POSIX sockets: one request for each connection, on this machine. Your service
+// The part of HTTP/1.1 that the examples need, on POSIX sockets: one request for each connection, on this machine. Your service
 // has a server already.
 
 import Foundation
@@ -6,7 +6,7 @@ import Foundation
 package struct Request: Sendable {
     package var method: String
     package var path: String
-    /// What follows `Bearer` in the field `Authorization`.
+    /// The text after `Bearer` in the field `Authorization`.
     package var token: String?
     package var body: String
 

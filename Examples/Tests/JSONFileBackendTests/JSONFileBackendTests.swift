@@ -5,7 +5,7 @@ import Testing
 
 @testable import JSONFileBackend
 
-/// What the author of a backend does: this package has of Lockbox only what is public.
+/// Tests by the author of a backend: this package has of Lockbox only what is public.
 @Suite struct JSONFileBackendTests {
     private let url: URL
 

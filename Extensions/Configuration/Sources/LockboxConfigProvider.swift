@@ -18,7 +18,7 @@
     /// The item's key is the components of the configuration's key with dots between them. The context of a key is not
     /// used.
     ///
-    /// `value` and `snapshot` answer from memory: they do not wait for a disk or a network. What is in memory was read by
+    /// `value` and `snapshot` answer from memory: they do not wait for a disk or a network. A value in memory was read by
     /// `init`, `reload()`, `run()`, `fetchValue`, or a watch, and stays there, also if the store is locked or cannot be reached
     /// later. While `run()` or a watch runs, what was locked or could not be reached is tried again once in a second. An expired
     /// item is absent from its expiry on.
@@ -98,7 +98,7 @@
 
         /// Reads all items again.
         ///
-        /// - Throws: ``LockboxError`` if the items cannot be listed at all. What is in memory then stays.
+        /// - Throws: ``LockboxError`` if the items cannot be listed at all. Those in memory then stay.
         public func reload() async throws {
             let begin = contents.withLock { $0.begin() }
             let lockbox = lockbox
@@ -146,8 +146,8 @@
         ///   - updatesHandler: Gets the values, or the errors of reading them. If it is slow, it gets only the last one. The
         ///     sequence ends when the task is canceled, or changes can no longer be observed; its last element is then that
         ///     error.
-        /// - Returns: What the closure returns.
-        /// - Throws: What the closure throws, and ``LockboxError`` if the changes of a backend that reports them cannot be
+        /// - Returns: The closure's result.
+        /// - Throws: The closure's errors, and ``LockboxError`` if the changes of a backend that reports them cannot be
         ///   observed.
         public func watchValue<Return: ~Copyable>(
             forKey key: AbsoluteConfigKey,
@@ -200,8 +200,8 @@
         ///
         /// - Parameter updatesHandler: Gets the values. If it is slow, it gets only the last ones. The sequence ends when the
         ///   task is canceled, or changes can no longer be observed.
-        /// - Returns: What the closure returns.
-        /// - Throws: What the closure throws, and ``LockboxError`` if the items cannot be listed, or the changes of a
+        /// - Returns: The closure's result.
+        /// - Throws: The closure's errors, and ``LockboxError`` if the items cannot be listed, or the changes of a
         ///   backend that reports them cannot be observed.
         public func watchSnapshot<Return: ~Copyable>(
             updatesHandler: (_ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>) async throws ->

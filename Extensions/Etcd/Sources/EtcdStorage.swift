@@ -174,7 +174,7 @@
         ///   - storage: The cluster, and the store's path there.
         ///   - deviceKey: The source of the device key, which every machine that uses the store needs. It is not kept in the
         ///     cluster.
-        ///   - requirements: What the program requires of the store.
+        ///   - requirements: The program's requirements for the store.
         public convenience init(
             storage: EtcdStorage,
             deviceKey: DeviceKeySource,

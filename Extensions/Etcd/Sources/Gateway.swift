@@ -227,9 +227,9 @@
             return headers
         }
 
-        // MARK: What answers have to be
+        // MARK: Checks of answers
 
-        /// - Parameter history: What was known when the request was sent.
+        /// - Parameter history: The history known when the request was sent.
         /// - Throws: ``GatewayError`` if another cluster answers, or this one as it was in the past.
         private func check(_ answered: History, _ endpoint: String, after history: History?) throws {
             let error: LockboxError

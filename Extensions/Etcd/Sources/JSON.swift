@@ -213,7 +213,7 @@
         ]
     }
 
-    /// Writes the objects of requests: bytes in base64, 64-bit integers as texts. What is nil is left out.
+    /// Writes the objects of requests: bytes in base64, 64-bit integers as texts. Nil is left out.
     ///
     /// Reads and writes take a tenth less time than with `JSONEncoder` and `JSONDecoder`, whose code is no longer in the
     /// processor's caches when an answer arrives.

@@ -162,7 +162,7 @@
 
         // MARK: Its answer
 
-        /// 24 MiB of values. Who asks for more of them has to ask for fewer at once.
+        /// 24 MiB of values. A caller that wants more has to ask for fewer at once.
         static let maximumLength = 32 << 20
 
         var maximumLength: Int { isOnlyKeys == true ? 4 << 20 : Self.maximumLength }
@@ -412,7 +412,7 @@
         var reason: String { ErrorAnswer.short(result?.reason ?? "") }
         /// Whether more of the same revision may follow in the next one.
         var isFragment: Bool { result?.isFragment ?? false }
-        /// Which cluster has sent it, and at which revision.
+        /// The cluster that has sent it, and its revision.
         var header: Header? { result?.header }
         var changes: [KeyValue] { result?.changes ?? [] }
 

@@ -6,7 +6,7 @@
     @testable import LockboxEtcd
     @_spi(Extensions) @testable import LockboxStore
 
-    /// What a connection leaves behind in the process.
+    /// The traces of a connection in the process.
     struct ConnectionTests {
         /// The descriptors of connections to a port.
         private func descriptors(to port: UInt16) throws -> [CInt] {

@@ -96,7 +96,7 @@
             #expect(try put(storage, [1]).isCommitted)
             let first = try marks()
             #expect(first.count == 1)
-            // As at the end of its lease.
+            // Like the end of its lease.
             let gateway = storage.gateway
             let removal = Transaction(success: first.map { .delete($0) })
             let _: Gateway.Reply<TransactionAnswer> = try gateway.call(

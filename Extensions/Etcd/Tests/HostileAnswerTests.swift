@@ -115,7 +115,7 @@
             expectEnd { try storage.forEachName(in: "n", waitingForCommits: false) { _ in } }
         }
 
-        // MARK: What was not asked for
+        // MARK: Unrequested data
 
         @Test(arguments: [
             // Other keys, other orders, and other numbers of them.
@@ -301,7 +301,7 @@
             #expect(other.requests(of: "/") == 0)
         }
 
-        // MARK: What contradicts other answers
+        // MARK: Contradictory answers
 
         private static func empty(_ revision: UInt64, cluster: Int = 1) -> String {
             "{\(header(revision, cluster: cluster))}"
@@ -344,7 +344,7 @@
             defer { for member in others + [liar] { member.end() } }
             let storage = try storage(liar, others[0], others[1])
             _ = try storage.namespaces()
-            storage.gateway.leave(liar.endpoint)  // as after any failure
+            storage.gateway.leave(liar.endpoint)  // like after any failure
             #expect(
                 [.rolledBack, .storeReplaced].contains(lockboxError { _ = try storage.namespaces() }?.code)
             )
@@ -378,7 +378,7 @@
             #"{"result":{\#(header(now)),"events":[{"kv":\#(item(key, at: revision))}]}}"#
         }
 
-        /// - Returns: What it reports until it has begun anew twice, and where it began.
+        /// - Returns: Its reports until it has begun anew twice, and where it began.
         private func notices(_ lines: [String], current: UInt64 = 9) throws -> (Notices.Received, [String]) {
             let bodies = Protected<[String]>([])
             let member = try FakeMember { path, body in
@@ -410,7 +410,7 @@
             #expect(bodies.allSatisfy { $0.contains(#""start_revision":"4""#) })
         }
 
-        /// As nothing would come from there on until the cluster has come as far.
+        /// Nothing would come from there on until the cluster has come as far.
         @Test(arguments: [event("/r/i/n/a", at: high, of: high), "{\"result\":{\(header(high))}}"])
         func aChangeFromTheFutureIsTakenBack(_ line: String) throws {
             let (received, bodies) = try notices([line])

@@ -4,7 +4,7 @@
 
     @testable import LockboxEtcd
 
-    /// What goes to the gateway and comes from it, beside Foundation's coders.
+    /// The messages to and from the gateway, beside Foundation's coders.
     @Suite struct JSONTests {
         private let answer = """
             {"header":{"cluster_id":"14841639068965178418","member_id":"1","revision":"7","raft_term":"2"},\

@@ -7,7 +7,7 @@
     @testable import LockboxEtcd
     @_spi(Extensions) @testable import LockboxStore
 
-    /// What is done to a whole store, while another instance on another machine goes on with it.
+    /// Operations on a whole store, while another instance on another machine goes on with it.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
     struct OperationsTests {
         private let cluster: EtcdCluster
@@ -87,7 +87,7 @@
             expectError(.slotNotFound) { try cluster.backend(root).unlock(with: .recoveryCode(source)) }
         }
 
-        /// The kernel's keyring is this machine's. What it holds opens the store in the cluster for this user's processes.
+        /// The kernel's keyring is this machine's. Its keys open the store in the cluster for this user's processes.
         @Test(.needsKernelKeyring) func unlockedForTheUser() throws {
             let one = try cluster.backend(root).setUp(items: ["k": .whenUnlocked], scope: .user)
             defer { try? one.lock(includingAfterFirstUnlock: true) }

@@ -7,7 +7,7 @@
     @testable import LockboxEtcd
     @_spi(Extensions) @testable import LockboxStore
 
-    /// What calls cost on a network.
+    /// The cost of calls on a network.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
     struct RoundTripTests {
         private let relay: Relay

@@ -8,7 +8,7 @@
     @testable import LockboxEtcd
     @_spi(Extensions) @testable import LockboxStore
 
-    /// What `SealedBackend` promises, by several instances on one cluster, as on different machines.
+    /// The promises of `SealedBackend`, by several instances on one cluster, as on different machines.
     @Suite(.enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
     struct SealedBackendTests {
         private let cluster: EtcdCluster
@@ -87,7 +87,7 @@
                 try storage.read([RecordName(name: "keybag"), RecordName(name: "device-key")], maximum: 9999)
                     .isEmpty
             )
-            // Nor by a rotation.
+            // A rotation does not put it there either.
             let other = try cluster.backend(root)
             try other.lockbox("p").archiveObject("value", forKey: "key")
             expectError(.invalidDeviceKey) { try other.rotateKeys(newDeviceKey: .stored) }

@@ -44,7 +44,7 @@
             #expect(notices.wait { $0.names == ["b"] })
             for name in ["c", "d", "e"] { try put(storage, name) }
             try compact(storage)
-            // As if its connection had been gone for long.
+            // Its connection seems to have been gone for long.
             let direct = Watch(storage, folder: "\(root)/i/n") { notices.receive($0) }
             try direct.start(from: 2)
             defer { direct.cancel() }

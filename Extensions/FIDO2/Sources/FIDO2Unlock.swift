@@ -86,7 +86,7 @@
         /// Lets the key compute the secret of a slot. Needs a touch.
         ///
         /// - Parameters:
-        ///   - parameters: What ``enroll(salt:)`` returned.
+        ///   - parameters: Those that ``enroll(salt:)`` returned.
         ///   - salt: The slot's salt.
         /// - Returns: The secret, 32 bytes.
         /// - Throws: The errors of ``enroll(salt:)``; ``LockboxError/notReachable(endpoint:reason:)`` also if it is another

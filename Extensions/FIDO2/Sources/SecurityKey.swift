@@ -97,7 +97,7 @@
             isVerified: Bool
         ) throws -> (secret: [UInt8], isVerified: Bool) {
             var assertion = fido_assert_new()
-            defer { fido_assert_free(&assertion) }  // which wipes it
+            defer { fido_assert_free(&assertion) }  // this wipes it
             let challenge = Sodium.randomBytes(32)
             try check(fido_assert_set_rp(assertion, FIDO2Unlock.relyingParty))
             try check(fido_assert_set_clientdata_hash(assertion, challenge, challenge.count))

@@ -58,7 +58,7 @@ extension IdentityItem: Codable {
     /// Decodes an identity.
     ///
     /// - Parameter decoder: The decoder.
-    /// - Throws: What the decoder throws, and ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
+    /// - Throws: The decoder's errors, and ``LockboxError/invalidAttribute(name:reason:)`` if there is no certificate.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         try self.init(

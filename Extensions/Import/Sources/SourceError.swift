@@ -83,7 +83,7 @@ extension MigrationRefusal {
     }
 }
 
-/// Returns what a reader returns, or nil if nothing is archived. What it refuses, the migration refuses.
+/// Returns what a reader returns, or nil if nothing is archived. The migration refuses what the reader refuses.
 func reading<Value>(_ read: () throws -> Value) throws -> Value? {
     do { return try read() } catch SourceError.nothing {
         return nil

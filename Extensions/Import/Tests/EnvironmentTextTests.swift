@@ -33,7 +33,7 @@ import Testing
                 "A=\"-----BEGIN\nx=\n\n# y\n-----END\"\nB=c",
                 ["A": "-----BEGIN\nx=\n\n# y\n-----END", "B": "c"]
             ),
-            // What the two read differently, or what is no line at all.
+            // The two read these differently, or they are no lines at all.
             ("A", nil), ("A B=c", nil), ("=b", nil), ("1A=b", nil), ("A: b", nil), ("A-=b\nexport =c", nil),
             ("A=#b", nil), ("A= #b", nil), ("A=b#c", nil), ("A=b#c # d", nil), ("A=$B", nil), ("A=b$", nil),
             ("A=\"$B\"", nil), ("A=`b`", nil), ("A=\"b\\\"c\"", nil), ("A=\"b\\tc\"", nil),

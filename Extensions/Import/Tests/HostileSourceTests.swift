@@ -8,7 +8,7 @@ import Testing
 
 private typealias Writer = PropertyListWriter
 
-/// Bytes that no program wrote. What the readers promise of them: an error or a value of what the bytes hold; soon.
+/// Bytes that no program wrote. The readers promise an error or a value of what the bytes hold; soon.
 @Suite struct HostileSourceTests {
     private func read(_ bytes: [UInt8], _ key: String = "token") throws(SourceError) -> PropertyValue {
         try KeyedArchive(bytes).value(forKey: key)

@@ -126,7 +126,7 @@ import Testing
         #expect(refusal("<dict><key>CF$UID</key><integer>1</integer></dict>") == .tooDeep)
         let nested = String(repeating: "<array>", count: 1000) + String(repeating: "</array>", count: 1000)
         #expect(refusal(nested) == .tooDeep)
-        // What cannot be read exactly.
+        // These cannot be read exactly.
         #expect(fault(Self.xml(number: "<real>1e999</real>").utf8) != nil)
         #expect(fault("<plist><dict><key>a</key><true/></dict></plist>".utf8) == .notAnArchive)
     }

@@ -8,7 +8,7 @@ import Testing
 
 private typealias Writer = PropertyListWriter
 
-/// What `NSKeyedArchiver` writes, here and on Apple's systems.
+/// Archives that `NSKeyedArchiver` writes, here and on Apple's systems.
 @Suite struct KeyedArchiveTests {
     static func archive(_ object: Any, key: String = "token", secure: Bool = false) -> [UInt8] {
         let archiver = NSKeyedArchiver(requiringSecureCoding: secure)
@@ -151,7 +151,7 @@ private typealias Writer = PropertyListWriter
         #expect(throws: DecodingError.self) { try alone.decode([Bool].self) }
     }
 
-    // MARK: What Apple's systems write, and Foundation here does not
+    // MARK: Forms that Apple's systems write, and Foundation here does not
 
     @Test func shapesOfApple() throws {
         let uuid = Writer.Node.data(Array(1...16))
@@ -230,7 +230,7 @@ private typealias Writer = PropertyListWriter
         #expect(url.relativeString == "c.xml")
     }
 
-    /// As Apple's systems write them; Foundation here cannot.
+    /// Apple's systems write them like this; Foundation here cannot.
     private func decimal(
         _ mantissa: [UInt8],
         _ exponent: Int,

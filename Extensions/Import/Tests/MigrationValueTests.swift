@@ -6,7 +6,7 @@ import Testing
 @_spi(Extensions) @testable import LockboxImport
 @testable import LockboxStore
 
-/// Which values count as the same, and that nothing of one is lost.
+/// Values that count as the same, and that nothing of one is lost.
 @Suite struct MigrationValueTests: MigrationFixture {
     let store: TestStore
     let lockbox: Lockbox
@@ -116,14 +116,14 @@ import Testing
         )
     }
 
-    /// What has no order may read back in another, also inside a type that cannot be compared.
+    /// A set may read back in another order, also inside a type that cannot be compared.
     @Test(arguments: [1, 2, 8, 40, 200]) func aSetInsideATypeThatIsNotEquatable(_ count: Int) throws {
         let members = (0..<count).map { "member \($0)" }
         let source = try MigrationSource.items(["k": group(members)])
         #expect(
             try lockbox.migrate(Migration("m", from: source, .json("k", as: Group.self)))["k"] == .migrated
         )
-        // As an interrupted run of another process may have left it.
+        // An interrupted run of another process may have left it like this.
         let json = try #require(
             try JSONSerialization.jsonObject(with: group(members)) as? [String: Any]
         )
@@ -144,7 +144,7 @@ import Testing
         try lockbox.backend.write(item, policy: .replace)
         let migration = Migration("m", from: .items(["k": old]), .json("k", as: Group.self))
         #expect(try lockbox.migrate(migration)["k"] == .refused(.destinationExists))
-        // Nor does a list inside a dictionary's value go by another's order.
+        // A list inside a dictionary's value does not go by another's order either.
         let lists = Migration(
             "n",
             from: .items(["l": Data(#"{"k":[1,2]}"#.utf8)]),

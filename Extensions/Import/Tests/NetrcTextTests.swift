@@ -81,7 +81,7 @@ import Testing
     ])
     func noNetrc(_ text: String) { #expect(fault(text, .netrc) != nil) }
 
-    /// As Emacs and other programs write it.
+    /// Emacs and other programs write it like this.
     @Test func netrcWithPortsAndUsers() throws {
         let text = """
             \u{FEFF}machine a port 993 user b password c

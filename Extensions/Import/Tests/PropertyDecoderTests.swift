@@ -8,7 +8,7 @@ import Testing
 
 /// `PropertyValue.decode`: exactly, or not at all.
 @Suite struct PropertyDecoderTests {
-    /// As in JSON decoders: a type that asks for null itself gets it, also in an array.
+    /// A type that asks for null itself gets it, also in an array, as in JSON decoders.
     @Test func aTypeThatAsksForNullGetsIt() throws {
         enum Anything: Decodable, Equatable {
             case null, text(String)
@@ -175,7 +175,7 @@ import Testing
         refuses(dictionary([(.string("x"), .null)]), Point.self)
     }
 
-    /// What is decoded is all that there was, wherever it stands.
+    /// Everything that there was is decoded, wherever it stands.
     @Test func nothingIsLeftOut() {
         struct Two: Decodable, Equatable {
             var one, two: Int

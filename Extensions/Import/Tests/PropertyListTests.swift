@@ -88,7 +88,7 @@ import Testing
         let expected = try SourceFile(bytes: list([]), format: .propertyList)
         let file = try SourceFile(bytes: rest, format: .propertyList)
         #expect(file.names == expected.names)
-        // As both are written once more in the same way, they are equal if nothing was lost.
+        // Both are written once more in the same way, so they are equal if nothing was lost.
         #expect(try file.removing(["k4"]) == expected.removing(["k4"]))
         #expect(try file.value(forName: "k2") == .integer(5))
         #expect(throws: SourceError.unsupported("it contains a UID of a keyed archive")) {

@@ -6,7 +6,7 @@ import Testing
 @_spi(Extensions) @testable import LockboxImport
 @testable import LockboxStore
 
-/// What is the same for files of every format.
+/// Rules for files of every format.
 @Suite struct SourceFileTests: SourceFileFixture {
     @Test func depth() {
         for depth in [126, 127, 128, 100_000] {

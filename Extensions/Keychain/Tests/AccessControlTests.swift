@@ -6,7 +6,7 @@ import Testing
 import Lockbox
 import LockboxKeychain
 
-/// Items that the user must confirm, in the simulated Keychain and in the backend. What a rule is from is named as in
+/// Items that the user must confirm, in the simulated Keychain and in the backend. The source of a rule is named as in
 /// ``KeychainSimulatorTests``.
 @Suite struct AccessControlTests {
     private typealias Attributes = KeychainCalls.Attributes

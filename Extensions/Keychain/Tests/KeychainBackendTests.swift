@@ -91,7 +91,7 @@ import Lockbox
         }
     }
 
-    // MARK: What is stored
+    // MARK: Stored items
 
     @Test func anItemIsAGenericPasswordOfTheDataProtectionKeychain() throws {
         try backend.write(item("v", "Cafe\u{301}", .afterFirstUnlock, label: "l"), policy: .replace)
@@ -276,7 +276,7 @@ import Lockbox
         try own.write(item("own"), policy: .addOnly)
         try cloud.write(item("cloud"), policy: .addOnly)
         #expect(try [text("k", shared), text("k", own), text("k", cloud)] == ["shared", "own", "cloud"])
-        // Which of two would be meant is not known.
+        // It is not known which of the two is meant.
         for body in [
             { _ = try backend.item(for: key(), now: now) },
             { _ = try backend.attributes(prefix: "p", now: now) },

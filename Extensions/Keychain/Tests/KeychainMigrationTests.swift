@@ -22,7 +22,7 @@ import Testing
         lockbox = try InMemoryBackend().lockbox("com.example.app") { now }
     }
 
-    // MARK: What the libraries write
+    // MARK: Items of the libraries
 
     /// Lockbox.m, `setObject:forKey:accessibility:` and `setData:forKey:accessibility:`.
     private func lockbox2(

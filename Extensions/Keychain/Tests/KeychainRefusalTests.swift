@@ -8,7 +8,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 
-/// What a migration from or into the Keychain names, and does not lose.
+/// A migration from or into the Keychain names these items, and does not lose them.
 @Suite struct KeychainRefusalTests {
     private typealias Attributes = KeychainCalls.Attributes
 

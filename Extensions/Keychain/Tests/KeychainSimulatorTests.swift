@@ -170,7 +170,7 @@ import Testing
 
     // MARK: SecItemCopyMatching
 
-    @Test("SecItemDb.c, handle_result: what a query gets is what it asks for")
+    @Test("SecItemDb.c, handle_result: a query gets what it asks for")
     func handleResult() {
         #expect(keychain.add(item("empty", ["pdmn": .text("ck")])) == 0)
         #expect(keychain.add(item("full").merging(value("v")) { $1 }) == 0)

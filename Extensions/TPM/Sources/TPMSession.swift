@@ -13,7 +13,7 @@
 
         /// Seals a secret under the storage root key.
         ///
-        /// - Parameter authorization: What the TPM is to check, and to count if it is wrong. It checks nothing if it is empty.
+        /// - Parameter authorization: The TPM checks it, and counts wrong ones. If it is empty, the TPM checks nothing.
         func seal(_ secret: [UInt8], _ authorization: [UInt8]) throws(LockboxError) -> TPMSlot.Sealed {
             var publicArea: UnsafeMutablePointer<TPM2B_PUBLIC>?
             var privateArea: UnsafeMutablePointer<TPM2B_PRIVATE>?

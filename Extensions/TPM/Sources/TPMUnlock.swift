@@ -84,7 +84,7 @@
         /// Has the TPM open the secret of a slot.
         ///
         /// - Parameters:
-        ///   - parameters: What ``enroll(salt:)`` returned.
+        ///   - parameters: Those that ``enroll(salt:)`` returned.
         ///   - salt: The slot's salt.
         /// - Returns: The secret, 32 bytes.
         /// - Throws: ``LockboxError/wrongPasscode`` if the PIN is wrong, which the TPM has counted;
@@ -198,7 +198,7 @@
             guard Tss2_MU_TPM2B_NAME_Marshal(&name, &bytes, bytes.count, &offset) == 0,
                 Tss2_MU_TPM2B_PUBLIC_Marshal(&sealed.publicArea, &bytes, bytes.count, &offset) == 0,
                 Tss2_MU_TPM2B_PRIVATE_Marshal(&sealed.privateArea, &bytes, bytes.count, &offset) == 0
-            else { throw Self.corrupt("what the TPM has made does not fit into it") }
+            else { throw Self.corrupt("the TPM's objects do not fit into it") }
             return Array(bytes[..<offset])
         }
 

@@ -12,7 +12,7 @@
     private let startAuthSession: UInt32 = 0x176
 
     extension TPMTests {
-        /// What somebody on the way between the processor and the TPM sees, and can do.
+        /// The view and the means of somebody between the processor and the TPM.
         struct TPMBusTests {
             private let salt = (0..<32).map { UInt8($0 + 1) }
             private let pin = "a PIN to look for"
@@ -134,7 +134,7 @@
                         salt: salt
                     )
                     #expect(secret == nil || secret == enrollment.secret, "byte \(offset)")
-                    try tpm.restart()  // what the failed calls have left in it
+                    try tpm.restart()  // the failed calls have left something in it
                 }
             }
 

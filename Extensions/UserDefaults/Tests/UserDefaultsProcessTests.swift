@@ -94,7 +94,7 @@ import Testing
         )
     }
 
-    /// What was read is not what is there any more, and nobody has it but the file.
+    /// The new value differs from the one that was read, and only the file has it.
     @Test func anEntryThatAnotherProcessHasChangedIsNotRemoved() throws {
         let suite = "lockbox-tests-\(UInt64.random(in: .min ... .max))"
         let defaults = try #require(UserDefaults(suiteName: suite))

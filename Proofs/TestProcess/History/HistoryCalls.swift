@@ -69,7 +69,7 @@ extension HistoryThread {
             return "ok"
         }
         guard outcome.hasPrefix("error \(LockboxError.Code.outcomeUnknown) ") else { return }
-        // What was not acknowledged must not come back after this.
+        // An unacknowledged write must not come back after this.
         for _ in 0..<10 where remove(key) == "ok" { return }
     }
 

@@ -4,9 +4,9 @@ import Foundation
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What is wrong with a ``DefectiveHistoryEngine``: Proofs/History/test shows that the checker sees each.
+/// The defect of a ``DefectiveHistoryEngine``: Proofs/History/test shows that the checker sees each.
 enum HistoryDefect: String, CaseIterable {
-    /// What an update writes depends on what was there before it had the lock.
+    /// An update depends on what was there before it had the lock.
     case updateReadsEarly
     /// Lists leave out an item that is replaced meanwhile.
     case listOmits

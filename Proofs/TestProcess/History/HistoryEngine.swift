@@ -17,12 +17,12 @@ protocol HistoryEngine: Sendable {
     func unlock(_ passcode: String) throws
     func lock() throws
 
-    /// What the backup holds, read back, and the keys that it leaves out.
+    /// The backup's items, read back, and the keys that it leaves out.
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey])
     /// The keys that were kept.
     func importBackup(from path: String, existing: ExistingItemPolicy) throws -> [ItemKey]
 
-    /// What is wrong with the store; called when nobody else uses it.
+    /// The faults of the store; called when nobody else uses it.
     func findings() throws -> [String]
 
     func moveObject(_ key: String, to newKey: ItemKey, _ policy: WritePolicy, in lockbox: Lockbox) throws
@@ -78,7 +78,7 @@ private func filesHistoryEngine(directory: String, _ calls: SystemCalls) -> any 
     return SealedHistoryEngine(backend: SealedBackend(storage: storage))
 }
 
-/// What Lockbox makes of any storage.
+/// Lockbox on any storage.
 struct SealedHistoryEngine: HistoryEngine {
     let backend: SealedBackend
     private var passphrase: PasscodeSource { .value("passphrase") }

@@ -8,7 +8,7 @@
     /// A store in a cluster of etcd: `etcd:ROOT:FILE:LIMIT:ENDPOINT,ENDPOINT…`, with the device key in FILE, and a time limit
     /// in milliseconds.
     ///
-    /// - Parameter argument: What follows `etcd:`.
+    /// - Parameter argument: The text after `etcd:`.
     func etcdHistoryEngine(_ argument: String, _ defect: EtcdDefect?) throws -> any HistoryEngine {
         let parts = argument.split(separator: ":", maxSplits: 3).map(String.init)
         guard parts.count == 4, let limit = Int(parts[2]) else {

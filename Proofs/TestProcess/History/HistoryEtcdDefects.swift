@@ -5,7 +5,7 @@
     @testable import LockboxEtcd
     @_spi(Extensions) @testable import LockboxStore
 
-    /// What is wrong with a ``DefectiveEtcdStorage``: `Proofs/Cluster/run --controls` shows that the checker sees each.
+    /// The defect of a ``DefectiveEtcdStorage``: `Proofs/Cluster/run --controls` shows that the checker sees each.
     enum EtcdDefect: String, CaseIterable {
         /// Items are read as one member has them, which may be behind the others.
         case serializableReads

@@ -4,7 +4,7 @@ import Foundation
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What a call came to, where it is neither a result nor a ``LockboxError``.
+/// The outcome of a call that is neither a result nor a ``LockboxError``.
 enum HistoryOutcome: Error {
     case unreadable(String)
 }
@@ -32,7 +32,7 @@ final class HistoryLog: Sendable {
         return result
     }
 
-    /// What the call has read so far.
+    /// The state that the call has read so far.
     func saw(_ state: String) { append("s", state) }
 
     /// The errno of calls that are made to fail. A call that ends with it may have taken effect.
@@ -42,7 +42,7 @@ final class HistoryLog: Sendable {
         String(describing: error).contains(String(cString: strerror(failure)))
     }
 
-    /// What a call may answer. The others are unexpected, or only allowed where something is done to the store.
+    /// The errors that a call may answer. The others are unexpected, or only allowed where something is done to the store.
     private static let answers: Set<LockboxError.Code> = [
         .itemNotFound, .duplicateItem, .interactionNotAllowed, .passcodeNotSet, .passcodeAlreadySet,
         .wrongPasscode,

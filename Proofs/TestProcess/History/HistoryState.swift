@@ -4,8 +4,8 @@ import Foundation
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What Proofs/History/model.py knows of an item: which write its value comes from, its class, whether it expires, which
-/// write made it, and which call changed it last.
+/// The attributes of an item that Proofs/History/model.py knows: which write its value comes from, its class, whether it expires,
+/// which write made it, and which call changed it last.
 ///
 /// Calls are numbered. The number is the item's value and label, and it is in its dates, so that every attribute tells which
 /// call it comes from.

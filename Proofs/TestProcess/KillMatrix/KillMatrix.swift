@@ -14,7 +14,7 @@ struct KillableOperation: Sendable {
     let mode: @Sendable (Folder) -> [String]
     /// In which of its states the operation was killed. Throws if it is none of them, or if anything is lost.
     let inspect: @Sendable (Folder) throws -> State
-    /// What whoever finds it undone or half done does. Afterwards it is done.
+    /// Completes it for whoever finds it undone or half done.
     let complete: @Sendable (KillableOperation, Folder, State) throws -> Void
 
     init(
@@ -62,15 +62,15 @@ func require(_ condition: Bool, _ description: @autoclosure () -> String) throws
     if !condition { throw Violation(description: description()) }
 }
 
-/// What an operation has to itself.
+/// The folder that an operation has to itself.
 struct Folder {
     let path: String
 
     var store: String { "\(path)/store" }
     var backup: String { "\(path)/backup" }
 
-    /// As a process that has just started. The kernel takes all copies of a folder for one store, so each has a memory of its own
-    /// there.
+    /// Like a process that has just started. The kernel takes all copies of a folder for one store, so each has a memory of its
+    /// own there.
     func backend(_ calls: SystemCalls = SystemCalls(), deviceKey: DeviceKeySource = killableSource)
         -> EncryptedFileBackend
     {
@@ -100,7 +100,7 @@ struct Folder {
         return opened[0]
     }
 
-    /// What a killed writer leaves in the store is gone after the next write.
+    /// The leftovers of a killed writer are gone after the next write.
     func requireCleanAfterNextWrite() throws {
         let item = try fixture("next", prefixes[0], .always)
         try backend().write(item, policy: .addOnly)

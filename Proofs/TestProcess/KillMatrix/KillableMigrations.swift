@@ -134,7 +134,7 @@ private func textsInFile(_ folder: Folder) throws -> [String: String] {
     return texts
 }
 
-/// - Parameter ended: What another run may say of each item after all are migrated.
+/// - Parameter ended: The outcomes that another run may give each item after all are migrated.
 private func inspectMigration(
     _ folder: Folder,
     _ migration: Migration,

@@ -4,8 +4,8 @@ import Foundation
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What Proofs/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what must hold
-/// whenever it was killed.
+/// The operations that Proofs/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what
+/// must hold whenever it was killed.
 let killableOperations = killableWrites + storeOperations + killableSlots + killableMigrations
 
 private let storeOperations: [KillableOperation] = [
@@ -71,7 +71,7 @@ private let storeOperations: [KillableOperation] = [
     ),
 ]
 
-// MARK: What is in the stores
+// MARK: Contents of the stores
 
 let prefixes = ["com.example.process", "com.example.other"]
 
@@ -122,7 +122,7 @@ private func migratable() throws -> [StoredItem] {
     try fixtures().filter { !$0.attributes.accessibility.isThisDeviceOnly }
 }
 
-/// What is in the target of the import before it: one item that is not in the backup, one that is the same, and one that
+/// The contents of the import's target before it: one item that is not in the backup, one that is the same, and one that
 /// is another under the same key.
 private func ownItems() throws -> [StoredItem] {
     try [
@@ -244,7 +244,7 @@ extension Folder {
     }
 }
 
-/// The earlier file, or a whole new one, beside which the earlier one is kept. What a killed export leaves is closed to others.
+/// The earlier file, or a whole new one, beside which the earlier one is kept. The rest of a killed export is closed to others.
 @Sendable private func inspectExport(_ folder: Folder) throws -> KillableOperation.State {
     try folder.open(["old"]).backend.requireExactly(fixtures())
     let isOld = try Data(contentsOf: URL(fileURLWithPath: folder.backup)) == earlierBackup
@@ -268,7 +268,7 @@ extension Folder {
     return .new
 }
 
-/// What was there before is as it was; of the others each is absent or exact.
+/// The items from before are as they were; of the others each is absent or exact.
 private func inspectImport(_ folder: Folder, own: [StoredItem]) throws -> KillableOperation.State {
     let backend = try folder.open([nil]).backend
     let arriving = try migratable().filter { item in !own.contains { $0.key == item.key } }

@@ -85,7 +85,7 @@ private func written(_ text: String) throws -> StoredItem {
     return try fixture("written", prefixes[0], .always, text: String(repeating: text, count: times))
 }
 
-/// What the operation must not touch: an item in its own prefix, and some in another.
+/// The items that the operation must not touch: an item in its own prefix, and some in another.
 private func neighbors(but prefix: String? = nil) throws -> [StoredItem] {
     try [
         fixture("neighbor", prefixes[0], .afterFirstUnlock),

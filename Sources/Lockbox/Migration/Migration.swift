@@ -131,7 +131,7 @@ extension Migration {
 
         /// Creates an item from a form that an extension reads.
         ///
-        /// - Parameter decode: Returns the value, or nil if the old item holds none and so counts as absent. What it throws other
+        /// - Parameter decode: Returns the value, or nil if the old item holds none and so counts as absent. Any error other
         ///   than a ``MigrationRefusal`` is reported as a wrong type.
         @_spi(Extensions)
         public init<Value: Codable & Sendable>(

@@ -32,7 +32,7 @@ public struct MigrationSource: Sendable {
 
     /// Creates a source of a kind that an extension reads.
     ///
-    /// - Parameter open: Called when a migration begins. What it throws ends the migration, unless all items are done.
+    /// - Parameter open: Called when a migration begins. Its error ends the migration, unless all items are done.
     @_spi(Extensions)
     public init(open: @escaping @Sendable (_ lockbox: Lockbox) throws -> any SourceItems) {
         self.init { lockbox, _ in try open(lockbox) }

@@ -315,7 +315,7 @@ public protocol LockboxBackend: Sendable {
     func checkForForeignItem(_ key: ItemKey) throws
 }
 
-/// Which accessibility classes of a store can be read and written now.
+/// The accessibility classes of a store that can be read and written now.
 public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
     /// The store has no passcode and no other slot. All classes are open except `whenPasscodeSetThisDeviceOnly`, which needs one.
     case unprotected

@@ -75,14 +75,14 @@ public enum LockboxError: Error {
     case slotRefused(reason: String)
 
     /// The passcode, the recovery code or the PIN is not available, or has a form that none can have, such as no bytes or
-    /// more than 1,024. What an app's own closure throws is not replaced by this error, but rethrown as it is.
+    /// more than 1,024. Errors of an app's own closure are not replaced by this error, but rethrown.
     case invalidPasscode(reason: String)
 
     /// Not enough memory for the passcode's Argon2id cost, which is never lowered.
     case notEnoughMemory(bytes: Int)
 
-    /// The device key is not available, too short or too long, or from a source that the store does not accept. What an
-    /// app's own closure throws is not replaced by this error, but rethrown as it is.
+    /// The device key is not available, too short or too long, or from a source that the store does not accept. Errors of
+    /// an app's own closure are not replaced by this error, but rethrown.
     case invalidDeviceKey(source: String, reason: String)
 
     /// The device key is not the one that the store was created with.

@@ -41,7 +41,7 @@ private final class KnownNames: Sendable {
         self.namespace = namespace
     }
 
-    /// Learns the keys of all items. What is received meanwhile is newer.
+    /// Learns the keys of all items. A notice received meanwhile is newer.
     func learn() throws {
         state.withLock { $0.isComplete = false }
         let keyring = try backend.keyStore.currentKeyring()

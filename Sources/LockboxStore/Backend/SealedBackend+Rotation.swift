@@ -19,7 +19,7 @@ extension SealedBackend {
     ///
     /// An item that cannot be read for now, because of its permissions, a link or the disk, keeps the old keys, and so does a
     /// folder that cannot be listed. From then on, the old keys open these items alone. Repair or remove them, then call this
-    /// again. What is damaged keeps no keys.
+    /// again. A damaged item keeps no keys.
     ///
     /// - Parameters:
     ///   - newDeviceKey: The source of the new device key, if the key is or will be kept outside the store. This backend

@@ -43,7 +43,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - passcode: The source of the passcode.
-    ///   - scope: Which processes to unlock the store for.
+    ///   - scope: The processes to unlock the store for.
     ///   - timeout: With the scope ``UnlockScope/user``, the time after which the kernel drops all keys except
     ///     those of the `afterFirstUnlock` classes, in whole seconds and at least one. If `nil`, they stay
     ///     until a lock or a restart of the machine. If the kernel refuses the keys, the timeout has no effect,
@@ -63,8 +63,8 @@ extension SealedBackend {
     /// Unlocks the store with a recovery code, a key, or hardware.
     ///
     /// - Parameters:
-    ///   - method: What opens one of the store's slots.
-    ///   - scope: Which processes to unlock the store for.
+    ///   - method: The method that opens one of the store's slots.
+    ///   - scope: The processes to unlock the store for.
     ///   - timeout: See `unlock(_:scope:timeout:)`.
     /// - Returns: The processes for which the store is unlocked.
     /// - Throws: ``LockboxError/wrongPasscode`` if the secret opens no slot; ``LockboxError/slotNotFound(slot:)`` if the
@@ -254,7 +254,7 @@ extension SealedBackend {
     /// Like every change of the slots, creates new keys and reseals every item.
     ///
     /// - Parameters:
-    ///   - method: What opens the slot.
+    ///   - method: The method that opens the slot.
     ///   - label: A name for people, at most 256 bytes of UTF-8.
     ///   - opensAllClasses: Whether the slot opens all classes. By default it opens the `afterFirstUnlock` classes, which is
     ///     enough for a service that starts without a person.
@@ -316,7 +316,7 @@ extension SealedBackend {
     /// and reseals every item.
     ///
     /// - Parameters:
-    ///   - method: What unlocks the store. Not needed if the device key alone opens it.
+    ///   - method: The method that unlocks the store. Not needed if the device key alone opens it.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/interactionNotAllowed(_:)`` if the store has slots, and no

@@ -2,8 +2,8 @@ public import LockboxCore
 public import LockboxPlatform
 
 extension SealedBackend {
-    /// Creates an item, or changes the parts of an existing one that the changes set. As in the Keychain, a locked
-    /// item cannot be changed. With ``WritePolicy/replace``, a damaged one is overwritten.
+    /// Creates an item, or changes the parts of an existing one that the changes set. A locked item cannot
+    /// be changed, as in the Keychain. With ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey) throws {
         let keyring = try keyring(orNotFound: key, creating: changes.createsItem)
         let edit = ItemEdit(record: itemRecord(of: key, keyring), decision: .write(changes, to: key))
@@ -198,7 +198,7 @@ extension SealedBackend {
         return count
     }
 
-    /// Removes every item of a class, with any prefix, whose key is no longer in the keybag. What cannot be listed stays:
+    /// Removes every item of a class, with any prefix, whose key is no longer in the keybag. An item that cannot be listed stays:
     /// nothing opens it, and the rotation that follows names it.
     func removeUnopenableItems(of accessibility: Accessibility) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }

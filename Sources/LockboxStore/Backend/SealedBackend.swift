@@ -21,7 +21,7 @@ public final class SealedBackend: LockboxBackend {
     ///   - storage: Stores the records.
     ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
     ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
-    ///   - requirements: What the program requires of the store.
+    ///   - requirements: The program's requirements for the store.
     @_spi(Extensions)
     public convenience init(
         storage: any RecordStorage,
@@ -381,7 +381,7 @@ extension SealedBackend {
     ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
-    ///   - requirements: What the program requires of the store.
+    ///   - requirements: The program's requirements for the store.
     ///   - counter: A monotonic counter, such as one in a TPM, that detects a store restored from an older copy. Every
     ///     program that uses the store must pass it, because the changes of a program without it are not counted.
     public convenience init(

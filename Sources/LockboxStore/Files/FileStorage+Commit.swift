@@ -153,8 +153,8 @@ import LockboxPlatform
             try? synchronizeFolders(of: locks)
             throw error
         }
-        // The next writer of a namespace need not wait for this disk. What it sees and synchronizes includes this
-        // commit. A keybag is synchronized before another one can replace it.
+        // The next writer of a namespace need not wait for this disk. It sees and synchronizes this
+        // commit, too. A keybag is synchronized before another one can replace it.
         if isOwn, !locks.covers(.root) { locks.release() }
         do { try synchronizeFolders(of: locks) } catch { return .unknown(error) }
         return .committed

@@ -233,7 +233,7 @@ enum KeyRole: Hashable, Sendable {
         }
     }
 
-    /// Which unlock opens the key, if the store has a slot. Nil: the device key alone opens it.
+    /// The unlock that opens the key, if the store has a slot. Nil: the device key alone opens it.
     var level: UnlockLevel? {
         switch self {
         case .metadata, .names, .classKey(.always), .classKey(.alwaysThisDeviceOnly): nil

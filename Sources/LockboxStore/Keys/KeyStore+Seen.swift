@@ -117,7 +117,7 @@ extension KeyStore {
     /// is not remembered either, unless this process has written it: whoever has the device key, or a slot for services, can forge
     /// its generation.
     ///
-    /// - Parameter written: What this process has just written. Somebody may have replaced it before it was read again.
+    /// - Parameter written: The keybag this process has just written. Somebody may have replaced it before it was read again.
     func remember(_ opened: OpenedKeybag, written: KeybagContents? = nil) {
         let new = SeenGeneration.Seen(opened.keybag)
         let isOwn = written.map { .init(generation: $0.generation, epoch: $0.epoch) == new } ?? false

@@ -272,7 +272,7 @@ final class KeyStore: Sendable {
         }
     }
 
-    // MARK: What is required
+    // MARK: Requirements
 
     /// Of a keybag that was read, or that is to be written.
     func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {

@@ -9,7 +9,7 @@ import LockboxPlatform
 struct UserUnlock: Sendable {
     let kernel: KernelKeyring
 
-    /// A record in the kernel. What a given serial opens never changes.
+    /// A record in the kernel. The keys that a given serial opens never change.
     struct Found: Equatable {
         let kind: SharedUnlock.KeyKind
         let key: KernelKeyring.Serial

@@ -5,12 +5,12 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 
-/// What a backend has that its author did not write.
+/// The parts of a backend that its author did not write.
 @Suite struct BackendDefaultsTests {
     /// The five methods that a backend must have.
     private struct SmallBackend: LockboxBackend {
         let wrapped = InMemoryBackend()
-        /// What another thread does when the items have been listed.
+        /// Another thread's action when the items have been listed.
         var afterList: @Sendable (InMemoryBackend) -> Void = { _ in }
 
         func item(for key: ItemKey, now: Date?) -> StoredItem? { wrapped.item(for: key, now: now) }

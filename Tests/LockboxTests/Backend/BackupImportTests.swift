@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What an import finds, in the backup and in the store.
+/// Findings of an import, in the backup and in the store.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupImportTests: BackupFixture {
     let source: TestStore
     let target: TestStore
@@ -57,7 +57,7 @@ import Testing
         )
     }
 
-    /// Who replaces an expired item need not be able to read it.
+    /// An expired item can be replaced without reading it.
     @Test(arguments: ExistingItemPolicy.allCases) func anExpiredItemThatIsLocked(_ policy: ExistingItemPolicy)
         throws
     {
@@ -128,7 +128,7 @@ import Testing
         #expect(try backend.verify().findings.isEmpty)
     }
 
-    /// What is in an item's place and may be whole is set aside.
+    /// Anything in an item's place that may be whole is set aside.
     @Test(arguments: [ExistingItemPolicy.keep, .replace]) func whatIsNoItemIsSetAside(
         _ policy: ExistingItemPolicy
     ) throws {
@@ -337,7 +337,7 @@ import Testing
         #expect(number > 40)
     }
 
-    // MARK: What is no backup
+    // MARK: Files that are no backups
 
     @Test func aWrongPassphraseOrADamagedFileChangesNothing() throws {
         let backend = source.backend()
@@ -355,7 +355,7 @@ import Testing
             try receiver.importBackup(from: path + "-missing", passphrase: .value("x"))
         }
 
-        // With the key in hand: Argon2id for each would take minutes. What the header says is tried below.
+        // With the key in hand: Argon2id for each would take minutes. The header is tried below.
         let reader = try BackupReader(path, SystemCalls())
         let header = try reader.header()
         let passcode = try reader.passcode(header, maximum: PasscodeCost(.sensitive))

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What a backup holds, and what becomes of its file.
+/// The contents of a backup, and what becomes of its file.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupTests: BackupFixture {
     let source: TestStore
     let target: TestStore
@@ -250,7 +250,7 @@ import Testing
         #expect(try export(backend).keptBackup != nil)
     }
 
-    /// As on FAT.
+    /// FAT has none.
     @Test func anEarlierBackupStaysWithoutHardLinks() throws {
         let backend = try prepare()
         _ = try export(backend)

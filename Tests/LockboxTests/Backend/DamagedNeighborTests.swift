@@ -80,7 +80,7 @@ import LockboxTesting
         #expect(passed.count == 6)
 
         let rotation = try backend.rotateKeys()
-        // What is damaged needs no keys.
+        // A damaged item needs no keys.
         #expect(rotation.resealedCount == 995 && rotation.unrevokedCount == 3 && !rotation.isComplete)
         #expect(Set(rotation.findings.map(\.location)) == Set(paths.values))
 

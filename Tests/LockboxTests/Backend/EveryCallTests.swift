@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What another process does before whichever system call of an operation.
+/// Another process acts before whichever system call of an operation.
 @Suite(.timeLimit(.minutes(10))) struct EveryCallTests {
     /// Runs `body` on a fresh store again and again, with `other` before the first system call of its backend, then before
     /// the second, up to the last. A lock that the backend holds at that moment keeps `other` out.
@@ -29,7 +29,7 @@ import Testing
         store.backend(calls, lockTimeout: .milliseconds(20))
     }
 
-    /// As a process that has just started.
+    /// Reads like a process that has just started.
     private func read(_ key: String, _ backend: EncryptedFileBackend) throws -> String? {
         try EncryptedFileBackend(directory: backend.directory).lockbox().unarchiveObject(forKey: key)
     }

@@ -6,7 +6,7 @@ import Lockbox
 @_spi(Extensions) @testable import LockboxStore
 @testable import LockboxTestProcess
 
-/// What another process does before whichever call of a storage that has no locks: only what a commit expects keeps the two
+/// Another process acts before whichever call of a storage that has no locks: only what a commit expects keeps the two
 /// apart.
 @Suite(.timeLimit(.minutes(10))) struct EveryStorageCallTests {
     private func atEveryCall(
@@ -26,7 +26,7 @@ import Lockbox
         #expect(number > 2)
     }
 
-    /// As by a process that has just started.
+    /// Opens it like a process that has just started.
     private func open(_ storage: any RecordStorage) -> SealedBackend {
         SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
     }
@@ -94,7 +94,7 @@ import Lockbox
         }
     }
 
-    /// What an import is to replace is another item by then, which this process cannot read.
+    /// The item to be replaced is another one by then, which this process cannot read.
     @Test func anImportOverwritesNoLockedItem() throws {
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"

@@ -5,7 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @testable import LockboxTesting
 
-/// What it passes on, beside the calls that the conformance suite makes.
+/// The calls that it passes on, beside those that the conformance suite makes.
 @Suite struct FailingBackendTests {
     private let wrapped = DefectiveBackend(nil)
 

@@ -29,7 +29,7 @@ import Lockbox
         )
     }
 
-    /// Other devices share the storage. What is there is not changed.
+    /// Other devices share the storage. The items there are not changed.
     @Test(arguments: Accessibility.allCases)
     func aClassThatStaysOnOneDeviceIsRefused(_ accessibility: Accessibility) throws {
         let lockbox = try lockbox()
@@ -144,7 +144,7 @@ import Lockbox
 
     // MARK: Records that are read together
 
-    /// What a page has may be sealed with keys that are gone before it is opened.
+    /// A page's items may be sealed with keys that are gone before they are opened.
     @Test func aListBesideTwoRotations() throws {
         let keys = (0..<20).map { "\($0)" }
         try lockbox().batch { for key in keys { try $0.archiveObject("value", forKey: key) } }
@@ -161,7 +161,7 @@ import Lockbox
         #expect(pages.withLock { $0 } == 4)
     }
 
-    /// What was read together is what the commit expects.
+    /// The commit expects what was read together.
     @Test func aBatchKeepsWhatAnotherWriterChanges() throws {
         let lockbox = try lockbox()
         for key in ["a", "b"] { try lockbox.archiveObject("old", forKey: key) }

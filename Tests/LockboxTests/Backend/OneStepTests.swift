@@ -8,7 +8,7 @@ import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What backends do in one step that the contract allows in several.
+/// Backends do in one step what the contract allows in several.
 @Suite struct OneStepTests {
     enum Engine: String, CaseIterable {
         case memory, sealedMemory, keychain

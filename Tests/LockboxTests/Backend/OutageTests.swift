@@ -5,7 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What a call does if the storage fails in the middle of it, as one on a network can.
+/// The storage fails in the middle of a call, as one on a network can.
 @Suite struct OutageTests {
     /// Records in memory, which some calls do not reach.
     private struct Storage: WrappingStorage {
@@ -96,7 +96,7 @@ import Lockbox
         let record = try backend.recordName(of: ItemKey(prefix: "p", key: "0"))
         let location = storage.location(of: record)
         storage.fail(.reading, .unreadable(record: location, reason: "r"))
-        // As the others have other locations.
+        // The others have other locations.
         try lockbox.removeObject(forKey: "1")
         try lockbox.removeObject(forKey: "2")
         #expect(try backend.verify().findings.map(\.location) == [location])

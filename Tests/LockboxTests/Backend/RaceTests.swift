@@ -6,7 +6,7 @@ import Testing
 @testable import LockboxStore
 @testable import LockboxTestProcess
 
-/// What another process does at the worst moment. Each backend stands for a process.
+/// Another process acts at the worst moment. Each backend stands for a process.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct RaceTests {
     private let store: TestStore
 
@@ -138,7 +138,7 @@ import Testing
 
     // MARK: Passcode and lock
 
-    /// What was locked is open to everybody now.
+    /// The locked item is open to everybody now.
     @Test func aPasscodeThatIsRemovedUnlocksTheOthers() throws {
         let locked = try store.backend().setUp(items: ["k": .whenUnlocked])
         let other = store.backend()
@@ -217,7 +217,7 @@ import Testing
         isUp.withLock { $0 = true }
         try writer.lockbox().archiveObject("v", forKey: "k", accessibility: .whenPasscodeSetThisDeviceOnly)
         #expect(outcome.withLock { $0 } == .lockTimeout, "it has waited for the writer, in vain")
-        // As after a kill, the next call carries on.
+        // The next call carries on, like after a kill.
         #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
         #expect(try read("k", store.backend()) == nil)
         #expect(try store.backend().verify().findings.isEmpty)

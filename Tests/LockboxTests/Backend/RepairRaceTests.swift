@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What was named as unreadable may have been written anew before it is removed or set aside.
+/// An item named as unreadable may have been written anew before it is removed or set aside.
 @Suite(.timeLimit(.minutes(10))) struct RepairRaceTests {
     enum Damage: CaseIterable {
         case flipped, value, mode
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// As another process does. An item that others could write to is not even replaced.
+    /// Like another process. An item that others could write to is not even replaced.
     @Sendable private static func heal(_ damage: Damage, _ path: String, _ lockbox: Lockbox) throws {
         if damage == .mode { chmod(path, 0o600) }
         try lockbox.archiveObject("new", forKey: "k")

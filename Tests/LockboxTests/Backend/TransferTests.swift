@@ -308,7 +308,7 @@ import Testing
         #expect(left.withLock { $0.count == 1 && $0.allSatisfy { $0.expires != nil } })
     }
 
-    /// As everywhere, an expired item is absent.
+    /// An expired item is absent, like everywhere.
     @Test func whatIsExpiredThereIsNotKept() throws {
         let long = Date(timeIntervalSinceReferenceDate: 0)
         for policy in [ExistingItemPolicy.keep, .fail] {

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What `verify()` finds, and that it changes nothing.
+/// The findings of `verify()`, and that it changes nothing.
 @Suite struct VerifyTests {
     private let store: TestStore
     private let scope: String
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    /// What has happened to the keys since this backend read them.
+    /// The keys were damaged after this backend read them.
     @Test func damagedKeysOfAnOpenStore() throws {
         let backend = store.backend()
         _ = try backend.prefixes()

@@ -150,7 +150,7 @@ import Testing
     @Test func deepNestingIsRefusedBeforeItIsStored() throws {
         indirect enum Chain: Codable, Equatable { case end, link(Chain) }
         func chain(_ length: Int) -> Chain { (0..<length).reduce(.end) { chain, _ in .link(chain) } }
-        // Two levels a link. What is accepted is also read, up to the limit and beyond.
+        // Two levels a link. A value that is accepted is also read, up to the limit and beyond.
         for length in 250...260 {
             do { try lockbox.archiveObject(chain(length), forKey: "deep") } catch LockboxError.encodingFailed
             { break }
@@ -228,7 +228,7 @@ import Testing
         #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
     }
 
-    // MARK: What cannot be read again, and why
+    // MARK: Values that cannot be read again, and why
 
     /// Encoders accept more than decoders.
     @Test func whatCannotBeDecodedAgainIsRefused() throws {

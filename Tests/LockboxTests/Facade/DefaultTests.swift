@@ -107,7 +107,7 @@ import Testing
     }
 }
 
-/// What runs in a process of its own. Synchronous where the calls are meant to be: in an async function the async
+/// Code for a process of its own. Synchronous where the calls are meant to be: in an async function the async
 /// overloads would be chosen.
 private enum GlobalState {
     struct Unmet: Error {}

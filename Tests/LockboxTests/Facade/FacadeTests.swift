@@ -6,7 +6,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What the facade adds to its backend.
+/// The facade's additions to its backend.
 @Suite struct FacadeTests {
     private let backend = InMemoryBackend()
     private let clock = TestClock()

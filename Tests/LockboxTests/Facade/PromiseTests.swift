@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// What SECURITY.md says is not defended against is so in fact.
+    /// The gaps that SECURITY.md names are there in fact.
     @Test("Promise 10: an older version of an item, put back, opens") func limits() throws {
         let path = try store.path("key")
         let old = try readBytes(path)
@@ -127,7 +127,7 @@ import Testing
             guard call == .stat, !made.withLock({ $0 }) else { return nil }
             made.withLock { $0 = true }
             try? store.lockbox().archiveObject("by another", forKey: "key")
-            return .failure(ENOENT)  // what the look at the keybag had found a moment before
+            return .failure(ENOENT)  // the look at the keybag had found this a moment before
         })
         mkdir(store.directory, 0o700)
         let value: String? = try store.backend(calls).lockbox().unarchiveObject(forKey: "key")
@@ -162,7 +162,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }
 
-    /// What Lockbox will keep for itself neither shows nor disturbs.
+    /// Lockbox's own items neither show nor disturb.
     @Test func reservedPrefixesAreHidden() throws {
         let own = try ItemKey(storedPrefix: "\0migrations", key: "v2")
         let value = try ArchivedValue(data: Data(), format: .data)

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What is not reported, and what waiting for changes costs.
+/// Changes that are not reported, and the cost of waiting for changes.
 @Suite struct QuietNotificationTests {
     /// Notices that wait to be sent, and what is reported of them.
     private final class Queue: Sendable {

@@ -83,7 +83,7 @@ import Lockbox
 
     enum Operation: CaseIterable { case make, write, update, remove, removeAll, removeExpired, setPasscode }
 
-    @Test("Promise 2: what may be lost in a power cut has not succeeded", arguments: Operation.allCases)
+    @Test("Promise 2: a change that a power cut may undo has not succeeded", arguments: Operation.allCases)
     func whatIsNotSynchronizedThrows(_ operation: Operation) throws {
         var number = 0
         var isHit = true
@@ -108,7 +108,7 @@ import Lockbox
                 case .removeExpired:
                     try backend.removeExpired(prefix: TestStore.prefix, now: .distantFuture)
                 case .setPasscode:
-                    // What happens after the passcode has been set is in the report.
+                    // The report has everything after the passcode was set.
                     let report = try backend.setPasscode(.value("1"), strength: .interactive)
                     if let item = report.unreadableItems.first { throw item.error }
                 }

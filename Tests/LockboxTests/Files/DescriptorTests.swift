@@ -40,7 +40,7 @@ import Testing
         #expect((1...StoreFolders.maximumOpen + 4).contains(most.withLock { $0 }))
     }
 
-    /// As many as the process has are open already: some of them are given back, and the call is made again.
+    /// All descriptors of the process are open already: some are given back, and the call is made again.
     @Test(arguments: [EMFILE, ENFILE])
     func whatIsKeptOpenIsGivenBackWhenDescriptorsRunShort(errno: CInt) throws {
         let refused = Protected(0)

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// What may be there after the operation failed, and after it succeeded.
+    /// The values that may be there after the operation failed, and after it succeeded.
     private func values(_ operation: Operation) -> (failed: Set<String?>, done: Set<String?>) {
         switch operation {
         case .first, .add: ([nil, "new"], ["new"])
@@ -250,7 +250,7 @@ import Testing
         #expect(calls.count { $0 == .mkdir } == 2 + 7, "store, a, b, c, tmp, items, scope")
     }
 
-    /// Who made it may have been killed before its own fsync.
+    /// Its maker may have been killed before its own fsync.
     @Test("Promise 2: a folder that another process made is synchronized by the first who writes to it")
     func orderOfSystemCallsForAFolderThatAKilledProcessMade() throws {
         let store = try prepare(.replace)
@@ -271,7 +271,7 @@ import Testing
         #expect(count.withLock { $0 } == 6)
     }
 
-    /// As of a service whose folder an administrator has made where only the way through is allowed, mode 0711.
+    /// An administrator has made a service's folder where only the way through is allowed, mode 0711.
     @Test func aStoreWhoseParentMustNotBeOpened() throws {
         func made(refusing refused: Int?) throws -> [SystemCalls.Call] {
             let store = try TestStore()

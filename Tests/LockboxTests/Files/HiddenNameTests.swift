@@ -56,7 +56,6 @@ import Testing
         #expect(keys == ["a", "b"])
     }
 
-    /// What two readings find is one item.
     @Test func ofTwoReadingsEachItemIsListedOnce() throws {
         try #require(try name.lock.lock())
         try name.lock.setCount(name.lock.count() | 1)

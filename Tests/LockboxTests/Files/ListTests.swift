@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What is there all the time is in every list, and is found by every look, whatever others do meanwhile.
+/// An item that is there all the time is in every list, and every look finds it, whatever others do meanwhile.
 @Suite(.timeLimit(.minutes(10))) struct ListTests {
     private static let keys: Set<String> = ["a", "b", "c"]
 
@@ -84,7 +84,7 @@ import Testing
         for key in Self.keys { #expect(try !store.lockbox().containsObject(forKey: key)) }
     }
 
-    // MARK: Who was stopped
+    // MARK: Stopped processes
 
     /// Also with as many items as make up several pieces of the folder.
     @Test(arguments: [1, 10, 300, 1000]) func aListWaitsForNobodyWhoWasStopped(items: Int) throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// Who waits for a lock, and for how long.
+/// Waiting for a lock, and for how long.
 @Suite(.timeLimit(.minutes(10))) struct LockTests {
     private let store: TestStore
 
@@ -42,7 +42,7 @@ import Testing
         #expect(errors.withLock { $0.count == 8 && $0.allSatisfy { $0?.code == .lockTimeout } })
         holder.kill()
         _ = holder.wait()
-        // What was left waiting lets go of the lock when it gets it.
+        // A waiter left behind lets go of the lock when it gets it.
         try backend.lockbox().archiveObject("v", forKey: "k")
         try store.lockbox().archiveObject("v", forKey: "k")
     }
@@ -101,7 +101,7 @@ import Testing
         let held = Protected<DirectoryLock?>(nil)
         let (isLate, looks) = (Protected(false), Protected(0))
         let calls = SystemCalls { call in
-            // Who waits closes the lock file after each look at the count, and the clock is read before.
+            // A waiter closes the lock file after each look at the count, and the clock is read before.
             guard call == .close, isLate.withLock({ $0 }) else { return nil }
             switch looks.withLock({ count in
                 count += 1; return count
@@ -197,7 +197,7 @@ import Testing
         let file = try LockFile(store.folder(of: "k"))
         let (isWaiting, looks) = (Protected(false), Protected(0))
         let calls = SystemCalls { call in
-            // Who waits looks at the count, and finds a new holder each time.
+            // A waiter looks at the count, and finds a new holder each time.
             guard call == .read, isWaiting.withLock({ $0 }), looks.withLock({ $0 }) < 30 else { return nil }
             #expect(throws: Never.self) { try file.setCount(file.count() + 2) }
             if looks.next() == 30 { file.unlock() }

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What is moved, copied, removed or made anew while a process has it open.
+/// Stores that are moved, copied, removed or made anew while a process has them open.
 @Suite struct MovedStoreTests {
     private let store: TestStore
     private let lockbox: Lockbox

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What others could read or change, and what is no plain file, is refused with its path and the reason.
+/// A file that others could read or change, or that is no plain file, is refused with its path and the reason.
 @Suite(.timeLimit(.minutes(10))) struct PermissionTests {
     private let store: TestStore
 
@@ -118,7 +118,7 @@ import Testing
         #expect(try readBytes(target) == bytes, "the target is untouched")
     }
 
-    /// What they lead to is not touched.
+    /// Their target is not touched.
     @Test(arguments: Impostor.possible, [true, false])
     func impostorsAreRemoved(_ impostor: Impostor, _ isAlone: Bool) throws {
         let path = try path(of: "item")

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    /// What was acknowledged is counted. Each of the killed may have counted once more, unacknowledged.
+    /// Acknowledged increments are counted. Each of the killed may have counted once more, unacknowledged.
     @Test func countersThatAreKilledLoseNothing() throws {
         let store = try TestStore()
         let logs = (0..<4).map { "\(store.directory).\($0)" }
@@ -139,7 +139,7 @@ import Testing
         close(duplicate.withLock { $0 })
     }
 
-    /// What a live writer has in hand is no leftover.
+    /// A live writer's file is no leftover.
     @Test func openingAStoreLeavesLiveWritersAlone() throws {
         let store = try TestStore()
         try store.lockbox().archiveObject("old", forKey: "key")

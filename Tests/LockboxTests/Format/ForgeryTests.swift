@@ -156,7 +156,7 @@ import Lockbox
             expectError(.interactionNotAllowed) { try write(locked.lockbox()) }
         }
         #expect(try store.snapshot() == before)
-        // What keeps the value exposes nothing, and proves nothing.
+        // Calls that keep the value expose nothing, and prove nothing.
         try lockbox.setAttributes(WriteOptions(label: .set("label")), forKey: name)
         try lockbox.copyObject(forKey: name, toKey: "copy")
         try lockbox.moveObject(forKey: "copy", toKey: "moved")
@@ -281,7 +281,7 @@ import Lockbox
         #expect(try backend.rotateKeys().unrevokedCount == 1)
         #expect(try store.openedKeybag().epochs.count == 2)
         try expectForgeriesAreRefused(with: old, at: "ak", backend)
-        // What cannot be read may have been written since.
+        // An unreadable file may have been written since.
         #expect(try backend.rotateKeys().unrevokedCount == 1)
         #expect(try store.openedKeybag().epochs.count == (damage == "value" ? 2 : 3))
         try expectForgeriesAreRefused(with: old, at: "ak", backend)

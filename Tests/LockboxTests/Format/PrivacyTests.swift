@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What somebody learns who can read the files but has no key.
+/// The knowledge of somebody who can read the files but has no key.
 @Suite struct PrivacyTests {
     private let store: TestStore
     private let lockbox: Lockbox

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What each class is worth in each state of the store.
+/// The worth of each class in each state of the store.
 @Suite(.serialized) struct AccessibilityTests {
     private let store: TestStore
 

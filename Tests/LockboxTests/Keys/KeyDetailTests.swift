@@ -208,7 +208,7 @@ import Lockbox
         #expect(try !UserUnlock(kernel: KernelKeyring()).remove(id), "there is nothing in the kernel")
     }
 
-    // MARK: Who has the device key only
+    // MARK: Forgers with only the device key
 
     @Test func aChangedGenerationIsNoticedAtTheUnlock() throws {
         try backendWithCode()

@@ -56,7 +56,7 @@ import Lockbox
         expectError(.requirementNotMet) { try identified.lockbox().archiveObject("secret", forKey: "k") }
     }
 
-    /// What was looked at while a passcode was to be set is not what the program requires.
+    /// A store looked at while a passcode was to be set does not meet the requirement.
     @Test func aPasscodeThatCouldNotBeSetLeavesTheStoreRefused() throws {
         try store.lockbox().archiveObject("of the attacker", forKey: "k")
         let required = backend(.init(protection: .passcode))
@@ -162,7 +162,7 @@ import Lockbox
 
     // MARK: The keybag
 
-    /// Who has the device key can open the outer box, and write another one.
+    /// The holder of the device key can open the outer box, and write another one.
     private func rewrite(_ change: (inout [UInt8]) -> Void) throws {
         var record = try readBytes(store.keybag)
         let deviceKey = try #require(try store.deviceKeys().first)

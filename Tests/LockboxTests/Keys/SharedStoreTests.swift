@@ -5,7 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What a storage without locks, as in a cluster, leaves to the keys.
+/// The keys on a storage without locks, as in a cluster.
 @Suite struct SharedStoreTests {
     // MARK: Outages
 

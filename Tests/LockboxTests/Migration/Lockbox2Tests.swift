@@ -22,7 +22,7 @@ private protocol Lockbox2 {
 extension Lockbox: Lockbox2 {}
 
 extension Lockbox {
-    /// What the item holds, byte for byte.
+    /// The item's text, byte for byte.
     fileprivate func text(_ key: String) throws -> String? {
         guard let value = try backend.value(for: itemKey(key), now: now()) else { return nil }
         #expect(value.format == .lockbox2)
@@ -48,7 +48,7 @@ private struct Setters {
     let date: (Date?) -> Bool
 }
 
-/// As an app calls them; called through the protocol, they give no warnings.
+/// Calls like an app's; through the protocol, they give no warnings.
 private enum DeprecatedForms: SetterForms {
     @available(*, deprecated)
     static func all(of lockbox: Lockbox) -> [(Setters, Accessibility)] {
@@ -100,7 +100,7 @@ private protocol StaticLockbox2 {
 
 extension Lockbox: StaticLockbox2 {}
 
-/// What runs in a process of its own, as the default is the process's.
+/// Code for a process of its own, as the default is the process's.
 private enum EveryForm {
     struct Unmet: Error {}
 
@@ -186,7 +186,7 @@ private enum EveryForm {
         #expect(v2.array(forKey: "k").map { $0.map { Array($0.utf8) } } == value.map { Array($0.utf8) })
     }
 
-    /// What Lockbox 2 stored, and read back as something else.
+    /// Values that Lockbox 2 stored, and read back as something else.
     @Test(
         arguments: [
             ["-|-"], ["a-|-b"], ["-|-a"], ["a-|-"], ["a-|", "b"], ["a", "|-b"], ["-|", ""], ["", "|-"],
@@ -276,7 +276,7 @@ private enum EveryForm {
         #expect(v2.date(forKey: "k")?.timeIntervalSinceReferenceDate.bitPattern == seconds.bitPattern)
     }
 
-    /// As Apple's `stringValue` wrote them: sixteen digits, and with an exponent from 1e16 on.
+    /// Apple's `stringValue` wrote sixteen digits, and an exponent from 1e16 on.
     @Test(
         arguments: [
             ("801234567.8906251", 801_234_567.8906251), ("1700000000.123457", 1_700_000_000.123457),

@@ -98,7 +98,7 @@ import LockboxTesting
         #expect(try old.allKeys() == ["b"])
     }
 
-    /// What stays in the source anyhow is not looked at.
+    /// An item that stays in the source anyhow is not looked at.
     @Test func keptItemsAreDone() throws {
         let path = try file("app.env", "A=1\n".utf8)
         let kept = Migration("kept", from: .lines(at: path), .string("A"), keepsOldItems: true)
@@ -123,7 +123,7 @@ import LockboxTesting
         #expect(calls.withLock { $0 } == 0)
     }
 
-    // MARK: What a finished migration costs
+    // MARK: The cost of a finished migration
 
     @Test func aFinishedMigrationReadsEachItemOnce() throws {
         let backend = CountingBackend()

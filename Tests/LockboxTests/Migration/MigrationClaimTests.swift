@@ -5,7 +5,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 
-/// Who may do a migration, and what becomes of a run that may not any more.
+/// The claim on a migration, and a run that has lost it.
 @Suite struct MigrationClaimTests {
     private let backend = InMemoryBackend()
     private let migration = Migration("m", .string("k1", to: "new1"), .string("k2", to: "new2"))
@@ -44,7 +44,7 @@ import Testing
 
     private func names() throws -> Set<String> { try backend.lockbox().allKeys() }
 
-    // MARK: Who waits
+    // MARK: Waiting
 
     /// Between the look at the record and the change of it.
     @Test func ofTwoThatFindItFreeOneHasIt() throws {
@@ -91,13 +91,13 @@ import Testing
                 if looks.next() <= signs { #expect(throws: Never.self) { try renewing(working.renew) } }
             }
         )
-        // Who waits looks every 20 ms, so the signs last longer.
+        // A waiter looks every 20 ms, so the signs last longer.
         try claim(patience: .milliseconds(100), watched)
         #expect(looks.withLock { $0 } > signs)
         expectError(.conflict) { try working.release() }
     }
 
-    // MARK: Who works
+    // MARK: Signs of work
 
     @Test func aSignOfWorkIsGivenOncePerInterval() throws {
         let working = try claim()
@@ -130,7 +130,7 @@ import Testing
         #expect(seen["k1"] != nil && seen["k2"] != nil && seen["k1"] != seen["k2"], "\(seen)")
     }
 
-    // MARK: Who was taken over from
+    // MARK: Losing the claim
 
     @Test func whoWasStoppedDoesNotGoOnBesideAnother() throws {
         let stopped = try claim()
@@ -160,7 +160,7 @@ import Testing
         #expect(try names() == ["new1", "new2"])
     }
 
-    /// Nor an item that comes after the batch, and would be written alone.
+    /// An item after the batch, which would be written alone, is not written either.
     @Test func whoWasTakenOverFromWritesNothingMore() throws {
         let numbers = 1...ItemOperation.batch + 1
         for number in numbers.dropFirst(2) { try write("k\(number)") }

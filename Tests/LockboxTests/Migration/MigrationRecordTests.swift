@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What a migration remembers, so that nothing is migrated twice.
+/// A migration's memory, so that nothing is migrated twice.
 @Suite struct MigrationRecordTests: MigrationFixture {
     let store: TestStore
     let lockbox: Lockbox
@@ -15,7 +15,7 @@ import Testing
         lockbox = try store.lockbox()
     }
 
-    /// What the app has mended is migrated by the next run; what was done is not done again.
+    /// The next run migrates what the app has mended, and repeats nothing.
     @Test func theNextRunTriesAgainWhatWasRefused() throws {
         try write("soon".utf8, "date")
         try write("t".utf8, "token")

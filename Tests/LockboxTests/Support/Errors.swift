@@ -12,7 +12,7 @@ func lockboxError<Result>(_ body: () throws -> Result) -> LockboxError? {
 /// Expects a `LockboxError` of this kind, where the payload does not matter; else
 /// `#expect(throws: LockboxError.itemNotFound(key: "k")) { … }`.
 ///
-/// - Parameter text: What its description has to contain.
+/// - Parameter text: The text that its description has to contain.
 func expectError<Result>(
     _ code: LockboxError.Code,
     _ comment: Comment? = nil,

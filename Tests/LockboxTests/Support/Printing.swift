@@ -2,7 +2,7 @@ import Testing
 
 // The tests of all targets have a link to this file.
 
-/// What each way of printing a value shows of it.
+/// The output of each way of printing a value.
 func textsOfPrinting(_ subject: Any) -> [String] {
     var (dumped, printed, debugPrinted) = ("", "", "")
     dump(subject, to: &dumped)
@@ -20,8 +20,8 @@ struct Quoting: Error { let text: String }
 /// Expects that no way of printing these values shows a secret, as text or as bytes, or a closure, or what holds a key.
 ///
 /// - Parameters:
-///   - secrets: What they hold.
-///   - bytes: What they hold and is no text.
+///   - secrets: The texts that they hold.
+///   - bytes: The bytes that they hold and are no text.
 ///   - samples: Values of each type, by its name.
 func expectPrintingHides(_ secrets: [String], bytes: [[UInt8]] = [], in samples: [String: [Any]]) {
     func numbers(_ bytes: some Sequence<UInt8>) -> String { bytes.map(String.init).joined(separator: " ") }

@@ -108,7 +108,7 @@ import Lockbox
             bytes[bytes.count / 2] ^= 1
             try bytes.write(to: URL(filePath: damaged))
 
-            // As a process that has just started: nothing is unlocked.
+            // Like a process that has just started: nothing is unlocked.
             let reader = EncryptedFileBackend(directory: folder)
             let provider = try await LockboxConfigProvider(Lockbox(keyPrefix: "config", backend: reader))
             let snapshot = provider.snapshot()
@@ -171,7 +171,7 @@ import Lockbox
             try await provider.reload()
             #expect(try provider.value(forKey: key, type: .string).value?.content == .string("v"))
 
-            // What is written meanwhile is read after the unlock, also by a watch beside run().
+            // A value written meanwhile is read after the unlock, also by a watch beside run().
             let watching = Task {
                 try await provider.watchValue(forKey: key, type: .string) { updates in
                     for await update in updates where try update.get().value?.content == .string("w") {

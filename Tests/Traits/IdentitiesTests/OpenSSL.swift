@@ -14,7 +14,7 @@ final class OpenSSL {
 
     struct Failure: Error { let text: String }
 
-    /// - Returns: What it prints, without spaces around.
+    /// - Returns: Its output, without spaces around.
     @discardableResult
     func callAsFunction(_ arguments: String...) throws -> String { try run(arguments) }
 
@@ -54,7 +54,7 @@ final class OpenSSL {
     }
 }
 
-/// What keys are there.
+/// The kinds of keys.
 enum Kind: String, CaseIterable, Sendable {
     case p256 = "P-256"
     case p384 = "P-384"

@@ -73,7 +73,7 @@ struct Failure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What is written are promises: each stands for a request, and succeeds when its answer is there.
+/// Promises are written: each stands for a request, and succeeds when its answer is there.
 private final class Exchange: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = EventLoopPromise<Void>

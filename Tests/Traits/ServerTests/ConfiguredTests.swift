@@ -3,7 +3,7 @@ import Testing
 
 import Lockbox
 
-/// What the example Configured prints of secrets in each state.
+/// The output of the example Configured about secrets in each state.
 @Suite struct ConfiguredTests {
     private let secret = "hunter2"
 

@@ -46,7 +46,7 @@
             _ = try backend(timeLimit: .seconds(30)).prefixes()  // waits until it is ready
         }
 
-        /// What the example reads.
+        /// The variables that the example reads.
         var environment: [String: String] {
             [
                 "ETCD_ENDPOINTS": endpoint, "ETCD_AUTHORITY": "\(folder)/etcd-ca.pem",

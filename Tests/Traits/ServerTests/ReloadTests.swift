@@ -4,7 +4,7 @@ import Testing
 
 import Lockbox
 
-/// What the example's server serves with, as a client sees it.
+/// The certificate of the example's server, as a client sees it.
 @Suite(.serialized) struct ReloadTests {
     private let authority: Authority
     private let old: IdentityItem

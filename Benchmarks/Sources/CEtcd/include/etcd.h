@@ -16,13 +16,13 @@ void etcd_close(etcd *e);
 // number, or -1.
 long etcd_read(etcd *e, const char *key, uint8_t *out, size_t room, uint64_t *revision);
 
-// As that, and in the same transaction the revision of another key, without its value.
+// The same, and in one transaction the revision of another key, without its value.
 long etcd_read_beside(etcd *e, const char *key, const char *other, uint8_t *out, size_t room, uint64_t *revision);
 
 // Puts a value, if both keys are at these revisions still: a transaction. 0, or -1.
 int etcd_replace(etcd *e, const char *key, uint64_t revision, const char *other, uint64_t other_revision, const uint8_t *value, size_t length);
 
-// As that, and in the same transaction puts 16 bytes to a mark, if that is at its revision still, too. `mark_revision` receives the
+// The same, and in one transaction puts 16 bytes to a mark, if that is at its revision still, too. `mark_revision` receives the
 // next one. So a transaction that arrives late, or twice, has no effect.
 int etcd_replace_once(etcd *e, const char *key, uint64_t revision, const char *other, uint64_t other_revision, const uint8_t *value, size_t length, const char *mark, uint64_t *mark_revision);
 

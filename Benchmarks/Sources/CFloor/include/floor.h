@@ -8,7 +8,7 @@
 
 typedef struct floor_store floor_store;
 
-// What opens a slot of the keybag. A passcode is in Unicode normalization form C: no normalization here.
+// The kind of a slot's secret. A passcode is in Unicode normalization form C: no normalization here.
 enum floor_kind { FLOOR_PASSCODE = 1, FLOOR_RECOVERY_CODE = 2, FLOOR_KEY = 3 };
 
 typedef struct floor_secret {
@@ -36,7 +36,7 @@ int floor_write(floor_store *store, const char *prefix, const char *key, const u
 // The bare recipe without lock and look-ups, for comparison. The temporary file is made in `tmp` too.
 int floor_write_bare(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
 
-// As that, and without the syncs: to fill a large store in little time.
+// The same without the syncs, to fill a large store in little time.
 int floor_write_unsynced(floor_store *store, const char *prefix, const char *key, const uint8_t *value, size_t length, int format);
 
 // Replaces many items durably, bare as above: so many files at once are written, then synchronized, then renamed; the folder is

@@ -208,7 +208,7 @@ extension LockboxError {
     }
 }
 
-/// Which credentials a request is about.
+/// The credentials that a request is about.
 struct GitContext {
     private let scheme: String
     private let server: String
@@ -244,8 +244,8 @@ struct GitContext {
         }
     }
 
-    /// Whether a stored credential matches this request. As in git, a request without a user name or a path
-    /// matches all of them.
+    /// Whether a stored credential matches this request. A request without a user name or a path
+    /// matches all of them, as in git.
     func matches(_ stored: InternetPassword) -> Bool {
         !stored.account.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }
             && scheme.isSame(as: stored.protocol) && server.isSame(as: stored.server) && port == stored.port

@@ -102,7 +102,7 @@ struct ImportCommand: ParsableCommand {
     @Argument(help: "The file to read.", completion: .file())
     var file: String
 
-    @Option(help: "What to do with a different item that already exists.")
+    @Option(help: "The treatment of a different item that already exists.")
     var existing = Existing.keep
 
     @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())

@@ -127,7 +127,7 @@ struct AcceptRestoredCommand: ParsableCommand {
             )
         }
         return try Terminal.confirmsInFull(
-            "What was written since this copy was made is lost. Accept the old copy of "
+            "Everything written since this copy was made is lost. Accept the old copy of "
                 + "\(store.location.onOneLine)?",
             otherwise: "There is no terminal to ask at. Nothing was changed."
         )

@@ -259,7 +259,7 @@ struct AddFIDO2Command: ParsableCommand {
 }
 
 extension Store {
-    /// - Parameter name: What unlocks the store from then on, for the report.
+    /// - Parameter name: The method's name in the report.
     func add(_ method: any UnlockMethod, _ name: String, _ slot: NewSlotOptions) throws {
         try makingKeys("slots", later: slot.resealing.later) {
             try backend.addSlot(

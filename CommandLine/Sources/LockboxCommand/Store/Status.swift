@@ -53,7 +53,7 @@ struct StatusCommand: ParsableCommand {
         do { try report(store) } catch let error as LockboxError
             where [.notReachable, .accessDenied].contains(error.code)
         {
-            // Which members answer says why.
+            // The members that answer show the reason.
             if let members = store.storage.memberDescriptions {
                 try show(Members(directory: store.location, members: members))
             }

@@ -32,7 +32,7 @@ func log(_ text: String) { FileHandle.standardError.write(Data("server: \(text)\
         }
     }
 
-    /// Refuses a key that does not belong to the certificate. What is stored then stays as it is.
+    /// Refuses a key that does not belong to the certificate. The stored identity then stays.
     static func store(_ pem: Data) async throws {
         let identity = try IdentityItem(pem: String(decoding: pem, as: UTF8.self))
         try await lockbox().archiveObject(identity, forKey: identity.attributes(label: "web").key("tls"))

@@ -108,7 +108,7 @@
 
         func resume() { send(SIGCONT) }
 
-        /// As a crash of the machine, but for what was written.
+        /// Like a crash of the machine, but keeps what was written.
         func end() {
             let old = state.withLock { state in
                 defer { state = nil }

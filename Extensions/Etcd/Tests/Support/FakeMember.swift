@@ -11,7 +11,7 @@
             var lines: [String]
             /// Further lines of its head.
             var head: [String] = []
-            /// What follows them, again and again for as long as it is read.
+            /// The part that follows them, again and again for as long as it is read.
             var endless: (head: String, body: String) = ("", "")
             /// How long the connection stays after them, in milliseconds.
             var milliseconds: UInt32 = 0
@@ -30,7 +30,7 @@
             }
         }
 
-        /// Which ends the thread that accepts connections.
+        /// Ends the thread that accepts connections.
         func end() { listener.shutDown() }
 
         var endpoint: String { "http://127.0.0.1:\(port)" }

@@ -4,7 +4,7 @@
     import LockboxCore
     @_spi(Extensions) import LockboxStore
 
-    /// What a subscription has reported.
+    /// The reports of a subscription.
     final class Notices: Sendable {
         typealias Received = (names: Set<String>, everything: Int, failures: [LockboxError])
 

@@ -83,7 +83,7 @@ final class TCPSocket: Sendable {
     /// Ends the thread that waits for connections, and the connection if this is one.
     func shutDown() { shutdown(descriptor, CInt(SHUT_RDWR)) }
 
-    /// What has arrived, or nil if nothing more will.
+    /// The bytes that have arrived, or nil if nothing more will.
     func read() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(descriptor, &buffer, buffer.count, 0)

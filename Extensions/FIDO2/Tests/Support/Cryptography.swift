@@ -1,7 +1,7 @@
 #if FIDO2
     import CCrypto
 
-    /// What CTAP's first PIN protocol needs.
+    /// The cryptography of CTAP's first PIN protocol.
     enum Cryptography {
         static func sha256(_ bytes: [UInt8]) -> [UInt8] {
             var output = [UInt8](repeating: 0, count: 32)

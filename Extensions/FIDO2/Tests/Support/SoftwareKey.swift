@@ -7,7 +7,7 @@
 
     /// A FIDO2 security key in this process. libfido2 talks to it as to a device: in reports of 64 bytes.
     final class SoftwareKey: @unchecked Sendable {  // each test uses its own, from one thread
-        // MARK: What a test sets
+        // MARK: Settings of a test
 
         var extensions = ["hmac-secret"]
         var pin: String?
@@ -18,11 +18,11 @@
         /// Whether it stops answering once it is open.
         var isSilent = false
 
-        // MARK: What it knows
+        // MARK: Its state
 
         private(set) var retries = 8
         private(set) var touches = 0
-        /// What it has received and sent. Parts are encrypted.
+        /// The bytes it has received and sent. Parts are encrypted.
         private(set) var recording: [UInt8] = []
         private var wrongInARow = 0
         private var secrets: [[UInt8]: (verified: [UInt8], unverified: [UInt8])] = [:]

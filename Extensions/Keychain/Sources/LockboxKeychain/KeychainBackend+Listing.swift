@@ -94,7 +94,7 @@ extension KeychainBackend {
     }
 
     /// Performs one operation after the other. The Keychain has no transactions: what would be refused is looked for before
-    /// anything is changed. What another program changes meanwhile, and what the user declines, can still be refused in the
+    /// anything is changed. Changes by another program, and a user who declines, can still cause a refusal in the
     /// middle.
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)

@@ -58,7 +58,7 @@ public struct KeychainBackend: LockboxBackend {
     ///   - isSynchronizable: Whether the items are those that iCloud Keychain copies to the user's other devices.
     ///     Items of classes that are bound to this device are then refused. The two kinds are kept apart. The records of
     ///     migrations stay on this device.
-    ///   - accessControl: What the user must do before the Keychain returns an item that this backend has written. Calls
+    ///   - accessControl: The user's task before the Keychain returns an item that this backend has written. Calls
     ///     then wait for the user: a read and a list ask once, a change of an item asks to read it and again to replace it.
     ///     A removal and a new item ask for nothing. If the user declines, the call throws ``LockboxError/userCanceled``.
     ///     Must be empty if `isSynchronizable` is true.

@@ -17,7 +17,7 @@ public protocol KeychainCalls: Sendable {
 
     /// `SecItemCopyMatching`.
     ///
-    /// - Parameter query: What to look for, and what to return of it.
+    /// - Parameter query: The items to look for, and the parts to return.
     /// - Returns: A result code, and the items in no particular order. If the query asks for one part only, each has
     ///   only that part, under the name ``KeychainName/valueData`` or ``KeychainName/valuePersistentRef``. If it asks
     ///   for nothing, there are none.
@@ -26,14 +26,14 @@ public protocol KeychainCalls: Sendable {
     /// `SecItemUpdate`: changes all items that match, or none.
     ///
     /// - Parameters:
-    ///   - query: What to look for.
-    ///   - attributes: What to change.
+    ///   - query: The items to look for.
+    ///   - attributes: The changes.
     /// - Returns: A result code.
     func update(_ query: Attributes, _ attributes: Attributes) -> Int32
 
     /// `SecItemDelete`: removes all items that match.
     ///
-    /// - Parameter query: What to look for.
+    /// - Parameter query: The items to look for.
     /// - Returns: A result code.
     func delete(_ query: Attributes) -> Int32
 }

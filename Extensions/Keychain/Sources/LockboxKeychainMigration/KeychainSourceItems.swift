@@ -305,7 +305,7 @@ struct KeychainServer: Sendable {
     }
 }
 
-/// Which of macOS's two keychains a migration reads. Other systems have one, the data-protection keychain.
+/// The keychains of macOS that a migration reads. Other systems have one, the data-protection keychain.
 public struct MacKeychains: OptionSet, Sendable, Hashable {
     /// One bit for each keychain.
     public let rawValue: Int

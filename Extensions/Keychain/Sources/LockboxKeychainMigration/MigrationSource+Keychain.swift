@@ -22,7 +22,7 @@ extension MigrationSource {
     ///   - keyPrefix: The old prefix: Lockbox 2 and 3 used the bundle identifier. If `nil`, the lockbox's.
     ///   - accessGroup: The items' access group. If `nil`, all groups of the program are searched, and an item that is
     ///     in two of them is refused.
-    ///   - keychains: Which of macOS's keychains are read.
+    ///   - keychains: The keychains of macOS that are read.
     ///   - calls: The Keychain. By default the system's.
     public static func lockboxKeychain(
         keyPrefix: String? = nil,
@@ -50,7 +50,7 @@ extension MigrationSource {
     ///     in two of them is refused.
     ///   - isSynchronizable: Whether the items are those of iCloud Keychain. If `nil`, both kinds are read, and an item
     ///     that exists as both is refused.
-    ///   - keychains: Which of macOS's keychains are read.
+    ///   - keychains: The keychains of macOS that are read.
     ///   - calls: The Keychain. By default the system's.
     public static func keychain(
         service: String,
@@ -90,7 +90,7 @@ extension MigrationSource {
     ///     in two of them is refused.
     ///   - isSynchronizable: Whether the items are those of iCloud Keychain. If `nil`, both kinds are read, and an item
     ///     that exists as both is refused.
-    ///   - keychains: Which of macOS's keychains are read.
+    ///   - keychains: The keychains of macOS that are read.
     ///   - calls: The Keychain. By default the system's.
     public static func keychain(
         server: String,

@@ -30,7 +30,7 @@ struct KeychainQuery {
     private(set) var interaction = Interaction.allowed
     private(set) var usesDataProtection = false
 
-    /// - Throws: What the Keychain answers to it.
+    /// - Throws: The Keychain's answer to it.
     init(_ query: KeychainCalls.Attributes) throws(KeychainRefusal) {
         try findClass(query)
         for (name, value) in query {

@@ -2,8 +2,8 @@ import LockboxCore
 import LockboxKeychain
 import LockboxPlatform
 
-/// macOS's old file keychain, as far as programs meet it through the four calls: passwords in one unlocked file. Which of
-/// the two keychains a call is about, and what becomes of two answers, is in `SecItem.cpp`.
+/// macOS's old file keychain, as far as programs meet it through the four calls: passwords in one unlocked file.
+/// `SecItem.cpp` decides which of the two keychains a call is about, and what becomes of two answers.
 extension KeychainSimulator.State {
     struct Targets {
         let dataProtection: Bool

@@ -175,7 +175,7 @@ public final class KeychainSimulator: KeychainCalls {
         }
     }
 
-    /// Which keychains a call is about. Only macOS has two.
+    /// The keychains that a call is about. Only macOS has two.
     private func targets(_ query: Attributes) -> State.Targets {
         platform == .macOS ? State.targets(query) : State.Targets(dataProtection: true, file: false)
     }

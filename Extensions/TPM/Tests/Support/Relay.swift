@@ -48,7 +48,7 @@
         }
     }
 
-    /// What went over the bus. A failed test does not print it.
+    /// The traffic on the bus. A failed test does not print it.
     struct Recording: CustomStringConvertible, CustomReflectable {
         let bytes: Data
         var description: String { "\(bytes.count) bytes" }

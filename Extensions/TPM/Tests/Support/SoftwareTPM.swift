@@ -77,7 +77,7 @@
             try start()
         }
 
-        // MARK: What tests look at or do
+        // MARK: For tests
 
         /// The objects and sessions that it holds.
         func loaded() throws -> [UInt32] {

@@ -5,7 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What a process remembers of the kernel's records, and for how long.
+/// A process's memory of the kernel's records, and for how long.
 @Suite(.needsKernelKeyring)
 struct KernelCacheTests {
     private let store: TestStore
@@ -37,7 +37,7 @@ struct KernelCacheTests {
         #expect(!remembers)
     }
 
-    /// What a record opens of one keybag is not what it opens of the next: the end of a rotation leaves the record as it was.
+    /// A record opens other keys of one keybag than of the next: the end of a rotation leaves the record as it was.
     @Test func theKeysOfANewKeybagAreFoundUnderTheSameRecord() throws {
         defer { store.lockForEverybody() }
         let rotating = store.backend()

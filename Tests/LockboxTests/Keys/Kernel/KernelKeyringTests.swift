@@ -6,7 +6,7 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What the kernel holds of a store that is unlocked for the user, and a kernel that refuses to.
+/// The kernel's keys of a store that is unlocked for the user, and a kernel that refuses them.
 @Suite struct KernelKeyringTests {
     private let store: TestStore
     private let backend: EncryptedFileBackend
@@ -18,7 +18,7 @@ import Testing
         try backend.lock()
     }
 
-    /// As the kernel lists them: all to who has the key and to its user, nothing to its group and others.
+    /// The kernel lists all permissions for the key's holder and its user, none for its group and others.
     @Test(.needsKernelKeyring)
     func theKernelGivesAKeyToTheUserOnly() throws {
         defer { store.lockForEverybody() }

@@ -74,7 +74,7 @@ struct KeybagRewriteTests {
         #expect(number > 10)
     }
 
-    /// What is in the kernel then goes with another passcode than the keybag that the other process has.
+    /// The kernel's keys then go with another passcode than the keybag that the other process has.
     @Test(arguments: Use.allCases) func anotherPasscodeAtEveryCall(of use: Use) throws {
         defer { store.lockForEverybody() }
         var (number, passcode) = (0, "1234")

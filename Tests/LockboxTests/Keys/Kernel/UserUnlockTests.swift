@@ -125,7 +125,7 @@ import Testing
         #expect(number > 10)
     }
 
-    /// What is to be wiped is wiped, also if the folder has gone, or cannot be read.
+    /// Keys are wiped also if the folder has gone, or cannot be read.
     @Test(arguments: UnlockScope.allCases) func aStoreThatCannotBeReadIsLocked(_ scope: UnlockScope) throws {
         defer { store.lockForEverybody() }
         let isFailing = Protected(false)

@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What other processes see and do while a passcode is set, changed or removed, and what a kill leaves.
+/// Other processes while a passcode is set, changed or removed, and the leftovers of a kill.
 @Suite(.serialized) struct PasscodeChangeTests {
     private let store: TestStore
 
@@ -112,7 +112,7 @@ import Testing
         #expect(try other.lockbox().unarchiveObject(forKey: "akpu") == "new")
     }
 
-    /// As a kill does, a failure between the new keybag and the removal leaves items that nothing opens.
+    /// Like a kill, a failure between the new keybag and the removal leaves items that nothing opens.
     @Test func anInterruptedRemovalOfThePasscodeIsCarriedOn() throws {
         try store.backend().setUp(items: .everyClass)
         let backend = store.backend(SystemCalls(fault: { $0 == .unlink ? .failure(EIO) : nil }))

@@ -52,7 +52,7 @@ import Testing
         expectError(.invalidPasscode, "endless") { try text(.file("/dev/zero")) }
     }
 
-    /// As Kubernetes mounts secrets.
+    /// Kubernetes mounts secrets like this.
     @Test func symbolicLinksAreFollowed() throws {
         symlink(try file("1234\n"), "\(folder)/link")
         #expect(try text(.file("\(folder)/link")) == "1234")

@@ -101,7 +101,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: bound))
     }
 
-    // MARK: What Argon2id costs
+    // MARK: The cost of Argon2id
 
     private func runs(of backend: EncryptedFileBackend) -> Int {
         backend.keyStore.derivations.withLock { $0 }
@@ -127,7 +127,7 @@ import Testing
         #expect(runsSince() == 3)
     }
 
-    /// As much as a right one, however many there are.
+    /// It costs as much as a right one, however many there are.
     @Test func aWrongPasscodeCostsOneRun() throws {
         let backend = try store.backend().setUp(items: .everyClass)
         let before = runs(of: backend)

@@ -80,7 +80,7 @@ import Testing
         var word = 0
         let first = ForkGuard.generation(on: &word)
         #expect(first != 0 && ForkGuard.generation(on: &word) == first)
-        word = 0  // as in the child
+        word = 0  // like in the child
         let second = ForkGuard.generation(on: &word)
         #expect(second != 0 && second != first)
     }
@@ -92,7 +92,7 @@ import Testing
             var limit = rlimit(rlim_cur: 0, rlim_max: 0)
             // RLIMIT_MEMLOCK, which the Glibc module does not have.
             guard setrlimit(__rlimit_resource_t(8), &limit) == 0 else { exit(2) }
-            setuid(65534)  // who is root may do it all the same
+            setuid(65534)  // root may do it all the same
             exit(try SecretKey.random().isLockedIntoMemory ? 1 : 0)
         }
     }

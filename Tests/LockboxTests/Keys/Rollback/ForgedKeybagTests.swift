@@ -12,7 +12,7 @@ import Testing
 
     init() throws { store = try TestStore() }
 
-    /// What the forger knows: the store from before it had a passcode.
+    /// The forger knows the store from before it had a passcode.
     private struct Forger {
         let store: TestStore
         let before: Keybag
@@ -45,7 +45,7 @@ import Testing
         ///   - isLater: Whether it begins an epoch of the forger's.
         ///   - own: The owner's slots that it lists too.
         ///   - key: The unlock key of `afterFirstUnlock`, if the forger has found it.
-        /// - Returns: What opens it.
+        /// - Returns: The unlock keys that open it.
         @discardableResult
         func replaceSlots(
             isLater: Bool = false,
@@ -307,7 +307,7 @@ import Testing
         }
     }
 
-    /// Another process changes the keys and locks the store. What the kernel keeps opens the classes that it keeps open.
+    /// Another process changes the keys and locks the store. The kernel's keys open the classes that it keeps open.
     @Test(.needsKernelKeyring) func whoUsesTheUsersUnlockGoesOnAfterAChange() throws {
         defer { store.lockForEverybody() }
         let owner = try store.backend().setUp(items: ["k": .whenUnlocked, "after": .afterFirstUnlock])

@@ -9,7 +9,7 @@ import Lockbox
 /// Old keys do not come back: by a forged keybag, by a copy that is put back, or by a record whose time is over.
 @Suite(.serialized) struct RetiredKeysTests {
     private let store: TestStore
-    /// What other tests remember does not push out what these do.
+    /// Other tests' memories do not push out its own.
     private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
 
     init() throws { store = try TestStore() }
@@ -55,7 +55,7 @@ import Lockbox
         #expect(try user.keyStore.current().keybag.epoch > epoch + 1)
     }
 
-    /// Who has the device key can write it into a store without slots.
+    /// The holder of the device key can write it into a store without slots.
     @Test(.needsKernelKeyring)
     func aNumberThatNothingCanFollowIsNotRemembered() throws {
         defer { forget() }
@@ -93,7 +93,7 @@ import Lockbox
         #expect(try other.status()?.isInterrupted == false && other.verify().findings.isEmpty)
     }
 
-    // MARK: What is remembered
+    // MARK: Memory
 
     /// A process that unlocks the store for the user keeps no keys itself. Neither does one that finds the store unlocked.
     @Test(

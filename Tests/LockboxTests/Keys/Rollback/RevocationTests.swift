@@ -59,7 +59,7 @@ import Lockbox
         #expect(try openable(in: old) == 0)
     }
 
-    /// What is left for later opens with old keys until then, and what is written since does not.
+    /// Items left for later open with old keys until then, and those written since do not.
     @Test func itemsThatAreLeftForLater() throws {
         let backend = try store.backend().setUp(items: .everyClass)
         let old = try TestStore(copying: store)

@@ -8,12 +8,12 @@ import Lockbox
 /// An old state of the store is put back.
 @Suite struct RollbackTests {
     private let store: TestStore
-    /// What other tests remember does not push out what these do.
+    /// Other tests' memories do not push out its own.
     private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
 
     init() throws { store = try TestStore() }
 
-    /// As a process that has just started, with a memory in the kernel, or without one.
+    /// Like a process that has just started, with a memory in the kernel, or without one.
     private func backend(remembering: Bool = true) -> EncryptedFileBackend {
         let kernel = KernelKeyring { remembering ? nil : EPERM }
         return store.backend(seen: SeenGeneration(kernel: kernel, name: name))
@@ -74,7 +74,7 @@ import Lockbox
         let old = try store.keyFiles()
         try own.rotateKeys()
         try store.putBack(old)
-        // What needs the keybag looks at it.
+        // Calls that need the keybag look at it.
         expectError(.rolledBack) { try own.lockbox().archiveObject("new", forKey: "ak") }
         expectError(.rolledBack) { try own.rotateKeys() }
         #expect(try readBytes(store.keybag) == old.keybag)
@@ -323,7 +323,7 @@ import Lockbox
         }
         #expect(keyrings.allSatisfy { seen.read($0)?.generation == 20 })
 
-        // Who holds the lock holds nobody up.
+        // The lock's holder holds nobody up.
         let held = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)
         defer { close(held) }
         while flock(held, LOCK_EX | LOCK_NB) != 0 { usleep(1_000) }

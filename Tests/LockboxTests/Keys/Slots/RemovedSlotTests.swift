@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What becomes of a process whose own slot is removed.
+/// The fate of a process whose own slot is removed.
 @Suite(.serialized) struct RemovedSlotTests {
     private let store: TestStore
     private let code = RecoveryCode()

@@ -25,7 +25,7 @@ extension DefectiveBackend {
         case misstatesItsLock, verifiesNothing, hasOneLocation, synchronizesOnlyItems
         case reportsNothing, reportsOtherPrefixes, reportsNoRemovals, neverStopsReporting, reportsUnderItsLock
 
-        /// What the suite must find unmet.
+        /// The requirements that the suite must find unmet.
         var requirements: [BackendConformance] {
             switch self {
             case .inventsValues: [.absentIsNil]

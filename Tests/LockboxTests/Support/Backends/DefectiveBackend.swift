@@ -8,7 +8,7 @@ import Lockbox
 struct DefectiveBackend: LockboxBackend {
     final class State: Sendable {
         let damaged = Protected<Set<ItemKey>>([])
-        /// Whose second `withLock` on a thread ends the process.
+        /// A second `withLock` of it on a thread ends the process.
         let mutex = Mutex(())
         let lock = Lock()
     }

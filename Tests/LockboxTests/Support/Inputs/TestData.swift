@@ -7,7 +7,7 @@ enum TestData {
 
     var isPresent: Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// What a skipped test says.
+    /// The message of a skipped test.
     var absence: String {
         """
         skipped: there is no \(path). Get it from \(source) and name its folder in LOCKBOX_TEST_DATA.

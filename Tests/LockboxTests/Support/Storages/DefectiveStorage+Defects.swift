@@ -14,7 +14,7 @@ extension DefectiveStorage {
         case reportsNoRecords, reportsNoRemovals, reportsOneOfACommit, reportsOtherNamespaces
         case reportsBeforeTheCommit, neverStopsReporting, waitsForItsReport, reportsUnderItsLock
 
-        /// What the suite must find unmet.
+        /// The requirements that the suite must find unmet.
         var requirements: [StorageConformance] {
             switch self {
             case .inventsRecords: [.absent]

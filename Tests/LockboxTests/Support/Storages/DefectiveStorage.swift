@@ -16,7 +16,7 @@ struct DefectiveStorage: RecordStorage {
         let lists = Protected(0)
         let early = Subscribers<String, Result<RecordNotice, any Error>>()
         let lock = Lock()
-        /// Whose second `withLock` on a thread ends the process.
+        /// A second `withLock` of it on a thread ends the process.
         let mutex = Mutex(())
     }
 
@@ -28,7 +28,7 @@ struct DefectiveStorage: RecordStorage {
         self.state = state
     }
 
-    /// As after a restart.
+    /// Like after a restart.
     func reopened() throws -> DefectiveStorage {
         let new = State()
         switch defect {

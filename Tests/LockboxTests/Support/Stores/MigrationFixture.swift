@@ -73,7 +73,7 @@ extension MigrationFixture {
         try lockbox.backend.item(for: lockbox.itemKey(key), now: nil)
     }
 
-    /// What Lockbox 3 archived.
+    /// An archive like Lockbox 3's.
     func archive(_ object: Any, _ key: String) -> Data {
         let archiver = NSKeyedArchiver(requiringSecureCoding: false)
         archiver.encode(object, forKey: key)

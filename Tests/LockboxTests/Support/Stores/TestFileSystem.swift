@@ -35,7 +35,7 @@ final class TestFileSystem: Sendable {
         var absence: Comment { "\(rawValue) needs root, a device and \(command[0])" }
     }
 
-    /// What is mounted now. What is still referenced then is unmounted when the process ends.
+    /// The mounted ones. Those still referenced then are unmounted when the process ends.
     private static let mounted: Protected<Set<String>> = {
         atexit { TestFileSystem.unmountAll() }
         return Protected([])

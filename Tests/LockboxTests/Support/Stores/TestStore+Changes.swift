@@ -4,7 +4,7 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// What others do to a store's folder.
+/// Others' changes of a store's folder.
 extension TestStore {
     /// Changes the last byte of an item, so its value cannot be opened. Returns the path of its file.
     @discardableResult

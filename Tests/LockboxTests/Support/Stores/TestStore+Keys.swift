@@ -12,13 +12,13 @@ extension TestStore {
         KeyFiles(keybag: try readBytes(keybag), deviceKey: try readBytes(deviceKey))
     }
 
-    /// As who has a copy of them may do.
+    /// Anybody with a copy of them may do this.
     func putBack(_ files: KeyFiles) throws {
         try overwrite(keybag, files.keybag)
         try overwrite(deviceKey, files.deviceKey)
     }
 
-    /// As who has the device key may do: changes what it opens of the keybag, or the header.
+    /// Changes what the device key opens of the keybag, or the header, as its holder may do.
     func resealKeybag(_ change: (inout [UInt8]) throws -> Void) throws {
         var record = try readBytes(keybag)
         let keys = try deviceKeys()
@@ -61,6 +61,6 @@ extension Keybag {
         try read(KeybagContents().encoded(deviceKey: deviceKey), [deviceKey])
     }
 
-    /// As much as opens without a slot.
+    /// The keys that open without a slot.
     func keyring() throws -> Keyring { try Keyring(keybag: self, keys: open(unlockKeys(with: nil)).keys) }
 }

@@ -9,7 +9,7 @@ import Testing
 final class TestStore: Sendable {
     static let prefix = testPrefix
 
-    /// What there is now. What is still referenced then, as by a fault that holds its own backend, is removed when the process
+    /// The present folders. Those still referenced then, as by a fault that holds its own backend, are removed when the process
     /// ends.
     private static let folders: Protected<Set<String>> = {
         atexit { for folder in TestStore.folders.withLock({ $0 }) { TestStore.remove(folder) } }
@@ -52,7 +52,7 @@ final class TestStore: Sendable {
         if let name = seenName.withLock({ $0 }) { _ = try? KernelKeyring().remove(name) }
     }
 
-    /// As a process that has just started. The folder is there as long as any of its backends. The time limit is short, for
+    /// Like a process that has just started. The folder is there as long as any of its backends. The time limit is short, for
     /// tests in which a thread waits for a lock that it holds itself. Where threads or processes take turns, give a longer one.
     func backend(
         _ calls: SystemCalls = SystemCalls(),

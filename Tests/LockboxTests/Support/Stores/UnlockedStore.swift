@@ -55,7 +55,7 @@ extension SealedBackend {
         return self
     }
 
-    /// The classes of `.everyClass` that can be read. What cannot is locked, and nothing else.
+    /// The classes of `.everyClass` that can be read. The others are locked, and nothing else.
     func readable() throws -> Set<Accessibility> {
         let lockbox = try lockbox()
         return Set(
