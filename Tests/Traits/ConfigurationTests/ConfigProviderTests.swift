@@ -164,7 +164,7 @@ import Lockbox
             while (try? provider.value(forKey: key, type: .string).value?.content) != .string("v") {
                 try await Task.sleep(for: .milliseconds(10))
             }
-            try await reader.lock()
+            try reader.lock()
             await #expect(throws: LockboxError.self) {
                 try await provider.fetchValue(forKey: key, type: .string)
             }
