@@ -370,7 +370,7 @@ extension MigrationRun {
             label: attributes.label,
             comment: attributes.comment,
             searchable: attributes.searchable
-        )
+        ).with(item.accessibility == nil ? attributes.origin : nil)
         guard existing == nil || existing == new else { return .none(.refused(.destinationExists)) }
         // An earlier run has written it. A dry run, which cannot tell whether it is the old item itself, says the same.
         if existing != nil {
@@ -401,7 +401,7 @@ extension MigrationRun {
             label: old?.label,
             comment: old?.comment,
             searchable: old?.searchable ?? [:]
-        )
+        ).with(item.accessibility == nil ? old?.origin : nil)
     }
 }
 

@@ -54,6 +54,13 @@ public struct StoredItem: Sendable, Hashable {
         )
     }
 
+    /// Returns the item with another origin of its class, unless that is nil.
+    package func with(_ origin: ClassOrigin?) -> StoredItem {
+        var attributes = attributes
+        attributes.origin = origin ?? attributes.origin
+        return StoredItem(key: key, value: value, checked: attributes)
+    }
+
     /// Creates an item from attributes that already match `value`.
     package init(key: ItemKey, value: ArchivedValue, checked attributes: ItemAttributes) {
         self.key = key

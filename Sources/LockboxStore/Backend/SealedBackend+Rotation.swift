@@ -102,7 +102,7 @@ extension SealedBackend {
             return report
         }
         for _ in 0..<Self.maximumRounds {
-            let keyring = try keyStore.currentKeyring()
+            let keyring = try keyStore.completeKeyring()
             var unreadable: ItemsByLocation = [:]
             try resealAll(keyring, &report.resealedCount, unreadable: &unreadable, progress: progress)
             let leftovers = try leftovers(keyring, &unreadable)
@@ -129,7 +129,7 @@ extension SealedBackend {
 
     /// Whether no other process has begun another epoch.
     private func isCurrent(_ keyring: Keyring) throws -> Bool {
-        try keyStore.currentKeyring().epoch == keyring.epoch
+        try keyStore.completeKeyring().epoch == keyring.epoch
     }
 
     private func resealAll(

@@ -13,7 +13,7 @@ public final class SealedBackend: LockboxBackend {
     @_spi(Extensions) public let storage: any RecordStorage
 
     let keyStore: KeyStore
-    private let namespaces = Protected<[String: String]>([:])
+    private let namespaces = Protected<(key: SecretKey?, names: [String: String])>((nil, [:]))
 
     /// Creates a backend. Reads and writes nothing.
     ///
@@ -335,11 +335,14 @@ public final class SealedBackend: LockboxBackend {
     private static var maximumNamespaces: Int { 1024 }
 
     func namespace(of prefix: String, _ keyring: Keyring) -> String {
-        namespaces.withLock { namespaces in
-            if let namespace = namespaces[prefix] { return namespace }
-            if namespaces.count >= Self.maximumNamespaces { namespaces.removeAll() }
+        namespaces.withLock { known in
+            // The key never changes, but whoever has the device key can forge a keybag with another one.
+            if known.key !== keyring.names || known.names.count >= Self.maximumNamespaces {
+                known = (keyring.names, [:])
+            }
+            if let namespace = known.names[prefix] { return namespace }
             let namespace = keyring.namespace(ofPrefix: prefix)
-            namespaces[prefix] = namespace
+            known.names[prefix] = namespace
             return namespace
         }
     }

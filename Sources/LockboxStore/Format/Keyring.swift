@@ -57,7 +57,7 @@ final class Keyring: Sendable {
     let unlockNames: [(kind: SharedUnlock.KeyKind, name: String)]
     private let hasSlots: Bool
     private let firstProtected: UInt32
-    private let names: SecretKey
+    let names: SecretKey
     /// An array, because there are few: searching it costs less than hashing.
     private let keys: [Entry]
     /// The keys of the keybag that are not open.

@@ -118,8 +118,8 @@ struct StoredDeviceKey: Sendable {
         keys.isEmpty ? .remove(record) : .put(record, DeviceKeyRecord.encoded(keys))
     }
 
-    /// From now on the key of another source is tried first.
-    func prefer(_ source: DeviceKeySource) { sources.withLock { $0 = source.sources + $0 } }
+    /// From now on the key is read from there alone: others may know an earlier one.
+    func use(_ source: DeviceKeySource) { sources.withLock { $0 = source.sources } }
 }
 
 /// The source of a store's device key.

@@ -148,15 +148,25 @@ extension KeyStore {
     /// - Parameter leftovers: The records that may still use the older keys.
     func finishRotation(of epoch: UInt32, leaving leftovers: [Leftover]) throws {
         try rewrite { opened in
+            // Nothing is known of a keybag that it cannot open.
+            var next = try KeybagRewrite(after: opened)
             let keybag = opened.keybag
             guard keybag.epochs.contains(where: { $0 < epoch }), keybag.epoch == epoch else { return nil }
             // Another process may have finished it with the same result.
             if keybag.retired == epoch - 1, Set(keybag.leftovers) == Set(leftovers) { return nil }
-            var next = try KeybagRewrite(after: opened)
             next.device = .keep
             next.contents.endRotation(leaving: leftovers)
             return next
         }
+    }
+
+    /// Returns the keys to reseal items with.
+    ///
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if not all are open: then nothing is known of the keybag.
+    func completeKeyring() throws -> Keyring {
+        let opened = try current()
+        _ = try KeybagRewrite(after: opened)
+        return opened.keyring
     }
 
     /// Whether a process was killed after it wrote the next keys, and before they became those of new items.
@@ -181,9 +191,10 @@ extension KeyStore {
         return try rewrite(.exceptRollback, keys) { opened in
             try check(keys, open: opened.keybag)
             var next = try KeybagRewrite(after: opened)
-            forgetForgedNumbers(opened)
             if let highest = try highestSeen(opened, isFollowed: true) {
-                let last = max(highest.generation, opened.keybag.generation)
+                // Nothing authenticates the generation of a store without slots, and a counter need not follow it.
+                let isForgeable = counter != nil && opened.keybag.slots.isEmpty
+                let last = max(highest.generation, isForgeable ? 0 : opened.keybag.generation)
                 next.contents.generation = try KeybagContents.generation(after: last)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)
             }
@@ -200,6 +211,7 @@ extension KeyStore {
         slotKeys: SlotKeys? = nil,
         _ change: (inout [KeybagContents.Slot]) throws -> Void
     ) throws -> KeybagRewrite {
+        if opened.keybag.slots.isEmpty { try checkCounterFollows(opened.keybag) }
         var next = try KeybagRewrite(after: opened)
         try change(&next.contents.slots)
         try next.contents.checkSlots()
@@ -234,14 +246,26 @@ extension KeyStore {
                 // Keys that came from the kernel continue to come from there.
                 let isOwn = own.unlockKeys[.unlocked] != nil
                 if !isOwn { next.slotKeys = nil }
-                guard let device = try replace(opened, by: next, isOwn: isOwn, &lock) else {
+                let isAccepted = check == .exceptRollback
+                guard
+                    let device = try replace(opened, by: next, isOwn: isOwn, isAccepted: isAccepted, &lock)
+                else {
                     try conflicts.check(Self.keybagRecord, storage)
                     continue
                 }
                 if isOwn { try keepOpen(next.contents) }
+                try checkFollows(next.contents)
                 return !device.isEqual(to: opened.keybag.deviceKey)
             }
         }
+    }
+
+    /// Throws if the keybag is neither the one written nor one by somebody who could open that.
+    private func checkFollows(_ written: KeybagContents) throws {
+        if written.slots.isEmpty { return }
+        let lineage = try current().lineage
+        if lineage.contains(where: { $0.isEqual(to: written.lineage[0]) }) { return }
+        throw LockboxError.conflict(record: keybagLocation)
     }
 
     /// Keeps the store unlocked for this process if it has removed the slot that it was unlocked with.
@@ -262,12 +286,15 @@ extension KeyStore {
     ///
     /// An unlock for the user's other processes stays in effect.
     ///
-    /// - Parameter isOwn: Whether this process has opened it itself, and not only with what the kernel had.
+    /// - Parameters:
+    ///   - isOwn: Whether this process has opened it itself, and not only with what the kernel had.
+    ///   - isAccepted: Whether it was older than one seen before, and its owner knows why.
     /// - Returns: The device key, or nil if another process has replaced the keybag meanwhile.
     private func replace(
         _ opened: OpenedKeybag,
         by next: KeybagRewrite,
         isOwn: Bool,
+        isAccepted: Bool,
         _ lock: inout (any StorageLock)?
     ) throws -> SecretKey? {
         let device = try beginDeviceKey(next.device, opened.keybag, &lock)
@@ -281,9 +308,10 @@ extension KeyStore {
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
         guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
-        trust(stages[stages.count - 1], isOwn: isOwn)
+        if isAccepted { try forgetForgedNumbers(opened) }
+        trust(stages[stages.count - 1], isOwn: isOwn, opened.keyring)
         try endDeviceKey(device, &lock)
-        if let opened = try load(slotKeys: next.slotKeys) { remember(opened, written: stages.last) }
+        try load(slotKeys: next.slotKeys)
         if isNewEpoch { try userUnlock.republish(records, for: keys) }
         return device.key
     }
@@ -353,7 +381,7 @@ extension KeyStore {
     }
 
     private func endDeviceKey(_ next: NextDeviceKey, _ lock: inout (any StorageLock)?) throws {
-        if let source = next.source { device.prefer(source) }
+        if let source = next.source { device.use(source) }
         if storage.limits.isTransactional { return }
         if let stored = next.stored { try device.store(stored, &lock) }
     }

@@ -153,10 +153,10 @@ extension KeyStore {
     private func storeToLock(_ levels: [UnlockLevel]) throws -> StoreID? {
         do { return try forget(levels)?.keybag.storeID } catch {
             guard let store = try? storeIDInHeader() else { throw error }
-            // This process may have keys that it could not wipe, or the store may be another one than the program requires.
+            // This process may have keys that it could not wipe, the store may be another one than the program requires, or its
+            // identity may be damaged.
             let isOther = (error as? LockboxError)?.code == .requirementNotMet
-            if opened == nil, !isOther { return store }
-            try userUnlock.remove(store, levels)
+            if try userUnlock.remove(store, levels), opened == nil, !isOther { return store }
             throw error
         }
     }
@@ -165,7 +165,7 @@ extension KeyStore {
     private func forget(_ levels: [UnlockLevel]) throws -> OpenedKeybag? {
         forgetUserKeys()
         // Another process may have set a passcode meanwhile.
-        if opened?.keybag.slots.isEmpty ?? true { try load() }
+        if opened?.keybag.slots.isEmpty ?? true { _ = try loadIfMade(.all) }
         guard let opened = opened, !opened.keybag.slots.isEmpty else {
             return opened
         }

@@ -22,6 +22,11 @@ extension KeyStore {
         return isForged(opened) ? .authenticationFailed(record: keybagLocation) : nil
     }
 
+    /// Whether this process has neither read nor written a later keybag.
+    func isNewest(_ opened: OpenedKeybag) -> Bool {
+        highest.withLock { $0.map { $0.generation <= opened.keybag.generation } ?? true }
+    }
+
     /// Whether a store that this process has unlocked seems to have lost its slots, but not by somebody who could unlock it.
     private func isForged(_ opened: OpenedKeybag) -> Bool {
         guard opened.keybag.slots.isEmpty, let trusted = trusted.withLock({ $0 }) else { return false }
@@ -52,7 +57,8 @@ extension KeyStore {
             // A record of the kernel that does not open the lineage proves nothing.
             if !isOwn, lineage.isEmpty, trusted != nil { return }
             trusted = TrustedKeybag(
-                lineage: lineage.first?.hash ?? trusted?.lineage,
+                // A slot for services opens none. Then only what this process has opened itself is known to be true.
+                lineage: lineage.first?.hash ?? trusted.flatMap { $0.isOwn ? $0.lineage : nil },
                 unlockKey: key.hash,
                 isOwn: isOwn || trusted?.isOwn ?? false,
                 retired: keybag.retired,
@@ -63,8 +69,10 @@ extension KeyStore {
     }
 
     /// Remembers what this process has written, in the counter too. Somebody may have replaced it before it is read again.
-    func trust(_ written: KeybagContents, isOwn: Bool) {
-        note(.init(generation: written.generation, epoch: written.epoch))
+    func trust(_ written: KeybagContents, isOwn: Bool, _ keyring: Keyring) {
+        let new = SeenGeneration.Seen(generation: written.generation, epoch: written.epoch)
+        note(new)
+        if new.isPlausible { seen.write(new, keyring) }
         count(written.generation)
         guard !written.slots.isEmpty, let key = written.unlockKeys[.afterFirstUnlock] else { return }
         trusted.withLock { trusted in
@@ -89,7 +97,7 @@ extension KeyStore {
             let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
             return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
         }
-        let seen = remembered(opened).filter { !isFollowed || $0.isReachable }
+        let seen = try isFollowed ? remembered(opened).filter(isReachable) : remembered(opened)
         let all = seen + [counted].compactMap { $0 }
         guard let generation = all.map(\.generation).max(), let epoch = all.map(\.epoch).max() else {
             return nil
@@ -114,23 +122,36 @@ extension KeyStore {
     }
 
     /// The first keybag of a store is not remembered, because there is no older one. One that no secret unlocked for all classes
-    /// is not remembered either, unless this process has written it: whoever has the device key, or a slot for services, can forge
-    /// its generation.
-    ///
-    /// - Parameter written: The keybag this process has just written. Somebody may have replaced it before it was read again.
-    func remember(_ opened: OpenedKeybag, written: KeybagContents? = nil) {
+    /// is not remembered either: whoever has the device key, or a slot for services, can forge its generation.
+    func remember(_ opened: OpenedKeybag) {
         let new = SeenGeneration.Seen(opened.keybag)
-        let isOwn = written.map { .init(generation: $0.generation, epoch: $0.epoch) == new } ?? false
         let isUnlocked = !opened.keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
-        guard new.generation > 1, new.isPlausible, isOwn || isUnlocked else { return }
+        guard new.generation > 1, new.isPlausible, isUnlocked else { return }
         seen.write(new, opened.keyring)
     }
 
     /// Forgets numbers that no store reaches, before its owner accepts it.
-    func forgetForgedNumbers(_ opened: OpenedKeybag) {
-        if remembered(opened).allSatisfy(\.isReachable) { return }
+    func forgetForgedNumbers(_ opened: OpenedKeybag) throws {
+        if try remembered(opened).allSatisfy(isReachable) { return }
         highest.withLock { $0 = nil }
         seen.write(nil, opened.keyring)
+    }
+
+    /// Whether a store that follows these numbers can go on, and its counter with it.
+    private func isReachable(_ seen: SeenGeneration.Seen) throws -> Bool {
+        guard let counted = try counted() else { return seen.isReachable }
+        return seen.isReachable && seen.generation <= counted + Self.maximumIncrements
+    }
+
+    /// Whoever has the device key can forge the generation of a store without slots. A counter that could not follow it would notice
+    /// nothing any more.
+    func checkCounterFollows(_ keybag: Keybag) throws {
+        guard let counted = try counted(), keybag.generation > counted + Self.maximumIncrements else {
+            return
+        }
+        throw rolledBack(
+            "its generation is \(keybag.generation), which the counter at \(counted) cannot follow"
+        )
     }
 
     /// Nil if this program uses no counter.
@@ -151,7 +172,7 @@ extension KeyStore {
         }
     }
 
-    private static var maximumIncrements: Int { 128 }
+    private static var maximumIncrements: UInt64 { 128 }
 
     /// A store that is not there is not a new one if there was one before.
     func checkNothingWasCounted() throws {

@@ -88,13 +88,26 @@ final class KeyStore: Sendable {
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
         let revision = try keybagRevision()
-        if let opened, opened.keyring.revision == revision { return opened }
+        func known() -> OpenedKeybag? {
+            guard let opened, opened.keyring.revision == revision, isNewest(opened) else { return nil }
+            return opened
+        }
+        if let opened = known() { return opened }
         return try oneByOne {
             // Another thread may have read it meanwhile.
-            if let opened, opened.keyring.revision == revision { return opened }
+            if let opened = known() { return opened }
             guard let opened = try load() else { throw keybagIsMissing }
             return opened
         }
+    }
+
+    /// Returns the keys to write with: others, if another process of the user has changed them since these were read. Somebody may
+    /// have put the keybag of these back meanwhile, which is then an error.
+    func newest(_ keyring: Keyring) throws -> Keyring {
+        let latest = [highest.withLock { $0 }, seen.read(keyring)].compactMap { $0?.generation }.max() ?? 0
+        if latest <= keyring.generation { return keyring }
+        guard let opened = try load() else { throw keybagIsMissing }
+        return try withUserUnlock(opened).keyring
     }
 
     /// Lets one thread at a time read the keybag. Those that waited for one that found the storage not reachable fail as it
@@ -183,7 +196,9 @@ final class KeyStore: Sendable {
         }
         let contents = try openContents(keybag, slotKeys, before)
         let locked = Set(keybag.keyIDs).subtracting(contents.keys.map(\.id))
-        let kept = before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? []
+        // Whoever has the device key can forge a keybag without slots, with keys of the same names.
+        let isProven = before.map { keybag.slots.isEmpty || !$0.keybag.slots.isEmpty } ?? false
+        let kept = isProven ? before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? [] : []
         return try OpenedKeybag(
             keybag,
             contents.keys + kept,
@@ -276,8 +291,8 @@ final class KeyStore: Sendable {
 
     /// Of a keybag that was read, or that is to be written.
     func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
-        let identityAlone = StoreRequirements(identity: requirements.identity)
-        let requirements = check == .exceptProtection ? identityAlone : requirements
+        // Whoever knows the store knows whether it had slots.
+        if check == .exceptProtection, requirements.identity == nil { return }
         if let violation = requirements.violation(store, slots) { throw notMet(violation) }
     }
 
@@ -384,11 +399,12 @@ final class OpenedKeybag: Sendable {
     /// Returns the same keybag with the keys that an unlock key opens in addition.
     func adding(_ level: UnlockLevel, _ key: SecretKey) throws -> OpenedKeybag {
         let contents = try keybag.open([level: key])
-        let known = keyring.keys { _ in true }
-        let added = contents.keys.filter { entry in !known.contains { $0.id == entry.id } }
+        let known = keyring.keys { _ in true }.filter { known in
+            !contents.keys.contains { $0.id == known.id }
+        }
         return try OpenedKeybag(
             keybag,
-            known + added,
+            contents.keys + known,
             unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
             lineage: contents.lineage.isEmpty ? lineage : contents.lineage,
             slotKeys: nil,
