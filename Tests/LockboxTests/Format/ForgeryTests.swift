@@ -32,30 +32,6 @@ import Lockbox
         return backend
     }
 
-    /// Plants an item in the place of the one that the key belongs to. Keys of classes that are locked are the forger's own.
-    private func plant(
-        at key: String,
-        naming named: String,
-        _ accessibility: Accessibility = .whenUnlocked,
-        _ attributes: [String: String] = [:]
-    ) throws {
-        let keybag = try store.openedKeybag()
-        let open = try keybag.open(keybag.unlockKeys(with: nil)).keys
-        let own = try Accessibility.allCases.map(KeyRole.classKey)
-            .map { (Keyring.KeyID($0, keybag.epoch), try SecretKey.random()) }
-            .filter { id, _ in !open.contains { $0.id == id } }
-        let keyring = try Keyring(keybag: keybag, keys: open + own)
-        let item = try StoredItem(
-            key: ItemKey(prefix: TestStore.prefix, key: named),
-            value: ArchivedValue(data: Data("forged".utf8), format: .data),
-            accessibility: accessibility,
-            modified: Date(),
-            searchable: attributes
-        )
-        let id = keyring.itemID(try ItemKey(prefix: TestStore.prefix, key: key))
-        try overwrite(store.path(key), ItemEnvelope.seal(item, id: id, keyring: keyring))
-    }
-
     // MARK: Attributes
 
     /// Metadata that names another item's key would lead whoever found it to that item's value.
@@ -64,8 +40,8 @@ import Lockbox
         let name = password.key.name
         let backend = try prepare()
         if isUnlocked { try backend.unlock(.value("1234")) }
-        try plant(at: "planted", naming: name, .whenUnlocked, evil)
-        try plant(at: "always", naming: name, .always, evil)
+        try store.plant(at: "planted", naming: name, .whenUnlocked, evil)
+        try store.plant(at: "always", naming: name, .always, evil)
         let lockbox = try backend.lockbox()
         let list = try lockbox.list(matching: evil)
         #expect(list.items.isEmpty && list.unreadable.count == 2)
@@ -86,7 +62,7 @@ import Lockbox
     @Test func attributesAreAuthenticatedAtTheLevelOfTheClass() throws {
         for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
             let backend = try prepare(accessibility)
-            try plant(at: password.key.name, naming: password.key.name, accessibility, evil)
+            try store.plant(at: password.key.name, naming: password.key.name, accessibility, evil)
             #expect(try backend.lockbox().list(matching: evil).items.count == 1)
             try backend.unlock(.value("1234"))
             let list = try backend.lockbox().list(matching: evil)
@@ -102,7 +78,7 @@ import Lockbox
     @Test func attributesOfAClassThatHasNoKeyAreRefused() throws {
         let code = RecoveryCode()
         let owner = try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .whenUnlocked])
-        try plant(at: "k", naming: "k", .whenPasscodeSetThisDeviceOnly, evil)
+        try store.plant(at: "k", naming: "k", .whenPasscodeSetThisDeviceOnly, evil)
         let list = try owner.lockbox().list(matching: evil)
         #expect(list.items.isEmpty && list.unreadable.map(\.error.code) == [.corrupt])
         expectError(.corrupt) { try owner.lockbox().attributes(forKey: "k") }
@@ -113,7 +89,7 @@ import Lockbox
         let name = password.key.name
         _ = try prepare()
         let (path, owners) = (try store.path(name), try readBytes(store.path(name)))
-        try plant(at: name, naming: name, .whenUnlocked, evil)
+        try store.plant(at: name, naming: name, .whenUnlocked, evil)
         let backend = store.backend()
         let hooked = HookedBackend(
             wrapped: backend,
@@ -129,7 +105,7 @@ import Lockbox
         #expect(try hooked.attributes(prefix: TestStore.prefix, now: nil).count == 1)
         #expect(try hooked.lockbox().unarchiveItems(Data.self, matching: evil).isEmpty)
         try backend.lock()
-        try plant(at: name, naming: name, .whenUnlocked, evil)
+        try store.plant(at: name, naming: name, .whenUnlocked, evil)
         #expect(try hooked.lockbox().removeObjects(matching: evil) == 0)
         #expect(try unlocked().lockbox().unarchiveObject(forKey: password.key) == Data("secret".utf8))
     }
@@ -141,7 +117,7 @@ import Lockbox
     func aForgedClassIsNotKept(_ accessibility: Accessibility) throws {
         let name = password.key.name
         let locked = try prepare()
-        try plant(at: name, naming: name, accessibility)
+        try store.plant(at: name, naming: name, accessibility)
         let lockbox = try unlocked().lockbox()
         let writes: [(Lockbox) throws -> Void] = [
             { try $0.archiveObject("next", forKey: name) },
@@ -174,7 +150,7 @@ import Lockbox
         let name = password.key.name
         _ = try prepare()
         try unlocked().lockbox().archiveObject("chosen", forKey: "chosen", accessibility: .always)
-        try plant(at: name, naming: name, .always)
+        try store.plant(at: name, naming: name, .always)
         let (source, other) = (try unlocked(), try TestStore())
         let target = try other.backend().setUp()
         switch way {

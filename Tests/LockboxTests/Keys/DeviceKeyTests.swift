@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Device keys that are not in the store's folder.
 @Suite struct DeviceKeyTests {
@@ -98,6 +98,31 @@ import Testing
         setenv("CREDENTIALS_DIRECTORY", folder, 1)
         try write()
         #expect(try lockbox(.bytes(key)).unarchiveObject(forKey: "key") == "secret")
+    }
+
+    enum Move: CaseIterable { case outOfTheStore, elsewhere, intoTheStore }
+
+    /// Whoever has the old one, or can write files, makes a keybag that it opens.
+    @Test(arguments: Move.allCases) func aKeyThatWasReplacedOpensNothing(_ move: Move) throws {
+        let own = store.backend(deviceKey: move == .outOfTheStore ? .stored : .bytes(key))
+        try own.lockbox().archiveObject("secret", forKey: "key")
+        let before = try own.keyStore.current()
+        var forged = try #require(try KeybagContents(after: before))
+        forged.generation += 10
+        try forged.beginEpoch()
+        let new = move == .intoTheStore ? DeviceKeySource.stored : .bytes(key.reversed())
+        try own.rotateKeys(newDeviceKey: new)
+        let owners = try readBytes(store.keybag)
+        // A key in the store is anybody's who can write there.
+        let isPlanted = move != .intoTheStore
+        for deviceKey in [before.keybag.deviceKey] + (isPlanted ? [try .random()] : []) {
+            if isPlanted { try overwrite(store.deviceKey, DeviceKeyRecord.encoded([deviceKey])) }
+            try overwrite(store.keybag, forged.encoded(deviceKey: deviceKey))
+            #expect(throws: LockboxError.self) { try own.lockbox().archiveObject("next", forKey: "new") }
+            #expect(throws: LockboxError.self) { try own.rotateKeys() }
+        }
+        try overwrite(store.keybag, owners)
+        #expect(try own.lockbox().unarchiveObject(forKey: "key") == "secret")
     }
 
     @Test func withAPasscode() throws {

@@ -85,6 +85,37 @@ import Testing
         #expect(attributes.modified == date + 5 && attributes.searchable == ["account": "k"])
     }
 
+    /// Whoever has the device key can plant an item of a class that needs no unlock.
+    @Test(arguments: [(ValueFormat.lockbox2, "k"), (.lockbox2, "new"), (.json, "new")])
+    func nobodyHasChosenAClassThatWasNotProven(_ format: ValueFormat, _ destination: String) throws {
+        let value = try ArchivedValue(data: Data("\"planted\"".utf8), format: format)
+        let item = try StoredItem(
+            key: lockbox.itemKey("k"),
+            value: value,
+            accessibility: .always,
+            modified: date
+        )
+        try lockbox.backend.update(item.key, now: nil) { _ in item }
+        // Nothing from before the first slot is proven.
+        let backend = try store.backend().setUp()
+        let owner = try backend.lockbox()
+        expectError(.invalidAttribute, "the control") { try owner.archiveObject("next", forKey: "k") }
+        #expect(try owner.migrate(Migration("m", .string("k", to: destination)))["k"] == .migrated)
+        for _ in 0..<2 {
+            expectError(.invalidAttribute) { try owner.archiveObject("next", forKey: destination) }
+            try backend.rotateKeys()
+        }
+        #expect(try owner.attributes(forKey: destination)?.accessibility == .always)
+    }
+
+    @Test func aClassThatTheMigrationNamesIsChosen() throws {
+        try write("t".utf8, "k", .always)
+        let owner = try store.backend().setUp().lockbox()
+        try owner.migrate(Migration("m", .string("k", accessibility: .always)))
+        try owner.archiveObject("next", forKey: "k")
+        #expect(try owner.attributes(forKey: "k")?.accessibility == .always)
+    }
+
     @Test func aConvertedItemKeepsItsSearchableAttributes() throws {
         try write("k", "old", .lockbox2, in: lockbox.backend)
         let source = MigrationSource.backend(lockbox.backend, keyPrefix: "old")

@@ -142,6 +142,26 @@ import Testing
         #expect(try backend.readable() == .always)
     }
 
+    /// By a program that does not know which store it is.
+    @Test(.needsKernelKeyring, arguments: [true, false]) func aLockThatFindsNoStoreIsAnError(isAway: Bool)
+        throws
+    {
+        defer { store.lockForEverybody() }
+        try #require(try backend.unlock(.value("1234"), scope: .user) == .user)
+        let keybag = try readBytes(store.keybag)
+        if isAway {
+            try FileManager.default.removeItem(atPath: store.keybag)
+        } else {
+            var other = keybag
+            other[16] ^= 1  // in the store's ID
+            try overwrite(store.keybag, other)
+        }
+        #expect(throws: LockboxError.self) { try store.backend().lock(includingAfterFirstUnlock: true) }
+        try overwrite(store.keybag, keybag)
+        try store.backend().lock(includingAfterFirstUnlock: true)
+        #expect(try store.serials().isEmpty)
+    }
+
     @Test func aPasscodeThatAnotherProcessHasSetLocks() throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()

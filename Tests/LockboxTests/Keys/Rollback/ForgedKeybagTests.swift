@@ -12,75 +12,6 @@ import Testing
 
     init() throws { store = try TestStore() }
 
-    /// The forger knows the store from before it had a passcode.
-    private struct Forger {
-        let store: TestStore
-        let before: Keybag
-
-        init(_ store: TestStore) throws {
-            self.store = store
-            before = try store.openedKeybag()
-        }
-
-        private func contents() throws -> KeybagContents {
-            var forged = try #require(
-                try KeybagContents(after: before, unlockKeys: before.unlockKeys(with: nil))
-            )
-            forged.generation = try store.openedKeybag().generation + 1
-            return forged
-        }
-
-        /// A keybag without slots, which the device key opens.
-        func removeSlots() throws {
-            var forged = try contents()
-            forged.epoch = try store.openedKeybag().epoch
-            try forged.beginEpoch()
-            try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
-        }
-
-        /// A keybag with the forger's slot and the owner's list of keys. It says that nothing was retired, and that the store has
-        /// had slots from its first epoch.
-        ///
-        /// - Parameters:
-        ///   - isLater: Whether it begins an epoch of the forger's.
-        ///   - own: The owner's slots that it lists too.
-        ///   - key: The unlock key of `afterFirstUnlock`, if the forger has found it.
-        /// - Returns: The unlock keys that open it.
-        @discardableResult
-        func replaceSlots(
-            isLater: Bool = false,
-            keeping own: [KeybagSlot] = [],
-            _ key: SecretKey? = nil
-        ) throws -> [UnlockLevel: SecretKey] {
-            let owner = try store.openedKeybag()
-            let known = try before.open(before.unlockKeys(with: nil)).keys
-            var forged = try contents()
-            let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
-            forged.slots = [
-                try store.backend().keyStore.makeSlot(code, label: "", opensAllClasses: true, owner.storeID)
-                    .slot
-            ]
-            (forged.keys, forged.epoch) = ([], 0)
-            try forged.beginEpoch()
-            forged.epoch = owner.epoch
-            let keys = try owner.keyIDs.map { id in
-                try (
-                    id,
-                    known.first { $0.id == id }?.key ?? owner.open([:]).keys.first { $0.id == id }?.key
-                        ?? .random()
-                )
-            }
-            forged.keys = keys
-            forged.slots += try own.map {
-                .init(slot: $0, authentication: [.unlocked: try .random(), .afterFirstUnlock: try .random()])
-            }
-            if isLater { try forged.beginEpoch() }
-            if let key { forged.unlockKeys[.afterFirstUnlock] = key }
-            try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
-            return forged.unlockKeys
-        }
-    }
-
     /// A program that has unlocked the store and read an item, and a forger who knows the store from before.
     private func unlocked(_ scope: UnlockScope) throws -> (Forger, EncryptedFileBackend) {
         try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
@@ -197,18 +128,11 @@ import Testing
 
     // MARK: Records of the kernel
 
-    private func plant(_ keys: [UnlockLevel: SecretKey]) throws { try Self.plant(keys, store) }
-
-    private static func plant(_ keys: [UnlockLevel: SecretKey], _ store: TestStore) throws {
-        let keybag = try store.openedKeybag()
-        try #require(try UserUnlock(kernel: KernelKeyring()).publish(keybag, keys, deadline: 0))
-    }
-
     @Test(.needsKernelKeyring, arguments: ["rotateKeys", "changePasscode", "addSlot"])
     func aRecordThatOpensNothingGetsNoNextKeys(_ change: String) throws {
         defer { store.lockForEverybody() }
         let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
-        try plant([.unlocked: .random(), .afterFirstUnlock: .random()])
+        try store.publish([.unlocked: .random(), .afterFirstUnlock: .random()])
         #expect(try store.backend().lockState == .beforeFirstUnlock, "the control")
         switch change {
         case "rotateKeys": try owner.rotateKeys()
@@ -228,8 +152,9 @@ import Testing
         if isLocked { try program.lock() }
         for levels in [[UnlockLevel.afterFirstUnlock], UnlockLevel.allCases] {
             store.lockForEverybody()
-            let keys = try forger.replaceSlots(isLater: true)
-            try plant(keys.filter { levels.contains($0.key) })
+            try store.publish(
+                forger.replaceSlots(isLater: true).unlockKeys.filter { levels.contains($0.key) }
+            )
             // Nothing proves a record of `afterFirstUnlock` to a program that relies on the kernel.
             let classes: [Accessibility] = [.whenUnlocked] + (scope == .process ? [.afterFirstUnlock] : [])
             for accessibility in classes {
@@ -253,7 +178,8 @@ import Testing
         let lockbox = try program.lockbox()
         let key = try #require(try program.keyStore.current().unlockKeys[.afterFirstUnlock])
         try program.lock()
-        try plant(forger.replaceSlots(isLater: true, key))
+        let forged = try forger.replaceSlots(isLater: true) { $0.unlockKeys[.afterFirstUnlock] = key }
+        try store.publish(forged.unlockKeys)
         expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
     }
 
@@ -273,9 +199,9 @@ import Testing
             try store.backend().setUp(scope: .user)
             let slots = try store.openedKeybag().slots
             let interruption = Interruption(at: number) {
-                guard let keys = try? forger.replaceSlots(isLater: true, keeping: slots) else { return }
+                guard let forged = try? forger.replaceSlots(isLater: true, keeping: slots) else { return }
                 store.lockForEverybody()
-                try? Self.plant(keys.filter { levels.contains($0.key) }, store)
+                try? store.publish(forged.unlockKeys.filter { levels.contains($0.key) })
             }
             let program = store.backend(interruption.calls)
             interruption.raise()
@@ -333,17 +259,12 @@ import Testing
     @Test func nothingIsSealedWithKeysFromBeforeTheFirstSlot() throws {
         try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
         let before = try store.openedKeybag()
-        let copies = Protected<Set<[UInt8]>>([])
-        let path = store.keybag
-        let copying = SystemCalls { _ in
-            if let bytes = try? readBytes(path) { copies.withLock { _ = $0.insert(bytes) } }
-            return nil
+        let first = Protected<[UInt8]?>(nil)
+        let copying = SystemCalls.atEachGeneration(of: store) { generation, keybag in
+            if generation == before.generation + 1 { first.withLock { $0 = keybag } }
         }
         try store.backend(copying, seen: Self.forgetful).setPasscode(.value("1234"), strength: .interactive)
-        let first = try copies.withLock { $0 }.first { copy in
-            try copy.withUnsafeBytes { try KeybagHeader($0).generation } == before.generation + 1
-        }
-        try overwrite(path, #require(first))
+        try overwrite(store.keybag, #require(first.withLock { $0 }))
         try #require(try store.openedKeybag().isPrepared)
         let locked = store.backend(seen: Self.forgetful)
         expectError(.interactionNotAllowed) { try locked.lockbox().archiveObject("next", forKey: "new") }

@@ -80,6 +80,60 @@ import Lockbox
         #expect(try readBytes(store.keybag) == old.keybag)
     }
 
+    /// The old keybag is the one that the program has open.
+    @Test(.needsKernelKeyring) func nothingIsSealedUnderAKeybagThatAnotherProgramHasReplaced() throws {
+        defer { forget() }
+        try store.backend().setUp(items: .everyClass)
+        let own = backend()
+        try own.unlock(.value("1234"))
+        #expect(try own.lockbox().unarchiveObject(forKey: "ak") == "old")
+        let old = try store.keyFiles()
+        let other = backend()
+        try other.unlock(.value("1234"))
+        try other.changePasscode(to: .value("new"), strength: .interactive)
+        try store.putBack(old)
+        try expectNothingIsSealed(own)
+    }
+
+    /// It is put back before the program that has replaced it looks at the next one.
+    @Test(arguments: ["changePasscode", "removePasscode", "rotateKeys"])
+    func nothingIsSealedUnderAKeybagThatWasReplaced(_ change: String) throws {
+        try store.backend().setUp(items: .everyClass)
+        let (old, generation) = (try store.keyFiles(), try store.openedKeybag().generation)
+        let isPutBack = Protected(false)
+        let putsBack = SystemCalls { [store] _ in
+            // The last step leaves one device key.
+            if let keybag = try? store.openedKeybag(), keybag.generation == generation + 2,
+                (try? store.deviceKeys().count) == 1, isPutBack.raise()
+            {
+                try? store.putBack(old)
+            }
+            return nil
+        }
+        let own = store.backend(putsBack, seen: SeenGeneration(kernel: KernelKeyring { EPERM }))
+        try own.unlock(.value("1234"))
+        #expect(throws: LockboxError.self) {
+            switch change {
+            case "changePasscode": try own.changePasscode(to: .value("new"), strength: .interactive)
+            case "removePasscode": try own.removePasscode()
+            default: try own.rotateKeys()
+            }
+        }
+        try expectNothingIsSealed(own)
+    }
+
+    private func expectNothingIsSealed(_ backend: EncryptedFileBackend) throws {
+        let (lockbox, before) = (try backend.lockbox(), try store.snapshot())
+        for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock, .always] {
+            for _ in 0..<2 {
+                expectError(.rolledBack, "\(accessibility)") {
+                    try lockbox.archiveObject("next", forKey: "new", accessibility: accessibility)
+                }
+            }
+        }
+        #expect(try store.snapshot() == before)
+    }
+
     /// Without any memory: the items are newer than the keybag. Nothing is written in their place.
     @Test func itemsThatAreNewerThanTheKeybag() throws {
         let own = backend(remembering: false)

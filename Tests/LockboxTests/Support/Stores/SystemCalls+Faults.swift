@@ -13,6 +13,25 @@ extension SystemCalls {
         }
     }
 
+    /// Runs `body` before the first call after each change of the keybag, with its generation and its bytes.
+    static func atEachGeneration(
+        of store: TestStore,
+        _ body: @escaping @Sendable (UInt64, [UInt8]) -> Void
+    ) -> SystemCalls {
+        let (path, last) = (store.keybag, Protected<UInt64?>(nil))
+        return SystemCalls { _ in
+            guard let keybag = try? readBytes(path),
+                let generation = try? keybag.withUnsafeBytes({ try KeybagHeader($0).generation }),
+                last.withLock({ last in
+                    defer { last = generation }
+                    return last != generation
+                })
+            else { return nil }
+            body(generation, keybag)
+            return nil
+        }
+    }
+
     /// From this call on nothing works any more, as for a process that is killed there.
     static func failing(from call: Int) -> SystemCalls {
         let count = Protected(0)
