@@ -2,7 +2,8 @@ import Foundation
 
 /// Writes binary property lists as Foundation on Apple's systems does, and such as nobody would.
 enum PropertyListWriter {
-    indirect enum Node {
+    /// Explicitly `Sendable`: Swift 6.2 finds a circular reference when it has to infer that.
+    indirect enum Node: Sendable {
         case null
         case boolean(Bool)
         case integer(UInt64, size: Int)
