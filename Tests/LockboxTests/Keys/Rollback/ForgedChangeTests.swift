@@ -17,42 +17,63 @@ import Testing
         return (store, forger)
     }
 
+    /// Counts calls from the one after the last rename of a change.
+    private func calls(
+        of store: TestStore,
+        after generation: UInt64,
+        _ interruptions: [Interruption]
+    ) -> SystemCalls {
+        let changes = SystemCalls.atEachGeneration(of: store) { number, _ in
+            if number == generation + 2 { interruptions.forEach { $0.raise() } }
+        }
+        return SystemCalls { call in
+            _ = changes.fault?(call)
+            interruptions.forEach { $0.call() }
+            return nil
+        }
+    }
+
+    private func make(_ change: String, _ program: EncryptedFileBackend) throws -> RotationReport {
+        switch change {
+        case "setPasscode": try program.setPasscode(.value("5678"), strength: .interactive)
+        case "changePasscode": try program.changePasscode(to: .value("5678"), strength: .interactive)
+        default: try program.rotateKeys()
+        }
+    }
+
     /// Before each system call after the new keys have taken effect.
-    @Test(arguments: ["setPasscode", "changePasscode", "rotateKeys"])
-    func aChangeThatRetiresNothingIsNotSaidToBeDone(_ change: String) throws {
+    ///
+    /// - Parameter length: After how many calls the owner's is back; the forger's has its generation then. Nil, after the change.
+    @Test(arguments: ["setPasscode", "changePasscode", "rotateKeys"], [nil, 40])
+    func aChangeThatRetiresNothingIsNotSaidToBeDone(_ change: String, _ length: Int?) throws {
+        let old = change == "setPasscode" ? nil : "1234"
+        let (original, first) = try prepare(passcode: old)
+        let generation = try original.openedKeybag().generation
         var (number, refused) = (0, 0)
         while true {
             number += 1
-            let passcode = change == "setPasscode" ? nil : "1234"
-            let (store, forger) = try prepare(passcode: passcode)
+            let store = try TestStore(copying: original)
+            var forger = first
+            forger.store = store
             let owners = Protected<[UInt8]>([])
-            let interruption = Interruption(at: number) { [store] in
-                try? owners.withLock { $0 = try readBytes(store.keybag) }
-                _ = try? forger.replaceSlots { $0.endRotation(leaving: []) }
-            }
-            let generation = try store.openedKeybag().generation
-            let raise = SystemCalls.atEachGeneration(of: store) { number, _ in
-                if number == generation + 2 { interruption.raise() }
-            }
-            let program = store.backend(
-                SystemCalls { call in
-                    _ = raise.fault?(call)
-                    interruption.call()
-                    return nil
+            // Unless the program has replaced it.
+            let putBack = { @Sendable [store] in
+                if try store.openedKeybag().slots.map(\.kind) == [.recoveryCode] {
+                    try overwrite(store.keybag, owners.withLock { $0 })
                 }
-            )
-            if let passcode { try program.unlock(.value(passcode)) }
-            let (new, strength) = (PasscodeSource.value("5678"), PasscodeStrength.interactive)
-            let report: RotationReport?
-            switch change {
-            case "setPasscode": report = try? program.setPasscode(new, strength: strength)
-            case "changePasscode": report = try? program.changePasscode(to: new, strength: strength)
-            default: report = try? program.rotateKeys()
             }
-            // The program may have replaced it with its own.
-            if try store.openedKeybag().slots.map(\.kind) == [.recoveryCode] {
-                try overwrite(store.keybag, owners.withLock { $0 })
+            let forging = Interruption(at: number) { [store, forger] in
+                try? owners.withLock { $0 = try readBytes(store.keybag) }
+                _ = try? forger.replaceSlots {
+                    $0.endRotation(leaving: [])
+                    if length != nil { $0.generation -= 1 }
+                }
             }
+            let end = Interruption(at: number + (length ?? 1_000_000)) { try? putBack() }
+            let program = store.backend(calls(of: store, after: generation, [end, forging]))
+            if let old { try program.unlock(.value(old)) }
+            let report = try? make(change, program)
+            try putBack()
             if report?.isComplete ?? false {
                 #expect(try !store.openedKeybag().isRotating, "before call \(number)")
             } else {
@@ -60,9 +81,14 @@ import Testing
             }
             let named = report?.unreadableItems.map(\.location) ?? []
             #expect(!named.contains { $0.hasPrefix("\(store.directory)/items") }, "before call \(number)")
-            if !interruption.hasHappened { break }
+            let other = store.backend(seen: SeenGeneration(kernel: KernelKeyring { EPERM }))
+            try other.unlock(.value(change == "rotateKeys" ? "1234" : "5678"))
+            let item = try? other.lockbox().unarchiveObject(String.self, forKey: "k")
+            #expect(item == "old", "before call \(number)")
+            if !forging.hasHappened { break }
         }
-        #expect(refused > 3)
+        // Otherwise it may have tried again, and be done.
+        if length == nil { #expect(refused > 3) }
     }
 
     /// After the last rename. The secret that was removed opens what the first stage seals.

@@ -55,8 +55,10 @@ import Testing
             }
             #expect(error?.code == (isOpen ? nil : .interactionNotAllowed), "\(name)")
             // Sealed with the owner's keys, if at all.
-            let sealed = try owner.lockbox().unarchiveObject(String.self, forKey: name)
-            #expect(sealed == (isOpen ? "next" : nil), "\(name)")
+            #expect(throws: Never.self, "\(name)") {
+                let next = try owner.lockbox().unarchiveObject(String.self, forKey: name)
+                #expect(next == (isOpen ? "next" : nil), "\(name)")
+            }
             try store.plant(at: name, naming: name, accessibility ?? .whenUnlocked, sealedWith: forged.keys)
             #expect(throws: LockboxError.self, "\(name)") {
                 try lockbox.unarchiveObject(Data.self, forKey: name)

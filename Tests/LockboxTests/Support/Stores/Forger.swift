@@ -7,7 +7,8 @@ import Testing
 
 /// Somebody who has the device key and can write files, but cannot unlock the store. They know it from before it had a passcode.
 struct Forger: Sendable {
-    let store: TestStore
+    /// May be a copy.
+    var store: TestStore
     private let known: [Keyring.Entry]
     /// With the forger's slot and lineage. It says that nothing was retired, and that the store has had slots from its first epoch.
     private let own: KeybagContents
