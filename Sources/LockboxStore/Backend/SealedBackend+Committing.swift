@@ -15,7 +15,7 @@ extension SealedBackend {
     /// Commits the edits in order, as many at once as the storage allows and 4 MiB of memory hold. Decides again whenever
     /// another writer has changed one of the records.
     func commitEdits(_ edits: [ItemEdit], with keyring: Keyring) throws {
-        var (rest, keyring) = (edits[...], try keyStore.newest(keyring))
+        var (rest, keyring) = (edits[...], keyring)
         var (lock, locked): ((any StorageLock)?, Set<String?>) = (nil, [])
         defer { lock?.release() }
         let limits = (count: storage.limits.maximumChanges, length: 4 << 20)
@@ -23,6 +23,7 @@ extension SealedBackend {
         var conflicts = ConflictLimit()
         while !rest.isEmpty {
             do {
+                keyring = try keyStore.newest(keyring)
                 let part = try prepare(rest.prefix(next.count), with: keyring, maximumLength: next.length)
                 // A decision may have changed its mind, and need locks that come before this one.
                 let namespaces = Set(part.changes.map(\.record.namespace))

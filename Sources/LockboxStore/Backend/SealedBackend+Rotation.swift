@@ -23,7 +23,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - newDeviceKey: The source of the new device key, if the key is or will be kept outside the store. This backend
-    ///     uses it from then on. Other programs that use the store need both keys while this runs:
+    ///     uses it, and no earlier one, from then on. Other programs that use the store need both keys while this runs:
     ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
     ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
     ///   - progress: Called after each batch of items.

@@ -262,10 +262,15 @@ extension KeyStore {
 
     /// Throws if the keybag is neither the one written nor one by somebody who could open that.
     private func checkFollows(_ written: KeybagContents) throws {
-        if written.slots.isEmpty { return }
-        let lineage = try current().lineage
-        if lineage.contains(where: { $0.isEqual(to: written.lineage[0]) }) { return }
-        throw LockboxError.conflict(record: keybagLocation)
+        guard !written.slots.isEmpty, let key = written.unlockKeys[.unlocked] else { return }
+        let current = try current()
+        // A keybag from before it, under the same keys, has a lower generation.
+        if (try? current.keybag.open([.unlocked: key])) != nil { return }
+        if current.lineage.contains(where: { $0.isEqual(to: written.lineage[0]) }) { return }
+        throw LockboxError.outcomeUnknown(
+            record: keybagLocation,
+            reason: "it was changed again, and this program cannot open it any more"
+        )
     }
 
     /// Keeps the store unlocked for this process if it has removed the slot that it was unlocked with.

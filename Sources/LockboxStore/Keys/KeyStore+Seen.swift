@@ -97,7 +97,7 @@ extension KeyStore {
             let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
             return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
         }
-        let seen = try isFollowed ? remembered(opened).filter(isReachable) : remembered(opened)
+        let seen = try remembered(opened).filter { try !isFollowed || isReachable($0, opened) }
         let all = seen + [counted].compactMap { $0 }
         guard let generation = all.map(\.generation).max(), let epoch = all.map(\.epoch).max() else {
             return nil
@@ -132,21 +132,23 @@ extension KeyStore {
 
     /// Forgets numbers that no store reaches, before its owner accepts it.
     func forgetForgedNumbers(_ opened: OpenedKeybag) throws {
-        if try remembered(opened).allSatisfy(isReachable) { return }
+        if try remembered(opened).allSatisfy({ try isReachable($0, opened) }) { return }
         highest.withLock { $0 = nil }
         seen.write(nil, opened.keyring)
     }
 
     /// Whether a store that follows these numbers can go on, and its counter with it.
-    private func isReachable(_ seen: SeenGeneration.Seen) throws -> Bool {
+    private func isReachable(_ seen: SeenGeneration.Seen, _ opened: OpenedKeybag) throws -> Bool {
         guard let counted = try counted() else { return seen.isReachable }
-        return seen.isReachable && seen.generation <= counted + Self.maximumIncrements
+        // Its owner has opened a keybag with slots.
+        let proven = opened.keybag.slots.isEmpty ? 0 : opened.keybag.generation
+        return seen.isReachable && seen.generation <= max(counted, proven) + Self.maximumIncrements
     }
 
     /// Whoever has the device key can forge the generation of a store without slots. A counter that could not follow it would notice
     /// nothing any more.
     func checkCounterFollows(_ keybag: Keybag) throws {
-        guard let counted = try counted(), keybag.generation > counted + Self.maximumIncrements else {
+        guard let counted = try counted(), keybag.generation + 2 > counted + Self.maximumIncrements else {
             return
         }
         throw rolledBack(

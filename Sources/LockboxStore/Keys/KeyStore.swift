@@ -170,7 +170,8 @@ final class KeyStore: Sendable {
                     }
                     throw error
                 }
-                try checkRequirements(keybag.storeID, keybag.slots, check)
+                let isProven = !keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
+                try checkRequirements(keybag.storeID, keybag.slots, check, isProven: isProven)
                 try checkItems(belongTo: opened.keyring)
                 if check != .exceptRollback {
                     trust(keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: true)
@@ -290,9 +291,19 @@ final class KeyStore: Sendable {
     // MARK: Requirements
 
     /// Of a keybag that was read, or that is to be written.
-    func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
-        // Whoever knows the store knows whether it had slots.
-        if check == .exceptProtection, requirements.identity == nil { return }
+    ///
+    /// - Parameter isProven: Whether this process has opened it with a slot's secret.
+    func checkRequirements(
+        _ store: StoreID,
+        _ slots: [KeybagSlot],
+        _ check: Check = .all,
+        isProven: Bool = false
+    ) throws {
+        var requirements = requirements
+        // A program that knows the store before it has slots names its identity only then.
+        if check == .exceptProtection, isProven || requirements.identity == nil {
+            requirements = StoreRequirements(identity: requirements.identity)
+        }
         if let violation = requirements.violation(store, slots) { throw notMet(violation) }
     }
 
