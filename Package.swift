@@ -265,13 +265,29 @@ let package = Package(
             path: "Proofs/TestProcess",
             swiftSettings: settings
         ),
+        // Each of these compiles Tests/Support, to which it has a link.
+        .testTarget(
+            name: "LockboxKeysTests",
+            dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess", "CLinux"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxStoreTests",
+            dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess"],
+            resources: [.copy("Vectors")],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxTestingTests",
+            dependencies: ["Lockbox", "LockboxTesting"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "LockboxTests",
             dependencies: [
                 "Lockbox", "LockboxTesting", "LockboxTestProcess", "LockboxKeychain",
-                "LockboxKeychainMigration", "LockboxKeychainTesting", "LockboxIdentities", "CLinux",
+                "LockboxKeychainMigration", "LockboxKeychainTesting", "LockboxIdentities",
             ],
-            resources: [.copy("Vectors")],
             swiftSettings: settings
         ),
     ],

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unicodedata
 
-VECTORS = pathlib.Path(__file__).resolve().parents[2] / "Tests/LockboxTests/Vectors/v1.json"
+VECTORS = pathlib.Path(__file__).resolve().parents[2] / "Tests/LockboxStoreTests/Vectors/v1.json"
 ABSENT, DOES_NOT_OPEN = 2, 3
 NOW = 820_000_000  # the vectors' items expire long before or long after
 SOME = ("ck", "cku", "dk", "dku")  # the classes that a key opens

@@ -4,7 +4,7 @@ import Foundation
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// A store, what is in it, and records that must be refused: `Tests/LockboxTests/Vectors/*.json`.
+/// A store, what is in it, and records that must be refused: `Tests/LockboxStoreTests/Vectors/*.json`.
 ///
 /// A file of vectors is made once for a version of the format, and never again: it proves that old files still open.
 struct Vectors: Codable {

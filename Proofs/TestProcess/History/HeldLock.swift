@@ -1,1 +1,1 @@
-../../../Tests/LockboxTests/Support/Storages/HeldLock.swift
+../../../Tests/Support/Storages/HeldLock.swift

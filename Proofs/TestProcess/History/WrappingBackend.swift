@@ -1,1 +1,1 @@
-../../../Tests/LockboxTests/Support/Backends/WrappingBackend.swift
+../../../Tests/Support/Backends/WrappingBackend.swift

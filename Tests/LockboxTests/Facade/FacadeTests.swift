@@ -7,7 +7,7 @@ import Testing
 @testable import LockboxStore
 
 /// The facade's additions to its backend.
-@Suite struct FacadeTests {
+@Suite(.tags(.waits)) struct FacadeTests {
     private let backend = InMemoryBackend()
     private let clock = TestClock()
 

@@ -6,7 +6,7 @@ import Testing
 @_spi(Extensions) @testable import LockboxStore
 
 /// Changes that are not reported, and the cost of waiting for changes.
-@Suite struct QuietNotificationTests {
+@Suite(.tags(.waits)) struct QuietNotificationTests {
     /// Notices that wait to be sent, and what is reported of them.
     private final class Queue: Sendable {
         let notices = Protected<[@Sendable () -> Void]>([])

@@ -1,1 +1,1 @@
-../../LockboxTests/Support/Printing.swift
+../../Support/Printing.swift

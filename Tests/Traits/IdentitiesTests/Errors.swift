@@ -1,1 +1,1 @@
-../../LockboxTests/Support/Errors.swift
+../../Support/Errors.swift

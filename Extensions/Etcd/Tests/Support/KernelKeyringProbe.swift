@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/KernelKeyringProbe.swift
+../../../../Tests/Support/KernelKeyringProbe.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Backends/SameApplication.swift
+../../../../Tests/Support/Backends/SameApplication.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Errors.swift
+../../../../Tests/Support/Errors.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Requirements.swift
+../../../../Tests/Support/Requirements.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Stores/SystemCalls+Faults.swift
+../../../../Tests/Support/Stores/SystemCalls+Faults.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Stores/TestStore.swift
+../../../../Tests/Support/Stores/TestStore.swift

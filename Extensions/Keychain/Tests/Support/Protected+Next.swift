@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Protected+Next.swift
+../../../../Tests/Support/Protected+Next.swift

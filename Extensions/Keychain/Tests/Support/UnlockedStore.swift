@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Stores/UnlockedStore.swift
+../../../../Tests/Support/Stores/UnlockedStore.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Printing.swift
+../../../../Tests/Support/Printing.swift

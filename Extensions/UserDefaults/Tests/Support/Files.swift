@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Stores/Files.swift
+../../../../Tests/Support/Stores/Files.swift

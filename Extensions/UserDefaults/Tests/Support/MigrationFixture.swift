@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Stores/MigrationFixture.swift
+../../../../Tests/LockboxTests/Support/MigrationFixture.swift

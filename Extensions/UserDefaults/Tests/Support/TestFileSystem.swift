@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/Stores/TestFileSystem.swift
+../../../../Tests/Support/Stores/TestFileSystem.swift

@@ -1,1 +1,1 @@
-../../../../Tests/LockboxTests/Support/TestProcess.swift
+../../../../Tests/Support/TestProcess.swift

@@ -7,7 +7,7 @@ import Lockbox
 @_spi(Extensions) @testable import LockboxStore
 
 /// Old keys do not come back: by a forged keybag, by a copy that is put back, or by a record whose time is over.
-@Suite(.serialized) struct RetiredKeysTests {
+@Suite(.tags(.waits), .serialized) struct RetiredKeysTests {
     private let store: TestStore
     /// Other tests' memories do not push out its own.
     private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"

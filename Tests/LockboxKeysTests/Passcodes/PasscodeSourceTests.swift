@@ -6,7 +6,7 @@ import Testing
 @_spi(Extensions) @testable import LockboxStore
 
 /// Where a passcode comes from. None of the sources waits for a person.
-@Suite(.timeLimit(.minutes(10))) struct PasscodeSourceTests {
+@Suite(.tags(.argon2id), .timeLimit(.minutes(10))) struct PasscodeSourceTests {
     private let folder: String
     private let store: TestStore
 

@@ -2,7 +2,7 @@ import Foundation
 
 /// The package's own sources, for tests that hold a list complete.
 enum SourceText {
-    private static let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../..")
+    private static let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../..")
         .standardized
 
     /// - Parameter path: A file, from the package's root.

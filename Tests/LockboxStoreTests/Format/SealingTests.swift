@@ -6,7 +6,7 @@ import Testing
 @_spi(Extensions) @testable import LockboxStore
 
 /// The pieces that records are made of.
-@Suite struct SealingTests {
+@Suite(.tags(.argon2id)) struct SealingTests {
     @Test func recordNamesAreBase32OfTheId() throws {
         let id = RecordID { $0.copyBytes(from: (0..<32).map { UInt8($0 * 7) }) }
         // By Python's base64.b32encode.

@@ -6,7 +6,7 @@ import Testing
 @_spi(Extensions) @testable import LockboxStore
 
 /// Waiting for a lock, and for how long.
-@Suite(.timeLimit(.minutes(10))) struct LockTests {
+@Suite(.tags(.waits), .timeLimit(.minutes(10))) struct LockTests {
     private let store: TestStore
 
     init() throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import LockboxTestProcess
 
 /// Stores that earlier versions made still open, and what they refused is still refused.
-@Suite struct VectorTests {
+@Suite(.tags(.argon2id)) struct VectorTests {
     private static let vectors = Result {
         let url = try #require(Bundle.module.url(forResource: "Vectors/v1", withExtension: "json"))
         return try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: url))

@@ -7,7 +7,7 @@ import Testing
 @testable import LockboxTestProcess
 
 /// Keys and passcodes in memory: wiped after their use, and locked into RAM where that is allowed.
-@Suite(.serialized) struct SecretMemoryTests {
+@Suite(.tags(.argon2id), .serialized) struct SecretMemoryTests {
     private let store: TestStore
 
     init() throws { store = try TestStore() }

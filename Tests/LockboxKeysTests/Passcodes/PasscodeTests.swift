@@ -6,7 +6,7 @@ import Testing
 @testable import LockboxStore
 
 /// Passcodes are set, changed, removed, and found to be wrong.
-@Suite(.serialized) struct PasscodeTests {
+@Suite(.tags(.argon2id), .serialized) struct PasscodeTests {
     private let store: TestStore
 
     init() throws { store = try TestStore() }

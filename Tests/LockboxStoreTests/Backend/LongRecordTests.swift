@@ -7,7 +7,7 @@ import Lockbox
 
 /// A record that is longer than any of ours is damaged, and refused unread: of what it is nothing is known, not even its
 /// revision.
-@Suite(.timeLimit(.minutes(10))) struct LongRecordTests {
+@Suite(.tags(.waits), .timeLimit(.minutes(10))) struct LongRecordTests {
     private let store: TestStore
     private let path: String
 

@@ -6,7 +6,7 @@ import Testing
 @testable import LockboxStore
 
 /// An item that is there all the time is in every list, and every look finds it, whatever others do meanwhile.
-@Suite(.timeLimit(.minutes(10))) struct ListTests {
+@Suite(.tags(.waits), .timeLimit(.minutes(10))) struct ListTests {
     private static let keys: Set<String> = ["a", "b", "c"]
 
     private func fill(_ store: TestStore) throws {
