@@ -143,6 +143,22 @@ import Testing
     }
 
     /// By a program that does not know which store it is.
+    /// The program's keys are gone then, and the change is done.
+    @Test(.needsKernelKeyring) func aLockDuringAChangeDoesNotMakeItFail() throws {
+        defer { store.lockForEverybody() }
+        let other = store.backend()
+        try other.unlock(.value("1234"), scope: .user)
+        let before = try store.openedKeybag()
+        let program = store.backend(
+            .atEachGeneration(of: store) { generation, _ in
+                if generation == before.generation { return }
+                _ = try? other.keyStore.userUnlock.remove(before.storeID, UnlockLevel.allCases)
+            }
+        )
+        try program.changePasscode(to: .value("5678"), strength: .interactive)
+        try store.backend().unlock(.value("5678"))
+    }
+
     @Test(.needsKernelKeyring, arguments: [true, false]) func aLockThatFindsNoStoreIsAnError(isAway: Bool)
         throws
     {
