@@ -65,9 +65,9 @@ private func value(_ input: [UInt8]) {
             record,
             from: start,
             to: record.count,
-            header,
-            id,
-            try! keyring.key(.classKey(.whenUnlocked), epoch: 1),
+            header: header,
+            id: id,
+            key: try! keyring.key(.classKey(.whenUnlocked), epoch: 1),
             .value
         )
         let value = try? ItemEnvelope.openValue(record, id: id, keyring: keyring, now: .distantPast)

@@ -1,1 +1,1 @@
-../../../Etcd/Tests/Support/TCPSocket.swift
+../../../../Tests/Support/TCPSocket.swift
