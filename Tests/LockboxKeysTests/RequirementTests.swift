@@ -86,6 +86,16 @@ import Lockbox
         #expect(try store.snapshot() == before)
     }
 
+    /// Somebody has forged a keybag without slots. Their items would be resealed as the owner's.
+    @Test func noPasscodeIsSetForAKnownStoreThatHasLostIt() throws {
+        try store.lockbox().archiveObject("of the attacker", forKey: "k")
+        let identity = try #require(try store.backend().identity)
+        let before = try store.snapshot()
+        let known = backend(.init(protection: .passcode, identity: identity))
+        expectError(.requirementNotMet) { try known.setPasscode(.value("1234"), strength: .interactive) }
+        #expect(try store.snapshot() == before)
+    }
+
     @Test func aPasscodeCanBeSetWhereItIsRequired() throws {
         try store.lockbox().archiveObject("v", forKey: "k", accessibility: .always)
         let required = backend(.init(protection: .passcode))

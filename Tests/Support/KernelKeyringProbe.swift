@@ -8,7 +8,7 @@ extension Trait where Self == ConditionTrait {
 }
 
 /// Whether this kernel, and this sandbox, have a keyring for the user. Asked without Lockbox, which is what the tests are about.
-/// The tests of the command and of etcd have links to this file.
+/// The tests of etcd have a link to this file.
 let hasKernelKeyring: Bool = {
     guard let keyring = KeyringCalls() else { return false }
     let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"

@@ -48,7 +48,7 @@ final class KeyStore: Sendable {
     /// The keybag that was read last. Nil in a forked child, which has to read it again, and to unlock the store itself.
     var opened: OpenedKeybag? { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
 
-    /// Replaces the keybag that was read last, or what is open of it. The caller holds ``changes``.
+    /// Replaces the keybag that was read last, or what is open of it. The caller holds ``keybagMutex``.
     func keep(_ opened: OpenedKeybag) { known.withLock { $0 = opened } }
 
     // MARK: The keys
@@ -170,8 +170,7 @@ final class KeyStore: Sendable {
                     }
                     throw error
                 }
-                let isProven = !keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
-                try checkRequirements(keybag.storeID, keybag.slots, check, isProven: isProven)
+                try checkRequirements(keybag.storeID, keybag.slots, check)
                 try checkItems(belongTo: opened.keyring)
                 if check != .exceptRollback {
                     trust(keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: true)
@@ -197,9 +196,9 @@ final class KeyStore: Sendable {
         }
         let contents = try openContents(keybag, slotKeys, before)
         let locked = Set(keybag.keyIDs).subtracting(contents.keys.map(\.id))
-        // Whoever has the device key can forge a keybag without slots, with keys of the same names.
-        let isProven = before.map { keybag.slots.isEmpty || !$0.keybag.slots.isEmpty } ?? false
-        let kept = isProven ? before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? [] : []
+        var kept = before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? []
+        // Whoever has the device key can forge a keybag without slots, whose keys have the IDs of the owner's.
+        if before?.keybag.slots.isEmpty ?? false, !keybag.slots.isEmpty { kept = [] }
         return try OpenedKeybag(
             keybag,
             contents.keys + kept,
@@ -291,19 +290,9 @@ final class KeyStore: Sendable {
     // MARK: Requirements
 
     /// Of a keybag that was read, or that is to be written.
-    ///
-    /// - Parameter isProven: Whether this process has opened it with a slot's secret.
-    func checkRequirements(
-        _ store: StoreID,
-        _ slots: [KeybagSlot],
-        _ check: Check = .all,
-        isProven: Bool = false
-    ) throws {
-        var requirements = requirements
-        // A program that knows the store before it has slots names its identity only then.
-        if check == .exceptProtection, isProven || requirements.identity == nil {
-            requirements = StoreRequirements(identity: requirements.identity)
-        }
+    func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
+        // A program that requires an identity was set up for a store that had its slots: one without them is a forgery.
+        if check == .exceptProtection, requirements.identity == nil { return }
         if let violation = requirements.violation(store, slots) { throw notMet(violation) }
     }
 

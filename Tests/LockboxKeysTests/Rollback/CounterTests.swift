@@ -61,6 +61,22 @@ private final class Counter: GenerationCounter {
         )
     }
 
+    /// Whoever has the device key can write any generation into a store without slots. The counter could not follow it, and would
+    /// notice nothing any more.
+    @Test func aGenerationThatItCannotFollowIsLowered() throws {
+        let own = backend(counter)
+        try own.lockbox().archiveObject("v", forKey: "k")
+        var contents = try #require(try KeybagContents(after: own.keyStore.current()))
+        contents.generation = 1 << 40
+        try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
+        expectError(.rolledBack) { try backend(counter).setPasscode(.value("1"), strength: .interactive) }
+        let accepting = backend(counter)
+        try accepting.acceptRestored()
+        try expectCounted()
+        try accepting.setPasscode(.value("1"), strength: .interactive)
+        try expectCounted()
+    }
+
     @Test func anOldKeybagIsRefused() throws {
         let own = backend(counter)
         try own.lockbox().archiveObject("old", forKey: "k")
