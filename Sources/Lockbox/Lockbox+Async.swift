@@ -2,8 +2,8 @@ public import LockboxCore
 
 // Values for keys that are strings are encoded and decoded on the caller's thread, so they need not be Sendable.
 extension Lockbox {
-    /// Runs calls of this lockbox on another thread, so that they do not block Swift's cooperative pool. Canceling the task does
-    /// not stop them.
+    /// Runs calls of this lockbox on another thread, so that they do not block Swift's cooperative pool. Canceling the task ends a
+    /// wait for another writer's lock, and stops nothing else.
     ///
     /// ```swift
     /// let keys = try await lockbox.async { try $0.allKeys() }

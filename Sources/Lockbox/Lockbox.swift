@@ -12,8 +12,8 @@ import LockboxStore
 ///
 /// A `Lockbox` is a small value: create one for each prefix, and share the backend. ``default`` is one for the whole process.
 ///
-/// Calls block the thread. In an `async` function, archiving, reading, removing and updating an item run on another thread, and
-/// canceling the task does not stop them. Run every other call in ``async(_:)``.
+/// Calls block the thread. In an `async` function, archiving, reading, removing and updating an item run on another thread.
+/// Canceling the task ends a wait for another writer's lock, and stops nothing else. Run every other call in ``async(_:)``.
 ///
 /// Every method throws ``LockboxError``, and any other error that an app's own backend throws. The methods list
 /// only their specific errors. On the encrypted store, every method can also throw:

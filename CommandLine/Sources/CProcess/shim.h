@@ -1,12 +1,16 @@
-// Protects the memory of the process, with calls that Swift's modules of the C library do not have.
+// Calls that Swift's modules of the C library do not have.
 #pragma once
 #ifdef __APPLE__
 #define __STDC_WANT_LIB_EXT1__ 1
 #endif
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -35,4 +39,39 @@ static inline void wipe_memory(void *memory, size_t size) {
 #else
     explicit_bzero(memory, size);
 #endif
+}
+
+static inline void ignore_signals(int ignores) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    static void (*before[sizeof signals / sizeof *signals])(int);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        if (ignores) before[i] = signal(signals[i], SIG_IGN);
+        else signal(signals[i], before[i]);
+    }
+}
+
+// Starts a program with pipes as its standard input and output, and returns its process, or -1. Until ignore_signals(0), what a terminal
+// or a service manager sends to both ends only the program. Its exit status is 127 if there is none, and 126 if it cannot be run.
+static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit, int *input, int *output) {
+    int in[2], out[2];
+    if (pipe(in) != 0) return -1;
+    if (pipe(out) != 0) {
+        close(in[0]), close(in[1]);
+        return -1;
+    }
+    fcntl(in[1], F_SETFD, FD_CLOEXEC), fcntl(out[0], F_SETFD, FD_CLOEXEC);
+    ignore_signals(1);
+    pid_t program = fork();
+    if (program == 0) {
+        dup2(in[0], STDIN_FILENO), dup2(out[1], STDOUT_FILENO);
+        close(in[0]), close(out[1]);
+        ignore_signals(0);
+        replace_core_limit(core_limit);
+        execvp(arguments[0], arguments);
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    close(in[0]), close(out[1]);
+    *input = in[1], *output = out[0];
+    if (program < 0) close(in[1]), close(out[0]);
+    return program;
 }

@@ -34,7 +34,10 @@ import ArgumentParser
             ),
             CommandGroup(
                 name: "For other programs:",
-                subcommands: [ExecCommand.self, GitCredentialCommand.self, DockerCredentialCommand.self]
+                subcommands: [
+                    ExecCommand.self, RefreshCommand.self, GitCredentialCommand.self,
+                    DockerCredentialCommand.self,
+                ]
             ),
         ]
     )

@@ -319,7 +319,7 @@ extension ItemKey {
 
 extension LockboxBackend {
     /// Runs calls of this backend on another thread, so that they do not block Swift's cooperative pool. Canceling the task
-    /// does not stop them.
+    /// ends a wait for another writer's lock, and stops nothing else.
     ///
     /// ```swift
     /// let backend = EncryptedFileBackend.default
@@ -333,5 +333,35 @@ extension LockboxBackend {
         -> Result
     {
         try await offPool { try body(self) }
+    }
+
+    /// The classes that are open, now and whenever that has changed, for example because the user has unlocked the store in another
+    /// program.
+    ///
+    /// ```swift
+    /// func waitForUnlock(_ backend: EncryptedFileBackend) async throws {
+    ///     for try await state in backend.lockStates() where state == .unlocked { return }
+    /// }
+    /// ```
+    ///
+    /// - Parameter interval: The time between two looks at ``lockState``. The system does not tell when a key is added to the
+    ///   kernel's keyring.
+    /// - Returns: A sequence for one loop. It ends when the task of the loop is canceled, and throws the errors of
+    ///   ``lockState``.
+    public func lockStates(every interval: Duration = .seconds(1)) -> AsyncThrowingStream<
+        LockState, any Error
+    > {
+        let last = Protected<LockState?>(nil)
+        return AsyncThrowingStream {
+            while true {
+                let state = try await offPool { try lockState }
+                let isNew = last.withLock { last in
+                    defer { last = state }
+                    return last != state
+                }
+                if isNew { return state }
+                do { try await Task.sleep(for: interval) } catch { return nil }
+            }
+        }
     }
 }

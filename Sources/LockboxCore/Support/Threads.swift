@@ -2,14 +2,36 @@ import Dispatch
 import LockboxPlatform
 
 /// Runs blocking `work` (disk, network, Argon2id) on a thread outside the cooperative pool, and returns its
-/// result. Canceling the task does not stop it.
+/// result. Canceling the task ends a wait for a lock, and stops nothing else.
 package func offPool<Success: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Success
 ) async throws(Failure) -> Success {
-    let result: Result<Success, Failure> = await withCheckedContinuation { continuation in
-        runBlocking { continuation.resume(returning: Result(catching: work)) }
+    let isCanceled = Protected(false)
+    let result: Result<Success, Failure> = await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+            runBlocking {
+                continuation.resume(
+                    returning: BlockingCall.$isCanceled.withValue(isCanceled) { Result(catching: work) }
+                )
+            }
+        }
+    } onCancel: {
+        isCanceled.withLock { $0 = true }
+    }
+    if case .failure(let error) = result, (error as? LockboxError)?.code == .lockTimeout, Task.isCancelled,
+        let canceled = CancellationError() as? Failure
+    {
+        throw canceled
     }
     return try result.get()
+}
+
+/// The call that runs on this thread for an `async` one.
+package enum BlockingCall {
+    @TaskLocal fileprivate static var isCanceled: Protected<Bool>?
+
+    /// Whether the task that waits for it has been canceled.
+    package static var isUnwanted: Bool { isCanceled?.withLock { $0 } ?? false }
 }
 
 /// Threads for work that blocks.

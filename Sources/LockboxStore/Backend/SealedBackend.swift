@@ -387,14 +387,17 @@ extension SealedBackend {
     ///   - requirements: The program's requirements for the store.
     ///   - counter: A monotonic counter, such as one in a TPM, that detects a store restored from an older copy. Every
     ///     program that uses the store must pass it, because the changes of a program without it are not counted.
+    ///   - lockTimeout: How long a write waits for another writer that makes no progress: it may have been stopped. Canceling
+    ///     the task of an `async` call ends the wait too.
     public convenience init(
         directory: String,
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements(),
-        counter: (any GenerationCounter)? = nil
+        counter: (any GenerationCounter)? = nil,
+        lockTimeout: Duration = .seconds(30)
     ) {
         self.init(
-            storage: FileStorage(directory: directory),
+            storage: FileStorage(directory: directory, lockTimeout: lockTimeout),
             deviceKey: deviceKey,
             requires: requirements,
             kernel: KernelKeyring(),

@@ -159,7 +159,8 @@ final class Directory: Sendable {
         }
     }
 
-    private func create(_ name: String, _ bytes: [UInt8]) throws(LockboxError) -> CInt {
+    /// Returns the open file, with its lock.
+    func create(_ name: String, _ bytes: [UInt8]) throws(LockboxError) -> CInt {
         let result = calls.open(name, at: descriptor, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         let file = CInt(try check(result, "open", filePath(name)))
         do {

@@ -15,7 +15,7 @@ import LockboxPlatform
 /// A record is written to `tmp`, synchronized, and renamed into its folder, which is then synchronized too. At
 /// every instant, also across a power cut, the name refers to the old bytes or the new ones. The owner, mode
 /// and type of every file and folder are checked before its contents are used. Writers lock a folder with `flock`, in
-/// order of arrival, and wait at most 30 seconds for a holder that makes no progress. On FUSE, where locks are not shared,
+/// order of arrival, and wait at most 30 seconds by default for a holder that makes no progress. On FUSE, where locks are not shared,
 /// the store is only read.
 ///
 /// A store that does not exist yet is empty. The first commit creates it.
@@ -39,8 +39,13 @@ import LockboxPlatform
     ///   - isForOneMachine: Whether only this machine uses the store, through one path. Then it may be written also on FUSE:
     ///     another mount of the same files does not see the locks, and changes would be lost. The environment variable
     ///     `LOCKBOX_ONE_MACHINE=1` says the same.
-    public convenience init(directory: String, isForOneMachine: Bool = false) {
-        self.init(StoreLocation(directory), isForOneMachine: isForOneMachine)
+    ///   - lockTimeout: How long a write waits for another writer that makes no progress: it may have been stopped.
+    public convenience init(
+        directory: String,
+        isForOneMachine: Bool = false,
+        lockTimeout: Duration = .seconds(30)
+    ) {
+        self.init(StoreLocation(directory), lockTimeout: lockTimeout, isForOneMachine: isForOneMachine)
     }
 
     convenience init(
@@ -170,9 +175,9 @@ import LockboxPlatform
                 defer { lock.release() }
                 return try folder.names()
             } catch {
-                guard error.isRefusal || error.code == .lockTimeout, ContinuousClock.now < deadline else {
-                    throw error
-                }
+                guard error.isRefusal || error.code == .lockTimeout, ContinuousClock.now < deadline,
+                    !BlockingCall.isUnwanted
+                else { throw error }
                 patience *= 2
                 usleep(100)
             }
@@ -304,6 +309,52 @@ extension FileStorage: Undescribed {
     package var summary: String { "FileStorage(\(directory))" }
 }
 
+/// Shows the other processes of this machine that this one lives: a file in `tmp`, whose lock the kernel releases when its process
+/// dies.
+package final class Presence: Sendable {
+    package let name: String
+    private let folder: Directory
+    private let file: Protected<CInt?>
+
+    fileprivate init(_ folder: Directory) throws(LockboxError) {
+        self.folder = folder
+        name = AbandonedFiles.temporaryName(namespace: nil)
+        file = Protected(try folder.create(name, []))
+    }
+
+    deinit { end() }
+
+    package func end() {
+        let file = file.withLock { file in
+            defer { file = nil }
+            return file
+        }
+        guard let file else { return }
+        folder.remove(name)
+        folder.calls.unlock(file)  // a forked child may have it too
+        folder.calls.close(file)
+    }
+}
+
+extension FileStorage {
+    /// Shows others that this process lives, until the object is deallocated.
+    package func presence() throws(LockboxError) -> Presence {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            while true {
+                let presence = try Presence(folders.folderForWriting(.temporary))
+                // Not if it was swept away between its creation and its lock.
+                if try isPresent(presence.name) { return presence }
+            }
+        }
+    }
+
+    /// Whether the process lives that has made the object with this name.
+    package func isPresent(_ name: String) throws(LockboxError) -> Bool {
+        guard !name.contains("/"), let folder = try folders.current(.temporary) else { return false }
+        return AbandonedFiles.isOpen(name, in: folder)
+    }
+}
+
 /// The files in `tmp`: temporary files of running writers, and those that killed writers left behind.
 enum AbandonedFiles {
     /// Returns `<namespace or "root">.<random>`. While the file exists, its own lock is held, or the namespace's.
@@ -327,7 +378,7 @@ enum AbandonedFiles {
 
     /// Whether a writer has the file's own lock. A writer that has only just created the file writes it again if it is
     /// removed.
-    private static func isOpen(_ name: String, in temporary: Directory) -> Bool {
+    fileprivate static func isOpen(_ name: String, in temporary: Directory) -> Bool {
         let file = temporary.calls.open(name, at: temporary.descriptor, O_RDONLY)
         guard file >= 0 else { return false }
         defer { temporary.calls.close(CInt(file)) }

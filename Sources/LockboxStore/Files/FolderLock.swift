@@ -357,11 +357,13 @@ struct Patience {
     }
 
     /// How long to wait between checks of the time limit.
-    var interval: Duration { max(.milliseconds(1), min(.seconds(1), limit / 8)) }
+    var interval: Duration { max(.milliseconds(1), min(.milliseconds(250), limit / 8)) }
 
-    /// Whether the same holder has held the lock for the whole time limit, and shown no progress.
+    /// Whether the same holder has held the lock for the whole time limit, and shown no progress, or nobody wants the lock any
+    /// more.
     var isOver: Bool {
         mutating get {
+            if BlockingCall.isUnwanted { return true }
             let now = ContinuousClock.now
             let current = try? LockFile.count(of: directory)
             if current != count {

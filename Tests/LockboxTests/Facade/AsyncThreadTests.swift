@@ -4,7 +4,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
 
 /// Async forms do not block the cooperative pool: they run on other threads.
 @Suite struct AsyncThreadTests {
@@ -111,6 +111,34 @@ import Testing
         #expect(holder.wait() == 0)
         for writer in writers { try await writer.value }
         #expect(try await writing.unarchiveObject(forKey: "k") == "new")
+    }
+
+    /// In line behind a thread of this process, and behind another process.
+    @Test(arguments: [true, false]) func cancelingEndsAWaitForALock(isHeldHere: Bool) async throws {
+        let waiting = store.backend(lockTimeout: .seconds(60))
+        let lockbox = try waiting.lockbox()
+        try await lockbox.archiveObject("old", forKey: "k")
+        let holder = isHeldHere ? waiting : store.backend()
+        let record = try holder.recordName(of: ItemKey(prefix: TestStore.prefix, key: "k"))
+        try await holder.async { holder in
+            try holder.storage.holdingLock(of: record.namespace) {
+                let write = Task { try await lockbox.archiveObject("new", forKey: "k") }
+                usleep(100_000)
+                let start = ContinuousClock.now
+                write.cancel()
+                let error = Protected<(any Error)?>(nil)
+                let done = DispatchSemaphore(value: 0)
+                Task {
+                    do { try await write.value } catch let thrown { error.withLock { $0 = thrown } }
+                    done.signal()
+                }
+                #expect(done.wait(timeout: .now() + 20) == .success)
+                #expect(error.withLock { $0 } is CancellationError)
+                #expect(ContinuousClock.now - start < .seconds(20))
+            }
+        }
+        #expect(try await lockbox.unarchiveObject(forKey: "k") == "old")
+        try await lockbox.archiveObject("newer", forKey: "k")
     }
 
     /// Each takes 64 MiB and more. A server that is asked for many at a time would be killed.

@@ -37,6 +37,29 @@ import Testing
         ]
     }
 
+    /// An unlock and a lock, whoever does them.
+    @Test func lockStatesAreReported() async throws {
+        let backend = try TestStore().backend().setUp()
+        try backend.lock()
+        var seen: [LockState] = []
+        for try await state in backend.lockStates(every: .milliseconds(5)) {
+            seen.append(state)
+            switch seen.count {
+            case 1: try await backend.async { _ = try $0.unlock(.value("1234")) }
+            case 2: try await backend.async { try $0.lock() }
+            default: break
+            }
+            if seen.count == 3 { break }
+        }
+        #expect(seen == [.locked, .unlocked, .locked])
+        let task = Task {
+            for try await _ in backend.lockStates(every: .seconds(1000)) {
+                withUnsafeCurrentTask { $0?.cancel() }
+            }
+        }
+        try await task.value
+    }
+
     @Test func writesUpdatesBatchesMovesAndRemovals() async throws {
         let store = try TestStore()
         for backend in backends(store) {

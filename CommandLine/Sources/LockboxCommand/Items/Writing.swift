@@ -119,7 +119,7 @@ struct SetCommand: ParsableCommand {
 extension String {
     /// Removes the newline that `echo` adds to a single line. Text with several lines, such as a PEM file, is
     /// unchanged.
-    fileprivate var withoutOnlyNewline: String {
+    var withoutOnlyNewline: String {
         let bytes = utf8
         guard bytes.last == UInt8(ascii: "\n"),
             bytes.firstIndex(of: UInt8(ascii: "\n")) == bytes.index(before: bytes.endIndex)

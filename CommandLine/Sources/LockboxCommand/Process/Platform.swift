@@ -20,6 +20,9 @@ enum ProcessMemory {
         coreLimit = replace_core_limit(0)
     }
 
+    /// The limit of the size of core dumps that this process was started with.
+    static var startLimit: UInt64 { coreLimit ?? 0 }
+
     /// Gives a program that replaces this one the limit that this one was started with. The system itself allows others
     /// to read the new program's memory.
     static func restoreCoreLimit() {
