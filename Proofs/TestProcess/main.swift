@@ -15,6 +15,7 @@
 //     LockboxTestProcess kill …                        for Proofs/KillMatrix/run: see KillMatrix.swift
 //     LockboxTestProcess limits …                      for Proofs/Limits/run: see Limits.swift
 //     LockboxTestProcess history …                     for Proofs/History/run: see History.swift
+//     LockboxTestProcess refresh …                     for Proofs/Refresh/run: see Refresh.swift
 //     LockboxTestProcess attacks                       for Proofs/Attacks/run: see Attacks.swift
 
 import Foundation
@@ -130,6 +131,9 @@ case "limits":
 
 case "history":
     try history(Array(arguments.dropFirst()))
+
+case "refresh":
+    try refresh(Array(arguments.dropFirst()))
 
 case "attacks" where arguments.count == 1:
     try attacks()
