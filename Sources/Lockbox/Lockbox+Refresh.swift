@@ -126,7 +126,7 @@ extension Lockbox {
             let new: Value
             do {
                 guard let current = try await offPool({ try run.begin(claim, archived) }) else {
-                    await run.release(claim)
+                    await run.release(claim, isSpent: claim.mayBeSpent)
                     continue
                 }
                 item = current
@@ -315,23 +315,26 @@ private struct Refresh: Sendable {
 
     // MARK: The item
 
-    /// Returns the item to replace, or nil if it has another value by now.
+    /// Returns the item to replace, or nil if it has changed, or another caller has taken over.
     func begin(_ claim: Claim, _ value: ArchivedValue) throws -> StoredItem? {
-        guard let item = try lockbox.backend.item(for: key, now: nil), item.value == value else { return nil }
+        guard var item = try lockbox.backend.item(for: key, now: nil), item.value == value else { return nil }
         // Before the token is used: whether the item can be replaced at all.
         var changes = ItemChanges(value: value, options: options, modified: lockbox.now())
         _ = try changes.item(after: item, for: key)
-        guard claim.isTakenOver else { return item }
-        changes.options = WriteOptions(policy: .updateOnly)
-        changes.modified = item.attributes.modified + 0.001
-        let touched = try changes.item(after: item, for: key)
-        do {
-            try lockbox.backend.update(key, now: nil) { current in
-                guard current == item else { throw Overtaken() }
-                return touched
-            }
-        } catch is Overtaken { return nil }
-        return touched
+        if claim.isTakenOver {
+            changes.options = WriteOptions(policy: .updateOnly)
+            changes.modified = item.attributes.modified + 0.001
+            let touched = try changes.item(after: item, for: key)
+            do {
+                try lockbox.backend.update(key, now: nil) { current in
+                    guard current == item else { throw Overtaken() }
+                    return touched
+                }
+            } catch is Overtaken { return nil }
+            item = touched
+        }
+        // Last: whoever takes over from here on changes this item.
+        return try holds ? item : nil
     }
 
     /// The end of an attempt to store the new value.

@@ -219,6 +219,66 @@ import Testing
         #expect(asked.withLock { $0 } == ["a", "a, perhaps spent"])
     }
 
+    /// The other one may have used the token already.
+    @Test func aHolderThatWasStoppedBeforeItBeganDoesNotBegin() async throws {
+        let limits = Lockbox.RefreshLimits(takeover: .milliseconds(100))
+        let memory = InMemoryBackend()
+        try await memory.lockbox("com.example.app").archiveObject(Session(token: "a"), forKey: "session")
+        let (isStopped, hasClaimed, looks) = (Protected(true), Protected(false), Protected(0))
+        let stopped = try HookedBackend(
+            wrapped: memory,
+            beforeReading: { if $0.key == "session" { looks.withLock { $0 += 1 } } },
+            afterUpdating: {
+                hasClaimed.withLock { $0 = true }
+                while isStopped.withLock({ $0 }) { usleep(1000) }
+            }
+        ).lockbox("com.example.app")
+        let first = Task { try await refresh(stopped, limits) }
+        while !hasClaimed.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+        let result = try await refresh(memory.lockbox("com.example.app"), limits) {
+            let before = looks.withLock { $0 }
+            isStopped.withLock { $0 = false }
+            // It looks before it begins, and once more if it does not begin.
+            while looks.withLock({ $0 }) < before + 2, asked.withLock({ $0.count }) < 2 {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+        }
+        #expect(try await first.value == result)
+        #expect(asked.withLock { $0 } == ["a, perhaps spent"])
+    }
+
+    /// A label that changes while another caller takes over.
+    @Test func itIsNotForgottenThatATokenMayBeSpent() async throws {
+        let limits = Lockbox.RefreshLimits(takeover: .milliseconds(100))
+        let memory = InMemoryBackend()
+        let lockbox = try memory.lockbox("com.example.app")
+        try await lockbox.archiveObject(Session(token: "a"), forKey: "session")
+        let isStopped = Protected(true)
+        let stopped = try HookedBackend(
+            wrapped: memory,
+            beforeUpdating: { while isStopped.withLock({ $0 }) { usleep(1000) } }
+        ).lockbox("com.example.app")
+        let updates = Protected(0)
+        let other = try HookedBackend(
+            wrapped: memory,
+            beforeUpdating: {
+                let number = updates.withLock { number in
+                    number += 1
+                    return number
+                }
+                if number > 3 { return }
+                try? lockbox.setAttributes(WriteOptions(label: .set("\(number)")), forKey: "session")
+            }
+        ).lockbox("com.example.app")
+        isStopped.withLock { $0 = false }
+        _ = try await refresh(stopped, limits) {
+            isStopped.withLock { $0 = true }
+            defer { isStopped.withLock { $0 = false } }
+            _ = try await refresh(other, limits)
+        }
+        #expect(asked.withLock { $0 } == ["a", "a, perhaps spent"])
+    }
+
     /// A refresh may take longer than the time after which a stopped one is followed.
     @Test func signsOfLifeKeepTheClaim() async throws {
         let limits = Lockbox.RefreshLimits(takeover: .milliseconds(400))
