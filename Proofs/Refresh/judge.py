@@ -63,8 +63,7 @@ class Judge:
         if kind in "re":
             call.end = time
         if kind == "e":
-            if not (self.is_cluster and words[0] in OF_CLUSTER):
-                self.problem("an error", f"{call.name}: {' '.join(words)}")
+            call.error = " ".join(words)
         elif call.is_label:
             pass
         elif words[0] == "absent":
@@ -107,31 +106,32 @@ class Judge:
             untold = [use.call for use in uses if not self.calls[use.call].told]
             if uses[0].accepted and len(untold) > 1:
                 self.problem("used twice", f"{session} {token}: nobody told {', '.join(untold)}")
-            for first, second in zip(uses, uses[1:]):
-                if uses[0].accepted:
-                    self.check_second(first, second)
+            for number, second in enumerate(uses):
+                if uses[0].accepted and number:
+                    self.check_second(uses[:number], second)
         issued = {(use.session, (use.token[0], use.token[1] + 1)): use.time for use in self.uses if use.accepted}
         for session, calls in self.sessions.items():
             disrupted = [call for call in calls if self.disruption(call, NEVER)]
             for call in calls:
-                # A holder while this token was the current one.
+                # A holder while this token was the current one: it has asked with no other one before.
                 if call.told and not any(
-                    other is not call and other.asked in (None, call.asked) and self.disruption(other, call.asked_at)
+                    other is not call and (other.asked == call.asked or other.asked_at > call.asked_at)
+                    and self.disruption(other, call.asked_at)
                     and min(other.end, self.kills.get(other.worker, NEVER)) >= issued.get((session, call.asked), 0)
                     for other in disrupted
                 ):
                     self.problem("told for nothing", f"{call.name} {call.asked}")
 
-    def check_second(self, first, second):
+    def check_second(self, before, second):
         self.found["doubles"] += 1
-        one, other = self.calls[first.call], self.calls[second.call]
-        holder, kind = (one, "told") if other.told else (other, "late")
-        reason = self.disruption(holder, second.time)
-        if reason:
-            self.explanations[f"{kind}: the holder {reason}"] += 1
+        call = self.calls[second.call]
+        holders, kind = ([self.calls[use.call] for use in before], "told") if call.told else ([call], "late")
+        reasons = [reason for holder in holders if (reason := self.disruption(holder, second.time))]
+        if reasons:
+            self.explanations[f"{kind}: the holder {reasons[0]}"] += 1
         else:
-            self.problem("used twice", f"{first.session} {first.token}: {first.call}, then {second.call}, which was "
-                                       f"{'told' if other.told else 'not told'}, and no holder was stopped")
+            self.problem("used twice", f"{second.session} {second.token}: {', '.join(use.call for use in before)}, then {second.call}, "
+                                       f"which was {'told' if call.told else 'not told'}, and no holder was stopped")
 
     def disruption(self, call, until):
         """Why a call could not give signs of life at some time before."""
@@ -164,7 +164,19 @@ class Judge:
             if call.value and before and newest[before - 1] > call.value:
                 self.problem("went backwards", f"{call.name} returned {call.value} after {newest[before - 1]}")
 
+    def check_error(self, call):
+        error = call.error.split()[0]
+        if error == "notStored:conflict" and any(
+            other is not call and other.got and other.got == other.value and other.got[1] == 0
+            and overlap((other.begin, other.end), (call.begin, call.end)) > 0 for other in self.sessions[call.session]
+        ):
+            self.found["not stored after a sign-in"] += 1
+        elif not (self.is_cluster and error in OF_CLUSTER):
+            self.problem("an error", f"{call.name}: {call.error}")
+
     def check_one(self, call):
+        if call.error:
+            return self.check_error(call)
         if call.value is None:
             return
         if call.got and call.value != call.got:

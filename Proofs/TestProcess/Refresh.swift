@@ -146,7 +146,9 @@ struct RefreshWorker: Sendable {
         do {
             log.line("r", "\(id) \(try await body()?.description ?? "absent")")
         } catch {
-            let kind = (error as? LockboxError)?.code.rawValue ?? "\(type(of: error))"
+            let reason = (error as? Lockbox.RefreshError<RefreshToken>)?.reason
+            let code = ((reason ?? error) as? LockboxError)?.code.rawValue ?? "\(type(of: error))"
+            let kind = reason == nil ? code : "notStored:\(code)"
             log.line("e", "\(id) \(kind) \(String(describing: error).replacing("\n", with: " "))")
         }
     }
@@ -172,9 +174,12 @@ struct RefreshWorker: Sendable {
             // The other way to sign in anew: an update, which leaves any other token.
             return try await offPool {
                 let new = try signIn(id, session)
-                return try lockbox.update(session, as: RefreshToken.self) {
-                    if $0 == error.token { $0 = new }
-                }
+                do {
+                    return try lockbox.update(session, as: RefreshToken.self) {
+                        guard $0 == error.token else { throw error }
+                        $0 = new
+                    }
+                } catch is Refused { return try lockbox.unarchiveObject(forKey: session) }
             }
         }
     }
