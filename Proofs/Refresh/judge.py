@@ -3,6 +3,7 @@ import bisect
 import collections
 
 NEVER = float("inf")
+ALIVE = NEVER, NEVER
 SLACK = 2_000_000_000  # ns: a call may take so much longer than what it waits for, on a busy machine
 OF_CLUSTER = {"notReachable", "outcomeUnknown"}
 
@@ -22,7 +23,7 @@ def overlap(one, other):
 
 class Judge:
     """
-    - kills: worker -> when it was dead.
+    - kills: worker -> when it was killed, and when it was seen to be dead.
     - pauses: (worker, begin, end), as the coordinator made them; the workers add those that they noticed.
     - faults: (begin, end) of the cluster.
     """
@@ -117,7 +118,7 @@ class Judge:
                 if call.told and not any(
                     other is not call and (other.asked == call.asked or other.asked_at > call.asked_at)
                     and self.disruption(other, call.asked_at)
-                    and min(other.end, self.kills.get(other.worker, NEVER)) >= issued.get((session, call.asked), 0)
+                    and min(other.end, self.kills.get(other.worker, ALIVE)[1]) >= issued.get((session, call.asked), 0)
                     for other in disrupted
                 ):
                     self.problem("told for nothing", f"{call.name} {call.asked}")
@@ -137,10 +138,12 @@ class Judge:
         """Why a call could not give signs of life at some time before."""
         if call.begin > until or call.is_label:
             return None
-        if call.end == NEVER and self.kills.get(call.worker, NEVER) <= until:
+        if call.end == NEVER and self.kills.get(call.worker, ALIVE)[0] <= until:
             return "was killed"
         open_ = call.begin, min(call.end, until)
-        if overlap(open_, open_) < self.takeover / 2 and not self.is_cluster:
+        if self.is_cluster and call.error and call.end <= until:
+            return "could not reach the cluster"  # and its claim may be there
+        if overlap(open_, open_) < self.takeover / 2:
             return None
         long = [pause for pause in self.pauses if overlap(open_, pause[1:3]) > self.takeover / 2]
         for _, _, _, reason in (pause for pause in long if pause[0] == call.worker):
@@ -196,7 +199,7 @@ class Judge:
         """One takeover for each holder that died or stopped, and the time in which one was stopped: it may have had a lock."""
         stops = [overlap(open_, pause[1:3]) for pause in self.pauses if overlap(open_, pause[1:3]) > 0]
         faults = [overlap(open_, fault) for fault in self.faults if overlap(open_, fault) > 0]
-        deaths = sum(open_[0] <= time <= open_[1] for time in self.kills.values()) if self.is_cluster else 0
+        deaths = sum(overlap(open_, kill) > 0 for kill in self.kills.values()) if self.is_cluster else 0
         return SLACK + sum(stops) + sum(faults) + self.takeover * 9 // 8 * (1 + len(stops) + len(faults) + deaths)
 
     def check_end(self, issuer, valid):

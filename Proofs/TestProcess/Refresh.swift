@@ -113,14 +113,20 @@ struct RefreshWorker: Sendable {
             await record(id, session) { try await call(id, session) }
             if last == .max, Int.random(in: 0..<40) == 0, settings["defect"] == nil {
                 await record("\(id)-label", session) {
-                    // Changes the item, and not its value.
-                    try await offPool {
-                        try lockbox.setAttributes(WriteOptions(label: .set(id)), forKey: session)
-                    }
+                    try await offPool { try touch(session, id) }
                     return nil
                 }
             }
             try? await Task.sleep(for: .microseconds(Int.random(in: 0...4000)))
+        }
+    }
+
+    /// Changes the item, and not its value.
+    private func touch(_ session: String, _ label: String) throws {
+        if Bool.random() {
+            try lockbox.setAttributes(WriteOptions(label: .set(label)), forKey: session)
+        } else {
+            try lockbox.update(session, as: RefreshToken.self) { _ in }
         }
     }
 
@@ -174,12 +180,9 @@ struct RefreshWorker: Sendable {
             // The other way to sign in anew: an update, which leaves any other token.
             return try await offPool {
                 let new = try signIn(id, session)
-                do {
-                    return try lockbox.update(session, as: RefreshToken.self) {
-                        guard $0 == error.token else { throw error }
-                        $0 = new
-                    }
-                } catch is Refused { return try lockbox.unarchiveObject(forKey: session) }
+                return try lockbox.update(session, as: RefreshToken.self) {
+                    if $0 == error.token { $0 = new }
+                }
             }
         }
     }
