@@ -48,6 +48,8 @@ public struct JSONValueCoder: ValueCoder {
     ///   Foundation cannot decode.
     public func encode<Value: Encodable>(_ value: Value) throws -> Data {
         let encoder = JSONEncoder()
+        // Otherwise each process has an order of its own, and an update that changes nothing would change the item's bytes.
+        encoder.outputFormatting = .sortedKeys
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: Self.infinity,
             negativeInfinity: Self.negativeInfinity,

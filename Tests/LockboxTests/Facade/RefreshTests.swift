@@ -162,6 +162,15 @@ import Testing
         #expect(try session?.token == "a+")
     }
 
+    /// In every process, so that an update which changes nothing does not replace the value during a refresh.
+    @Test func theSameValueHasTheSameBytes() throws {
+        let members = Dictionary(uniqueKeysWithValues: zip("abcdefgh".map(String.init), 0...))
+        try lockbox.archiveObject(members, forKey: "session")
+        let value = try backend.value(for: ItemKey(prefix: TestStore.prefix, key: "session"), now: nil)
+        let json = #"{"a":0,"b":1,"c":2,"d":3,"e":4,"f":5,"g":6,"h":7}"#
+        #expect(value.map { String(decoding: $0.data, as: UTF8.self) } == json)
+    }
+
     @Test func aCanceledCallerStoresAllTheSame() async throws {
         try put(Session(token: "a"))
         let task = Task {
