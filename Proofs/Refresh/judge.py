@@ -131,8 +131,9 @@ class Judge:
         if reasons:
             self.explanations[f"{kind}: the holder {reasons[0]}"] += 1
         else:
-            self.problem("used twice", f"{second.session} {second.token}: {', '.join(use.call for use in before)}, then {second.call}, "
-                                       f"which was {'told' if call.told else 'not told'}, and no holder was stopped")
+            names = ", ".join(use.call for use in before)
+            self.problem("used twice", f"{second.session} {second.token}: {names}, then {second.call}, which was "
+                                       f"{'told' if call.told else 'not told'}, and no holder was stopped")
 
     def disruption(self, call, until):
         """Why a call could not give signs of life at some time before."""
