@@ -7,15 +7,10 @@ extension Lockbox {
     /// that share the store. For tokens that may be used once.
     ///
     /// ```swift
-    /// func accessToken(_ lockbox: Lockbox, _ issuer: Issuer) async throws -> String? {
-    ///     let session = try await lockbox.refreshed(
-    ///         "session",
-    ///         as: Session.self,
-    ///         isFresh: { $0.refreshAt > .now },
-    ///         isUsable: { $0.expires > .now }
-    ///     ) { old in try await issuer.refresh(old.value.refreshToken) }
-    ///     return session?.accessToken
-    /// }
+    /// let session = try await lockbox.refreshed(
+    ///     "session", as: Session.self,
+    ///     isFresh: { $0.refreshAt > .now }, isUsable: { $0.expires > .now }
+    /// ) { old in try await issuer.refresh(old.value.refreshToken) }
     /// ```
     ///
     /// A fresh value costs one read. Otherwise one caller runs `refresh`, stores the result durably and returns it. The others get

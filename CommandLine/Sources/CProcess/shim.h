@@ -66,6 +66,9 @@ static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit
         dup2(in[0], STDIN_FILENO), dup2(out[1], STDOUT_FILENO);
         close(in[0]), close(out[1]);
         ignore_signals(0);
+        sigset_t none;  // the threads of tasks block signals
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
         replace_core_limit(core_limit);
         execvp(arguments[0], arguments);
         _exit(errno == ENOENT ? 127 : 126);
