@@ -71,7 +71,7 @@ def session(number):
 def empty(folder):
     """Removes what is in it, and the keys that the kernel holds for the stores in it."""
     for place, _, _ in os.walk(folder):
-        os.chmod(place, 0o700)  # tests leave folders that nobody may enter
+        os.chmod(place, 0o711)  # tests leave folders that nobody may enter, and some become another user
     for keybag in folder.rglob("keybag"):
         with contextlib.suppress(OSError):
             if keybag.is_file():
