@@ -102,14 +102,17 @@ extension Lockbox {
         isUsable: (Value) throws -> Bool,
         refresh: nonisolated(nonsending) (Stale<Value>) async throws -> Value
     ) async throws -> Value? {
-        let run = try Refresh(self, key, options, limits)
+        let key = try itemKey(key)
+        var started: Refresh?
         var wait = RefreshWait()
         while true {
-            guard let archived = try await offPool({ try backend.value(for: run.key, now: now()) }) else {
+            guard let archived = try await offPool({ try backend.value(for: key, now: now()) }) else {
                 return nil
             }
             let old = try decode(archived)
             if try isFresh(old) { return old }
+            let run = try started ?? Refresh(self, key, options, limits)
+            started = run
             guard let claim = try await run.claim(archived, &wait) else {
                 if try isUsable(old) { return old }
                 try await Task.sleep(for: wait.pause)
@@ -209,15 +212,16 @@ private struct Refresh: Sendable {
     private let id = UInt64.random(in: .min ... .max)
     private var files: FileStorage? { (lockbox.backend as? SealedBackend)?.storage as? FileStorage }
 
-    init(_ lockbox: Lockbox, _ key: String, _ options: WriteOptions, _ limits: Lockbox.RefreshLimits) throws {
+    init(_ lockbox: Lockbox, _ key: ItemKey, _ options: WriteOptions, _ limits: Lockbox.RefreshLimits) throws
+    {
         _ = try lockbox.changing()
         self.lockbox = lockbox
-        self.key = try lockbox.itemKey(key)
+        self.key = key
         self.limits = limits
         var options = options
         options.policy = .updateOnly
         self.options = options
-        claimKey = try RefreshRecord.key(key, of: lockbox.keyPrefix, in: "\0refresh\0")
+        claimKey = try RefreshRecord.key(key.key, of: lockbox.keyPrefix, in: "\0refresh\0")
     }
 
     /// The right to refresh, until another caller takes over.

@@ -17,7 +17,7 @@ struct Session: Codable {
 }
 
 @main struct Benchmarks {
-    static func main() throws {
+    static func main() async throws {
         var arguments = CommandLine.arguments.dropFirst()
         if arguments.first == "writer" { return try writer(Array(arguments)) }
         if arguments.first?.hasPrefix("cluster") == true { return try cluster(Array(arguments)) }
@@ -29,8 +29,10 @@ struct Session: Codable {
         if isOfWriters { return try Writers(directory: directory).run() }
         print("Lockbox beside C with libsodium, 256-byte values, in \(place)\n")
         print("| operation | Lockbox, median | C, median | ratio |\n|---|---:|---:|---:|")
-        try Benchmarks(directory).run()
+        let benchmarks = try Benchmarks(directory)
+        try benchmarks.run()
         try unlocked("\(directory)-passcode")
+        try await benchmarks.refresh()
     }
 
     /// One of several processes: `writer CONTENDER DIRECTORY INDEX`.
@@ -91,6 +93,44 @@ struct Session: Codable {
             20_000,
             { _ = try lockbox.shared.unarchiveObject(Data.self, forKey: "key") },
             { _ = try lockbox.own.unarchiveObject(Data.self, forKey: "key") }
+        )
+    }
+
+    private func refresh() async throws {
+        try await small.archiveObject(session, forKey: "session")
+        try await compareAsync(
+            "a fresh value by refreshed, against unarchiveObject, both async",
+            20_000,
+            {
+                _ = try await small.refreshed("session", as: Session.self, isFresh: { _ in true }) {
+                    $0.value
+                }
+            },
+            { _ = try await small.unarchiveObject(Session.self, forKey: "session") }
+        )
+        let (lockbox, delay) = (small, Duration.milliseconds(100))
+        try await compareAsync(
+            "64 callers of a value that takes 100 ms to refresh, against that time",
+            10,
+            {
+                let before = try await lockbox.unarchiveObject(Session.self, forKey: "session")!.attempts
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<64 {
+                        group.addTask {
+                            _ = try await lockbox.refreshed(
+                                "session",
+                                as: Session.self,
+                                isFresh: { $0.attempts > before }
+                            ) { _ in
+                                try await Task.sleep(for: delay)
+                                return Session(attempts: before + 1)
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            },
+            { try await Task.sleep(for: delay) }
         )
     }
 

@@ -24,7 +24,27 @@ func compare(_ name: String, _ count: Int, _ a: () throws -> Void, _ b: () throw
         print("| \(name) | failed: \(error) |")
         return
     }
-    let (a, b) = (median(times.a), median(times.b))
+    printRow(name, median(times.a), median(times.b))
+}
+
+/// The same for calls that are `async`.
+func compareAsync(
+    _ name: String,
+    _ count: Int,
+    _ a: () async throws -> Void,
+    _ b: () async throws -> Void
+) async throws {
+    guard isWanted(name) else { return }
+    var times: (a: [Duration], b: [Duration]) = ([], [])
+    for round in 0...count {
+        times.a.append(try await ContinuousClock().measure(a))
+        times.b.append(try await ContinuousClock().measure(b))
+        if round == count / 20 { times = ([], []) }  // warm-up
+    }
+    printRow(name, median(times.a), median(times.b))
+}
+
+private func printRow(_ name: String, _ a: Double, _ b: Double) {
     let ratio = (a / b * 100).rounded() / 100
     print("| \(name) | \(microseconds(a)) | \(microseconds(b)) | \(ratio) |")
 }
