@@ -221,6 +221,9 @@ struct SeenGeneration: Sendable {
     private static let macLength = 16
     private static let entryLength = nameLength + 16 + macLength
 
+    /// The kernel's record, of all stores.
+    var serial: KernelKeyring.Serial? { kernel.serial(of: name) }
+
     /// Returns nil if nothing was seen, or if the kernel has no authentic record of it.
     func read(_ keyring: Keyring) -> Seen? {
         let name = Self.entryName(keyring)
@@ -251,7 +254,7 @@ struct SeenGeneration: Sendable {
 
     /// Returns the entries of a store, and those of all others in one array.
     private func entries(of name: [UInt8]) -> (own: [[UInt8]], others: [UInt8]) {
-        guard let key = kernel.serial(of: self.name) else { return ([], []) }
+        guard let key = serial else { return ([], []) }
         return kernel.read(key, maximum: Self.maximumEntries * Self.entryLength) { bytes in
             var (own, others) = ([[UInt8]](), [UInt8]())
             var reader = ByteReader(UnsafeRawBufferPointer(bytes))

@@ -104,8 +104,15 @@ final class KeyStore: Sendable {
     /// Returns the keys to write with: others, if another process of the user has changed them since these were read. Somebody may
     /// have put the keybag of these back meanwhile, which is then an error.
     func newest(_ keyring: Keyring) throws -> Keyring {
-        let latest = [highest.withLock { $0 }, seen.read(keyring)].compactMap { $0?.generation }.max() ?? 0
-        if latest <= keyring.generation { return keyring }
+        let serial = seen.serial
+        let isChecked = serial == nil || serial == keyring.checkedBy.withLock { $0 }
+        let latest = [highest.withLock { $0 }, isChecked ? nil : seen.read(keyring)].compactMap {
+            $0?.generation
+        }
+        if latest.allSatisfy({ $0 <= keyring.generation }) {
+            keyring.checkedBy.withLock { $0 = serial }
+            return keyring
+        }
         guard let opened = try load() else { throw keybagIsMissing }
         return try withUserUnlock(opened).keyring
     }
