@@ -320,7 +320,8 @@ private struct Refresh: Sendable {
         // Before the token is used: whether the item can be replaced at all.
         var changes = ItemChanges(value: value, options: options, modified: lockbox.now())
         _ = try changes.item(after: item, for: key)
-        if claim.isTakenOver {
+        // An earlier holder may go on.
+        if claim.isTakenOver || claim.mayBeSpent {
             changes.options = WriteOptions(policy: .updateOnly)
             changes.modified = item.attributes.modified + 0.001
             let touched = try changes.item(after: item, for: key)

@@ -43,7 +43,7 @@ final class Keyring: Sendable {
     /// The epoch of the keys that seal new items.
     let epoch: UInt32
     /// The kernel's record that this keyring was found to be the newest by. A new record has another serial.
-    let checkedBy = Protected<KernelKeyring.Serial?>(nil)
+    let checkedBy = Protected<Int32?>(nil)
     /// See ``Keybag/retired``.
     private let retired: UInt32
     private let leftovers: [Leftover]
