@@ -201,8 +201,8 @@ extension Lockbox.RefreshError: Undescribed {
 /// One call of `refreshed`, on the item and on its claim.
 ///
 /// The claim keeps others from beginning. The item alone decides what is stored: the new value replaces it only if it is what it was
-/// when the refresh began. A caller that takes over changes the item's date first, so a holder that goes on after that finds another
-/// item, and stores nothing.
+/// when the refresh began. A caller whose value may be spent changes the item's date first, so a holder that goes on after that finds
+/// another item, and stores nothing.
 private struct Refresh: Sendable {
     let lockbox: Lockbox
     let key: ItemKey
@@ -227,7 +227,6 @@ private struct Refresh: Sendable {
     /// The right to refresh, until another caller takes over.
     struct Claim: Sendable {
         let value: String
-        let isTakenOver: Bool
         let mayBeSpent: Bool
         fileprivate let presence: Presence?
     }
@@ -256,7 +255,6 @@ private struct Refresh: Sendable {
         let accessibility = try lockbox.backend.attributes(for: key, now: nil)?.accessibility
         let claim = Claim(
             value: value,
-            isTakenOver: record.holder != nil,
             mayBeSpent: (record.holder?.value ?? record.spent) == value,
             presence: try files?.presence()
         )
@@ -314,27 +312,25 @@ private struct Refresh: Sendable {
 
     // MARK: The item
 
-    /// Returns the item to replace, or nil if it has changed, or another caller has taken over.
+    /// Returns the item to replace, or nil if it has another value by now, or another caller has the claim.
     func begin(_ claim: Claim, _ value: ArchivedValue) throws -> StoredItem? {
-        guard var item = try lockbox.backend.item(for: key, now: nil), item.value == value else { return nil }
+        guard let item = try lockbox.backend.item(for: key, now: nil), item.value == value else { return nil }
+        // Looked up after the item: a caller that takes over later changes the date of this very item.
+        guard try holds else { return nil }
         // Before the token is used: whether the item can be replaced at all.
         var changes = ItemChanges(value: value, options: options, modified: lockbox.now())
         _ = try changes.item(after: item, for: key)
-        // An earlier holder may go on.
-        if claim.isTakenOver || claim.mayBeSpent {
-            changes.options = WriteOptions(policy: .updateOnly)
-            changes.modified = item.attributes.modified + 0.001
-            let touched = try changes.item(after: item, for: key)
-            do {
-                try lockbox.backend.update(key, now: nil) { current in
-                    guard current == item else { throw Overtaken() }
-                    return touched
-                }
-            } catch is Overtaken { return nil }
-            item = touched
-        }
-        // Last: whoever takes over from here on changes this item.
-        return try holds ? item : nil
+        guard claim.mayBeSpent else { return item }
+        changes.options = WriteOptions(policy: .updateOnly)
+        changes.modified = item.attributes.modified + 0.001
+        let touched = try changes.item(after: item, for: key)
+        do {
+            try lockbox.backend.update(key, now: nil) { current in
+                guard current == item else { throw Overtaken() }
+                return touched
+            }
+        } catch is Overtaken { return nil }
+        return touched
     }
 
     /// The end of an attempt to store the new value.

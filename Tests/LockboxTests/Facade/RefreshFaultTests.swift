@@ -1,0 +1,163 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxStore
+
+/// Faults, and callers that are stopped where it hurts most.
+@Suite struct RefreshFaultTests {
+    struct Session: Codable, Sendable, Equatable {
+        var token: String
+        var isFresh = false
+        var isUsable = false
+    }
+    struct Refused: Error {}
+
+    let asked = Protected<[String]>([])
+    let claimKey: ItemKey
+    let memory = InMemoryBackend()
+
+    init() throws { claimKey = try ItemKey(storedPrefix: "\0refresh\0com.example.app", key: "session") }
+
+    func put(_ backend: some LockboxBackend, _ session: Session = Session(token: "a")) throws {
+        try backend.lockbox("com.example.app").archiveObject(session, forKey: "session")
+    }
+
+    func refresh(
+        _ backend: some LockboxBackend,
+        _ name: String = "",
+        _ limits: Lockbox.RefreshLimits = .init(takeover: .milliseconds(200), storing: .seconds(2)),
+        whileRefreshing body: @Sendable () async throws -> Void = {}
+    ) async throws -> Session? {
+        try await backend.lockbox("com.example.app").refreshed(
+            "session",
+            as: Session.self,
+            limits: limits,
+            isFresh: \.isFresh,
+            isUsable: \.isUsable
+        ) { old in
+            asked.withLock {
+                $0.append(name + (old.mayBeSpent ? "\(old.value.token), perhaps spent" : old.value.token))
+            }
+            try await body()
+            return Session(token: old.value.token + "+", isFresh: true)
+        }
+    }
+
+    /// Leaves the claim of a holder that has died.
+    func leaveClaim() async throws {
+        let kept = Protected<StoredItem?>(nil)
+        await #expect(throws: Refused.self) {
+            _ = try await refresh(memory) {
+                let item = memory.item(for: claimKey, now: nil)
+                kept.withLock { $0 = item }
+                throw Refused()
+            }
+        }
+        let item = try #require(kept.withLock { $0 })
+        try memory.write(item, policy: .replace)
+        asked.withLock { $0 = [] }
+    }
+
+    /// Whether the value may be spent is not forgotten if the item's date cannot be changed.
+    @Test func aLostTouchKeepsWhatMayBeSpent() async throws {
+        try put(memory)
+        try await leaveClaim()
+        let count = Protected(0)
+        let hooked = HookedBackend(
+            wrapped: memory,
+            beforeUpdating: {
+                let number = count.next()
+                // The touch follows the claim.
+                if number == 2 {
+                    try? memory.lockbox("com.example.app")
+                        .setAttributes(WriteOptions(label: "mine"), forKey: "session")
+                }
+            }
+        )
+        _ = try await refresh(hooked)
+        #expect(asked.withLock { $0 } == ["a, perhaps spent"])
+    }
+
+    /// It was stopped between its claim and its start.
+    @Test func aHolderStoppedBeforeItBeginsDoesNotBegin() async throws {
+        try put(memory)
+        let (reads, isStopped) = (Protected(0), Protected(false))
+        let updates = Protected(0)
+        let hooked = HookedBackend(
+            wrapped: memory,
+            beforeReading: { key in
+                guard key.prefix == "com.example.app" else { return }
+                let number = reads.next()
+                if number == 2 { isStopped.withLock { $0 = true } }
+                while isStopped.withLock({ $0 }) { usleep(1000) }
+            },
+            beforeUpdating: {
+                if updates.next() == 1 { return }
+                while isStopped.withLock({ $0 }) { usleep(1000) }
+            }
+        )
+        async let stopped = refresh(hooked, "stopped ")
+        while !isStopped.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+        let other = try await refresh(memory, "other ") {
+            isStopped.withLock { $0 = false }
+            try await Task.sleep(for: .milliseconds(500))
+        }
+        #expect(other?.token == "a+")
+        _ = try await stopped
+        #expect(asked.withLock { $0 } == ["other a, perhaps spent"])
+    }
+
+    /// Three callers: the first is stopped, the second takes over and fails before it begins, the third refreshes.
+    /// three callers. The first is stopped, the second takes over and fails before it begins, the third refreshes.
+    @Test func aStoppedHolderIsFencedBySomebodyLater() async throws {
+        try put(memory)
+        let isStopped = Protected(false)
+        let stopped = HookedBackend(
+            wrapped: memory,
+            beforeUpdating: { while isStopped.withLock({ $0 }) { usleep(1000) } }
+        )
+        let third = Protected<Task<Session?, any Error>?>(nil)
+        let (hasBegun, mayEnd) = (Protected(false), Protected(false))
+        let first = try await refresh(stopped, "first ") {
+            isStopped.withLock { $0 = true }
+            let count = Protected(0)
+            let failing = HookedBackend(
+                wrapped: memory,
+                beforeUpdating: { count.withLock { $0 += 1 } }
+            )
+            let second = FailingUpdates(wrapped: failing) { count.withLock { $0 } == 1 }
+            await #expect(throws: LockboxError.self) { try await refresh(second, "second ") }
+            third.withLock {
+                $0 = Task {
+                    try await refresh(memory, "third ") {
+                        hasBegun.withLock { $0 = true }
+                        while !mayEnd.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+                    }
+                }
+            }
+            while !hasBegun.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+            isStopped.withLock { $0 = false }
+            Task {
+                try await Task.sleep(for: .milliseconds(100))
+                mayEnd.withLock { $0 = true }
+            }
+        }
+        let result = try await third.withLock { $0 }?.value
+        #expect(first?.token == "a+" && result?.token == "a+")
+        #expect(asked.withLock { $0 } == ["first a", "third a, perhaps spent"])
+    }
+}
+
+private struct FailingUpdates: WrappingBackend {
+    var wrapped: any LockboxBackend
+    let fails: @Sendable () -> Bool
+
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        if key.prefix.first != "\0", fails() {
+            throw LockboxError.storageFailure(operation: "write", path: "x", errno: EIO)
+        }
+        try wrapped.update(key, now: now, change)
+    }
+}
