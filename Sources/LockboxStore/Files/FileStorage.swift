@@ -324,6 +324,11 @@ package final class Presence: Sendable {
 
     deinit { end() }
 
+    /// Whether the lock is its own, and not a sweeper's.
+    fileprivate var isLocked: Bool {
+        file.withLock { file in file.map { folder.calls.lock($0) >= 0 } ?? false }
+    }
+
     package func end() {
         let file = file.withLock { file in
             defer { file = nil }
@@ -343,15 +348,17 @@ extension FileStorage {
             while true {
                 let presence = try Presence(folders.folderForWriting(.temporary))
                 // Not if it was swept away between its creation and its lock.
-                if try isPresent(presence.name) { return presence }
+                if presence.isLocked, try isPresent(presence.name) { return presence }
             }
         }
     }
 
     /// Whether the process lives that has made the object with this name.
     package func isPresent(_ name: String) throws(LockboxError) -> Bool {
-        guard !name.contains("/"), let folder = try folders.current(.temporary) else { return false }
-        return AbandonedFiles.isOpen(name, in: folder)
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            guard !name.contains("/"), let folder = try folders.current(.temporary) else { return false }
+            return try !AbandonedFiles.isAbandoned(name, in: folder)
+        }
     }
 }
 
@@ -372,16 +379,32 @@ enum AbandonedFiles {
             let folder = try? items?.directory(namespace, creating: false) ?? root
             guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
             defer { lock.release() }
-            if !isOpen(name, in: temporary) { temporary.remove(name) }
+            _ = try? isAbandoned(name, in: temporary) { temporary.remove(name) }
         }
     }
 
-    /// Whether a writer has the file's own lock. A writer that has only just created the file writes it again if it is
-    /// removed.
-    fileprivate static func isOpen(_ name: String, in temporary: Directory) -> Bool {
-        let file = temporary.calls.open(name, at: temporary.descriptor, O_RDONLY)
-        guard file >= 0 else { return false }
-        defer { temporary.calls.close(CInt(file)) }
-        return temporary.calls.lock(CInt(file)) == -Int(EWOULDBLOCK)
+    /// Whether no writer has the file's own lock. If so, calls `body` with the lock: a writer that has only just created the file
+    /// does not get it then, and creates another one.
+    ///
+    /// - Throws: The reason why this cannot be told, such as too few descriptors.
+    fileprivate static func isAbandoned(
+        _ name: String,
+        in temporary: Directory,
+        _ body: () -> Void = {}
+    ) throws(LockboxError) -> Bool {
+        let (calls, path) = (temporary.calls, temporary.filePath(name))
+        let result = calls.open(name, at: temporary.descriptor, O_RDONLY)
+        // No writer makes a link, a socket or a file that it may not open.
+        if [ENOENT, ELOOP, ENXIO, EACCES].contains(CInt(-result)) {
+            body()
+            return true
+        }
+        let file = CInt(try check(result, "open", path))
+        defer { calls.close(file) }
+        let locked = calls.lock(file)
+        if locked == -Int(EWOULDBLOCK) { return false }
+        try check(locked, "flock", path)
+        body()
+        return true
     }
 }

@@ -109,6 +109,86 @@ import Testing
         #expect(asked.withLock { $0 } == ["other a, perhaps spent"])
     }
 
+    /// Too few descriptors say nothing about a process.
+    @Test(arguments: [EMFILE, ENFILE, ENOMEM, EIO]) func aHolderThatCannotBeLookedAtIsNotDead(_ code: CInt)
+        async throws
+    {
+        let store = try TestStore()
+        let holder = store.backend(lockTimeout: .seconds(30))
+        try put(holder)
+        let (number, opens) = (Protected(Int.max), Protected(0))
+        let other = store.backend(
+            SystemCalls { call in
+                guard call == .open else { return nil }
+                let count = opens.next()
+                return count == number.withLock { $0 } ? .failure(code) : nil
+            },
+            lockTimeout: .seconds(30)
+        )
+        let limits = Lockbox.RefreshLimits(takeover: .seconds(30), storing: .seconds(1))
+        _ = try await refresh(holder, "", limits) {
+            for fault in 1...12 {
+                opens.withLock { $0 = 0 }
+                number.withLock { $0 = fault }
+                let task = Task { try await refresh(other, "\(fault) ", limits) }
+                try await Task.sleep(for: .milliseconds(100))
+                task.cancel()
+                _ = try? await task.value
+            }
+        }
+        #expect(asked.withLock { $0 } == ["a"])
+    }
+
+    /// The sweeper has looked at the new file before its creator has locked it.
+    @Test func aSweepSparesAPresence() async throws {
+        let store = try TestStore()
+        try put(store.backend())
+        let isSweeping = Protected(false)
+        let isGoing = Protected(false)
+        let started = Protected(false)
+        let sweeper = SystemCalls { call in
+            if call == .unlink {
+                isSweeping.withLock { $0 = true }
+                while !isGoing.withLock({ $0 }) { usleep(1000) }
+            }
+            return nil
+        }
+        let done = DispatchSemaphore(value: 0)
+        let storage = FileStorage(
+            directory: store.directory,
+            calls: SystemCalls { call in
+                // The lock of the new file.
+                if call == .flock, started.raise() {
+                    Thread.detachNewThread {
+                        let other = FileStorage(directory: store.directory, calls: sweeper)
+                        _ = try? other.folders.folder(.root, creating: false)
+                        done.signal()
+                    }
+                    let end = ContinuousClock.now + .seconds(2)
+                    while !isSweeping.withLock({ $0 }), .now < end { usleep(1000) }
+                }
+                return nil
+            }
+        )
+        // Opens and sweeps.
+        _ = try storage.namespaces()
+        started.withLock { $0 = false }
+        let presence = Protected<Presence?>(nil)
+        let hasPresence = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let made = try? storage.presence()
+            presence.withLock { $0 = made }
+            hasPresence.signal()
+        }
+        // In time, or after the sweep.
+        _ = hasPresence.wait(timeout: .now() + 3)
+        isGoing.withLock { $0 = true }
+        done.wait()
+        if presence.withLock({ $0 }) == nil { hasPresence.wait() }
+        let name = try #require(presence.withLock { $0?.name })
+        #expect(try FileStorage(directory: store.directory).isPresent(name))
+    }
+
     /// Three callers: the first is stopped, the second takes over and fails before it begins, the third refreshes.
     /// three callers. The first is stopped, the second takes over and fails before it begins, the third refreshes.
     @Test func aStoppedHolderIsFencedBySomebodyLater() async throws {
