@@ -301,13 +301,16 @@ private struct Refresh: Sendable {
 
     /// If it fails, others find that nobody is present, or that the signs have ended.
     func release(_ claim: Claim, isSpent: Bool = false) async {
-        await offPool {
-            try? change { record in
-                record.holder = nil
-                record.spent = isSpent ? claim.value : nil
+        // A task of its own: that of a canceled caller would not wait for the lock.
+        await Task {
+            await offPool {
+                try? change { record in
+                    record.holder = nil
+                    record.spent = isSpent ? claim.value : nil
+                }
+                claim.presence?.end()
             }
-            claim.presence?.end()
-        }
+        }.value
     }
 
     // MARK: The item

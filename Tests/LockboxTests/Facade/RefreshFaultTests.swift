@@ -189,6 +189,36 @@ import Testing
         #expect(try FileStorage(directory: store.directory).isPresent(name))
     }
 
+    /// The lock of the claims is held for longer than one look.
+    @Test func aCanceledCallerGivesItsClaimBack() async throws {
+        let store = try TestStore()
+        let backend = store.backend(lockTimeout: .seconds(30))
+        try put(backend)
+        let task = Task {
+            try await refresh(backend) {
+                let isHeld = DispatchSemaphore(value: 0)
+                let storage = FileStorage(directory: store.directory)
+                let own = try store.path("session").split(separator: "/").map(String.init)
+                let namespace = try #require(try storage.namespaces().first { !own.contains($0) })
+                Thread.detachNewThread {
+                    try? storage.holdingLock(of: namespace) {
+                        isHeld.signal()
+                        usleep(1_500_000)
+                    }
+                }
+                Self.wait(isHeld)
+                withUnsafeCurrentTask { $0?.cancel() }
+                try Task.checkCancellation()
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(try backend.item(for: claimKey, now: nil) == nil)
+        _ = try await refresh(backend)
+        #expect(asked.withLock { $0 } == ["a", "a"])
+    }
+
+    private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
+
     /// Three callers: the first is stopped, the second takes over and fails before it begins, the third refreshes.
     /// three callers. The first is stopped, the second takes over and fails before it begins, the third refreshes.
     @Test func aStoppedHolderIsFencedBySomebodyLater() async throws {
