@@ -304,9 +304,10 @@ private struct Refresh: Sendable {
         // A task of its own: that of a canceled caller would not wait for the lock.
         await Task {
             await offPool {
+                let spent = isSpent && !isGone(claim.value) ? claim.value : nil
                 try? change { record in
                     record.holder = nil
-                    record.spent = isSpent ? claim.value : nil
+                    record.spent = spent
                 }
                 claim.presence?.end()
             }
@@ -314,6 +315,13 @@ private struct Refresh: Sendable {
     }
 
     // MARK: The item
+
+    /// Whether the item is known to have another value, or to be absent. Then nobody will use the old one.
+    private func isGone(_ hash: String) -> Bool {
+        do {
+            return try lockbox.backend.value(for: key, now: nil).map(RefreshRecord.hash) != hash
+        } catch { return false }
+    }
 
     /// Returns the item to replace, or nil if it has another value by now, or another caller has the claim.
     func begin(_ claim: Claim, _ value: ArchivedValue) throws -> StoredItem? {

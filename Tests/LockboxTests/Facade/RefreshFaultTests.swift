@@ -258,6 +258,20 @@ import Testing
         #expect(first?.token == "a+" && result?.token == "a+")
         #expect(asked.withLock { $0 } == ["first a", "third a, perhaps spent"])
     }
+
+    /// After a sign-out, or another sign-in, the value is gone.
+    @Test(arguments: [true, false]) func noClaimStays(isRemoved: Bool) async throws {
+        try put(memory)
+        _ = try? await refresh(memory) {
+            if isRemoved {
+                try await memory.lockbox("com.example.app").removeObject(forKey: "session")
+            } else {
+                try put(memory, Session(token: "b", isFresh: true))
+            }
+        }
+        _ = try await refresh(memory)
+        #expect(memory.item(for: claimKey, now: nil) == nil)
+    }
 }
 
 private struct FailingUpdates: WrappingBackend {
