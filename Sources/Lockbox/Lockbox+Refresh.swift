@@ -259,17 +259,22 @@ private struct Refresh: Sendable {
             presence: try files?.presence()
         )
         var next = record
-        next.spent = record.holder?.value ?? record.spent
+        next.spent = claim.mayBeSpent ? value : nil
         // Not a number that this call has had before.
         let beat = UInt64.random(in: .min ... .max / 2)
         next.holder = .init(id: id, beat: beat, presence: claim.presence?.name, value: value)
         let item = try next.item(claimKey, accessibility ?? .whenUnlocked, now: lockbox.now())
         do {
             try lockbox.backend.update(claimKey, now: nil) { current in
-                guard current == found else { throw Overtaken() }
+                // Or this very claim, if the step is decided twice.
+                guard current == found || current == item else { throw Overtaken() }
                 return item
             }
-        } catch is Overtaken { return nil }
+        } catch is Overtaken { return nil } catch {
+            // The outcome may be unknown, and the claim there.
+            try? change { $0.holder = nil }
+            throw error
+        }
         return claim
     }
 

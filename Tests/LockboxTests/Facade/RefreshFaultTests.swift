@@ -272,6 +272,45 @@ import Testing
         _ = try await refresh(memory)
         #expect(memory.item(for: claimKey, now: nil) == nil)
     }
+
+    /// The claim is there, and its caller does not know.
+    @Test func aClaimWithAnUnknownOutcomeIsGivenBack() async throws {
+        try put(memory)
+        let count = Protected(0)
+        let unknown = UnknownBackend(wrapped: memory) { count.next() == 1 }
+        await #expect(throws: LockboxError.self) { try await refresh(unknown) }
+        #expect(memory.item(for: claimKey, now: nil) == nil)
+        _ = try await refresh(memory, "", .init(takeover: .seconds(1)))
+        #expect(asked.withLock { $0 } == ["a"])
+    }
+
+    @Test func aWriteWithAnUnknownOutcomeIsDoneOnce() async throws {
+        for number in 1...4 {
+            try await memory.lockbox("com.example.app").removeObject(forKey: "session")
+            try put(memory)
+            asked.withLock { $0 = [] }
+            let count = Protected(0)
+            let unknown = UnknownBackend(wrapped: memory) { count.next() == number }
+            _ = try? await refresh(unknown)
+            _ = try await refresh(memory)
+            #expect(asked.withLock { $0 } == ["a"], "\(number)")
+            #expect(memory.item(for: claimKey, now: nil) == nil, "\(number)")
+        }
+    }
+
+    @Test func aStepThatIsDecidedTwiceIsDoneOnce() async throws {
+        for number in 1...3 {
+            try await memory.lockbox("com.example.app").removeObject(forKey: "session")
+            try put(memory)
+            asked.withLock { $0 = [] }
+            let count = Protected(0)
+            let twice = TwiceBackend(wrapped: memory) { count.next() == number }
+            _ = try? await refresh(twice)
+            _ = try await refresh(memory)
+            #expect(asked.withLock { $0 } == ["a"], "\(number)")
+            #expect(memory.item(for: claimKey, now: nil) == nil, "\(number)")
+        }
+    }
 }
 
 private struct FailingUpdates: WrappingBackend {
@@ -283,5 +322,25 @@ private struct FailingUpdates: WrappingBackend {
             throw LockboxError.storageFailure(operation: "write", path: "x", errno: EIO)
         }
         try wrapped.update(key, now: now, change)
+    }
+}
+
+private struct UnknownBackend: WrappingBackend {
+    var wrapped: any LockboxBackend
+    let isUnknown: @Sendable () -> Bool
+
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try wrapped.update(key, now: now, change)
+        if isUnknown() { throw LockboxError.outcomeUnknown(record: key.location, reason: "the test says so") }
+    }
+}
+
+private struct TwiceBackend: WrappingBackend {
+    var wrapped: any LockboxBackend
+    let isTwice: @Sendable () -> Bool
+
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try wrapped.update(key, now: now, change)
+        if isTwice() { try wrapped.update(key, now: now, change) }
     }
 }
