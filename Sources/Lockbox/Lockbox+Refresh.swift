@@ -162,7 +162,8 @@ extension Lockbox {
     /// How long `refreshed` waits for others, and for the store.
     public struct RefreshLimits: Sendable, Hashable {
         /// The time without a sign of life after which another caller takes over, by its own clock, which stands still while the
-        /// machine is suspended. A refresh may take longer: its process gives a sign four times in this time.
+        /// machine is suspended. A refresh may take longer: its process gives a sign four times in this time. Of the times of
+        /// both callers, the longer one counts.
         public var takeover: Duration
 
         /// The time in which to try again to store a new value, if the store is away, locked or full.
@@ -244,7 +245,7 @@ private struct Refresh: Sendable {
             try lockbox.backend.item(for: claimKey, now: nil)
         }
         let record = try RefreshRecord(found?.value, claimKey)
-        if let holder = record.holder, wait.time(of: holder) < limits.takeover {
+        if let holder = record.holder, wait.time(of: holder) < max(limits.takeover, holder.patience) {
             guard let name = holder.presence, let files else { return nil }
             if try await offPool({ try files.isPresent(name) }) { return nil }
         }
@@ -262,7 +263,13 @@ private struct Refresh: Sendable {
         next.spent = claim.mayBeSpent ? value : nil
         // Not a number that this call has had before.
         let beat = UInt64.random(in: .min ... .max / 2)
-        next.holder = .init(id: id, beat: beat, presence: claim.presence?.name, value: value)
+        next.holder = .init(
+            id: id,
+            beat: beat,
+            takeover: limits.takeover / .seconds(1),
+            presence: claim.presence?.name,
+            value: value
+        )
         let item = try next.item(claimKey, accessibility ?? .whenUnlocked, now: lockbox.now())
         do {
             try lockbox.backend.update(claimKey, now: nil) { current in
@@ -450,10 +457,14 @@ private struct RefreshRecord: ReservedRecord {
         let id: UInt64
         /// Counts the signs of life.
         var beat: UInt64
+        /// In seconds. It gives four signs in this time, so nobody may take over earlier.
+        let takeover: Double
         /// Names the process's presence in a store in files.
         let presence: String?
         /// A hash of the value that is refreshed.
         let value: String
+
+        var patience: Duration { .seconds(takeover) }
     }
 
     static func name(_ key: ItemKey) -> String { "the claim of \(key.location)" }

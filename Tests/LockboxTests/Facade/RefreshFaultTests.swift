@@ -109,6 +109,17 @@ import Testing
         #expect(asked.withLock { $0 } == ["other a, perhaps spent"])
     }
 
+    /// A caller with little patience waits for a sign as long as the holder has promised one.
+    @Test func limitsMayDiffer() async throws {
+        try put(memory)
+        _ = try await refresh(memory, "patient ", .init(takeover: .seconds(8))) {
+            let other = Task { try await refresh(memory, "hasty ", .init(takeover: .milliseconds(100))) }
+            try await Task.sleep(for: .seconds(1))
+            other.cancel()
+        }
+        #expect(asked.withLock { $0 } == ["patient a"])
+    }
+
     /// Too few descriptors say nothing about a process.
     @Test(arguments: [EMFILE, ENFILE, ENOMEM, EIO]) func aHolderThatCannotBeLookedAtIsNotDead(_ code: CInt)
         async throws
