@@ -431,15 +431,18 @@ private struct Refresh: Sendable {
 }
 
 /// The time that a caller has waited for others.
-private struct RefreshWait {
+struct RefreshWait {
     private var holder: RefreshRecord.Holder?
-    private var since = SuspendingClock.now
+    private var silence = Duration.zero
+    private var last = SuspendingClock.now
     private let start = SuspendingClock.now
 
-    /// For how long the holder has given no sign.
-    mutating func time(of holder: RefreshRecord.Holder) -> Duration {
-        if self.holder != holder { (self.holder, since) = (holder, .now) }
-        return .now - since
+    /// For how long the holder has given no sign. This caller may have been stopped as well, as a container is with all its
+    /// processes, so a long time between two looks counts as a second.
+    mutating func time(of holder: RefreshRecord.Holder, now: SuspendingClock.Instant = .now) -> Duration {
+        silence = self.holder == holder ? silence + min(now - last, .seconds(1)) : .zero
+        (self.holder, last) = (holder, now)
+        return silence
     }
 
     /// Short at first, so that a wait lasts an eighth longer than it has to at most.
@@ -447,7 +450,7 @@ private struct RefreshWait {
 }
 
 /// The claim of a refresh, in the class of the item that is refreshed.
-private struct RefreshRecord: ReservedRecord {
+struct RefreshRecord: ReservedRecord {
     var version = 1
     var holder: Holder?
     /// A hash of the value with which an earlier refresh began, if nobody knows how it ended.

@@ -270,6 +270,20 @@ import Testing
         #expect(asked.withLock { $0 } == ["first a", "third a, perhaps spent"])
     }
 
+    /// All processes of a container are stopped and go on together.
+    @Test func aWaitThatWasStoppedItselfIsShort() {
+        let holder = RefreshRecord.Holder(id: 1, beat: 1, takeover: 30, presence: nil, value: "")
+        var (wait, now) = (RefreshWait(), SuspendingClock.now)
+        #expect(wait.time(of: holder, now: now) == .zero)
+        now += .seconds(3600)
+        #expect(wait.time(of: holder, now: now) <= .seconds(1))
+        for _ in 0..<8 {
+            now += .milliseconds(250)
+            _ = wait.time(of: holder, now: now)
+        }
+        #expect(wait.time(of: holder, now: now) >= .seconds(2))
+    }
+
     /// After a sign-out, or another sign-in, the value is gone.
     @Test(arguments: [true, false]) func noClaimStays(isRemoved: Bool) async throws {
         try put(memory)
