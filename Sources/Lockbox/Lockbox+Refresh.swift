@@ -373,7 +373,9 @@ private struct Refresh: Sendable {
         while true {
             do {
                 let (outcome, isHeld) = try await offPool { [item] in
-                    (try commit(new, over: item), try holds)
+                    let outcome = try commit(new, over: item)
+                    if case .stored = outcome { return (outcome, true) }
+                    return (outcome, try holds)
                 }
                 if !isHeld { wasOvertaken = true }
                 switch outcome {

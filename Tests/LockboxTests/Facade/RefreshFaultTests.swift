@@ -336,6 +336,17 @@ import Testing
             #expect(memory.item(for: claimKey, now: nil) == nil, "\(number)")
         }
     }
+
+    /// The claim cannot be read, and the item has been written.
+    @Test func whatIsStoredIsNotReportedAsLost() async throws {
+        try put(memory)
+        let isAway = Protected(false)
+        let hooked = AwayBackend(wrapped: memory, claimKey: claimKey) { isAway.withLock { $0 } }
+        let value = try await refresh(hooked, "", .init(storing: .milliseconds(50))) {
+            isAway.withLock { $0 = true }
+        }
+        #expect(value?.token == "a+")
+    }
 }
 
 private struct FailingUpdates: WrappingBackend {
@@ -367,5 +378,18 @@ private struct TwiceBackend: WrappingBackend {
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         try wrapped.update(key, now: now, change)
         if isTwice() { try wrapped.update(key, now: now, change) }
+    }
+}
+
+private struct AwayBackend: WrappingBackend {
+    var wrapped: any LockboxBackend
+    let claimKey: ItemKey
+    let isAway: @Sendable () -> Bool
+
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+        if key == claimKey, isAway() {
+            throw LockboxError.storageFailure(operation: "read", path: "x", errno: EIO)
+        }
+        return try wrapped.item(for: key, now: now)
     }
 }
