@@ -61,8 +61,11 @@ static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit
     }
     fcntl(in[1], F_SETFD, FD_CLOEXEC), fcntl(out[0], F_SETFD, FD_CLOEXEC);
     ignore_signals(1);
+    // If it were ignored, as some supervisors leave it, the exit status would be lost.
+    void (*children)(int) = signal(SIGCHLD, SIG_DFL);
     pid_t program = fork();
     if (program == 0) {
+        signal(SIGCHLD, children);
         dup2(in[0], STDIN_FILENO), dup2(out[1], STDOUT_FILENO);
         close(in[0]), close(out[1]);
         ignore_signals(0);

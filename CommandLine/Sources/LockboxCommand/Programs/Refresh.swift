@@ -154,7 +154,11 @@ private struct RefreshByCommand: Sendable {
         close(fromProgram)
         isWritten.wait()
         var status: CInt = 0
-        while waitpid(program, &status, 0) < 0, errno == EINTR {}
+        while waitpid(program, &status, 0) < 0 {
+            if errno == EINTR { continue }
+            let reason = String(cString: strerror(errno))
+            throw Failure(.inputOutput, "It is not known how the command ended: \(reason).")
+        }
         let signal = status & 0x7F
         let code = signal == 0 ? status >> 8 & 0xFF : 128 + signal
         if code != 0 { throw CommandFailed(status: code) }
