@@ -125,7 +125,8 @@ private struct RefreshByCommand: Sendable {
     private func isFresh(_ value: ArchivedValue) throws -> Bool {
         if let age,
             let item = try lockbox.backend.item(for: ItemKey(prefix: lockbox.keyPrefix, key: key), now: nil),
-            item.value == value, item.attributes.modified > Date() - TimeInterval(age)
+            // A date in the future is by another clock: one that is a little ahead, or was wrong.
+            item.value == value, abs(item.attributes.modified.timeIntervalSinceNow) < TimeInterval(age)
         {
             return true
         }
