@@ -211,7 +211,12 @@ private struct Refresh: Sendable {
     let limits: Lockbox.RefreshLimits
     private let claimKey: ItemKey
     private let id = UInt64.random(in: .min ... .max)
-    private var files: FileStorage? { (lockbox.backend as? SealedBackend)?.storage as? FileStorage }
+    private var files: FileStorage? {
+        var storage = (lockbox.backend as? SealedBackend)?.storage
+        // The command's storage passes everything on, to files or to a cluster.
+        while let forwarding = storage as? any ForwardingStorage { storage = forwarding.target }
+        return storage as? FileStorage
+    }
 
     init(_ lockbox: Lockbox, _ key: ItemKey, _ options: WriteOptions, _ limits: Lockbox.RefreshLimits) throws
     {
