@@ -104,7 +104,7 @@ extension Lockbox {
     ) async throws -> Value? {
         let key = try itemKey(key)
         var started: Refresh?
-        var wait = RefreshWait()
+        let wait = RefreshWait()
         while true {
             guard let archived = try await offPool({ try backend.value(for: key, now: now()) }) else {
                 return nil
@@ -113,8 +113,9 @@ extension Lockbox {
             if try isFresh(old) { return old }
             let run = try started ?? Refresh(self, key, options, limits)
             started = run
-            guard let claim = try await run.claim(archived, &wait) else {
+            guard let claim = try await run.claim(archived) else {
                 if try isUsable(old) { return old }
+                try run.checkIsNotWithin()
                 try await Task.sleep(for: wait.pause)
                 continue
             }
@@ -128,7 +129,9 @@ extension Lockbox {
                     continue
                 }
                 item = current
-                new = try await refresh(Stale(value: old, mayBeSpent: claim.mayBeSpent))
+                new = try await Refresh.$running.withValue(Refresh.running + [(run, Refresh.task)]) {
+                    try await refresh(Stale(value: old, mayBeSpent: claim.mayBeSpent))
+                }
             } catch {
                 await run.release(claim, isSpent: claim.mayBeSpent)
                 throw error
@@ -230,6 +233,25 @@ private struct Refresh: Sendable {
         claimKey = try RefreshRecord.key(key.key, of: lockbox.keyPrefix, in: "\0refresh\0")
     }
 
+    /// Those whose closures this task runs, and tasks that it has started.
+    @TaskLocal static var running: [(refresh: Refresh, task: Int?)] = []
+
+    /// So that two tasks are not taken for one.
+    static var task: Int? { withUnsafeCurrentTask { $0?.hashValue } }
+
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` in the closure of a refresh of the same key.
+    func checkIsNotWithin() throws {
+        let isWithin = Self.running.contains {
+            $0.task == Self.task && $0.refresh.claimKey == claimKey
+                && $0.refresh.lockbox.isSameStore(as: lockbox)
+        }
+        guard isWithin else { return }
+        throw LockboxError.invalidKey(
+            reason:
+                "the closure of a refresh waits for a refresh of the same key, \(String(reflecting: key.key))"
+        )
+    }
+
     /// The right to refresh, until another caller takes over.
     struct Claim: Sendable {
         let value: String
@@ -245,12 +267,12 @@ private struct Refresh: Sendable {
     // MARK: The claim
 
     /// Returns nil if another caller has it.
-    func claim(_ value: ArchivedValue, _ wait: inout RefreshWait) async throws -> Claim? {
+    func claim(_ value: ArchivedValue) async throws -> Claim? {
         let found = try await offPool {
             try lockbox.backend.item(for: claimKey, now: nil)
         }
         let record = try RefreshRecord(found?.value, claimKey)
-        if let holder = record.holder, wait.time(of: holder) < max(limits.takeover, holder.patience) {
+        if let holder = record.holder, !RefreshWatch.isSilent(holder, for: limits.takeover) {
             guard let name = holder.presence, let files else { return nil }
             if try await offPool({ try files.isPresent(name) }) { return nil }
         }
@@ -310,7 +332,10 @@ private struct Refresh: Sendable {
     func giveSigns() -> Task<Void, any Error> {
         Task {
             while true {
-                try await Task.sleep(for: limits.takeover / 4, clock: .suspending)
+                try await Task.sleep(
+                    for: max(limits.takeover / 4, Duration.milliseconds(5)),
+                    clock: .suspending
+                )
                 await offPool { try? change { $0.holder?.beat += 1 } }
             }
         }
@@ -373,7 +398,8 @@ private struct Refresh: Sendable {
     /// Returns nil, or the value that another caller has stored after it took over.
     func store(_ new: ArchivedValue, over item: StoredItem, _ claim: Claim) async throws -> ArchivedValue? {
         let end = SuspendingClock.now + limits.storing
-        var (claim, item, wait) = (claim, item, RefreshWait())
+        var (claim, item) = (claim, item)
+        let wait = RefreshWait()
         var wasOvertaken = false
         while true {
             do {
@@ -397,7 +423,7 @@ private struct Refresh: Sendable {
                         item = current
                         continue
                     }
-                    if let next = try await self.claim(current.value, &wait) {
+                    if let next = try await self.claim(current.value) {
                         claim.presence?.end()
                         claim = next
                         item = try await offPool { try begin(next, current.value) } ?? current
@@ -437,23 +463,46 @@ private struct Refresh: Sendable {
     }
 }
 
-/// The time that a caller has waited for others.
-struct RefreshWait {
-    private var holder: RefreshRecord.Holder?
-    private var silence = Duration.zero
-    private var last = SuspendingClock.now
+/// The time that a caller has waited.
+private struct RefreshWait {
     private let start = SuspendingClock.now
-
-    /// For how long the holder has given no sign. This caller may have been stopped as well, as a container is with all its
-    /// processes, so a long time between two looks counts as a second.
-    mutating func time(of holder: RefreshRecord.Holder, now: SuspendingClock.Instant = .now) -> Duration {
-        silence = self.holder == holder ? silence + min(now - last, .seconds(1)) : .zero
-        (self.holder, last) = (holder, now)
-        return silence
-    }
 
     /// Short at first, so that a wait lasts an eighth longer than it has to at most.
     var pause: Duration { min(max((.now - start) / 8, .milliseconds(2)), .milliseconds(250)) }
+}
+
+/// What the callers of this process have seen of another holder, one after the other: none may wait for long.
+struct RefreshWatch {
+    private var beat: UInt64?
+    private var silence = Duration.zero
+    private var last = SuspendingClock.now
+
+    private static let all = Protected<[UInt64: RefreshWatch]>([:])
+
+    static func isSilent(_ holder: RefreshRecord.Holder, for takeover: Duration) -> Bool {
+        let patience = max(takeover, holder.patience)
+        return all.withLock { all in
+            if all.count > 1000 { all = [:] }
+            let isSilent =
+                all[holder.id, default: RefreshWatch()].silence(of: holder, patience: patience) >= patience
+            if isSilent { all[holder.id] = nil }
+            return isSilent
+        }
+    }
+
+    /// For how long the holder has given no sign. This process may have been stopped as well, as a container is with all in it, so
+    /// the time between two looks counts as that between two signs at most.
+    mutating func silence(
+        of holder: RefreshRecord.Holder,
+        patience: Duration,
+        now: SuspendingClock.Instant = .now
+    )
+        -> Duration
+    {
+        silence = beat == holder.beat ? silence + min(now - last, patience / 4) : .zero
+        (beat, last) = (holder.beat, now)
+        return silence
+    }
 }
 
 /// The claim of a refresh, in the class of the item that is refreshed.

@@ -272,16 +272,37 @@ import Testing
 
     /// All processes of a container are stopped and go on together.
     @Test func aWaitThatWasStoppedItselfIsShort() {
-        let holder = RefreshRecord.Holder(id: 1, beat: 1, takeover: 30, presence: nil, value: "")
-        var (wait, now) = (RefreshWait(), SuspendingClock.now)
-        #expect(wait.time(of: holder, now: now) == .zero)
-        now += .seconds(3600)
-        #expect(wait.time(of: holder, now: now) <= .seconds(1))
-        for _ in 0..<8 {
-            now += .milliseconds(250)
-            _ = wait.time(of: holder, now: now)
+        let holder = RefreshRecord.Holder(id: 1, beat: 1, takeover: 8, presence: nil, value: "")
+        var (watch, now) = (RefreshWatch(), SuspendingClock.now)
+        func silence(after time: Duration) -> Duration {
+            now += time
+            return watch.silence(of: holder, patience: .seconds(8), now: now)
         }
-        #expect(wait.time(of: holder, now: now) >= .seconds(2))
+        #expect(silence(after: .zero) == .zero)
+        #expect(silence(after: .seconds(3600)) == .seconds(2))
+        #expect(silence(after: .seconds(1)) == .seconds(3))
+    }
+
+    /// Nobody waits, but the calls of a process see it together.
+    @Test func aStoppedHolderIsFollowedWhileTheValueIsUsable() async throws {
+        try put(memory, Session(token: "a", isUsable: true))
+        try await leaveClaim()
+        let end = ContinuousClock.now + .seconds(20)
+        while ContinuousClock.now < end, asked.withLock({ $0 }) == [] {
+            _ = try await refresh(memory)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(asked.withLock { $0 } == ["a, perhaps spent"])
+    }
+
+    /// It would wait for itself.
+    @Test func theSameKeyIsNotRefreshedWithin() async throws {
+        try put(memory)
+        let result = try await refresh(memory) {
+            await #expect(throws: LockboxError.self) { try await refresh(memory) }
+        }
+        #expect(result?.token == "a+")
+        #expect(asked.withLock { $0 } == ["a"])
     }
 
     /// After a sign-out, or another sign-in, the value is gone.

@@ -283,7 +283,7 @@ import Testing
         _ = try await refresh(stopped, limits) {
             isStopped.withLock { $0 = true }
             defer { isStopped.withLock { $0 = false } }
-            _ = try await refresh(other, limits)
+            _ = try await Task { try await refresh(other, limits) }.value
         }
         #expect(asked.withLock { $0 } == ["a", "a, perhaps spent"])
     }
