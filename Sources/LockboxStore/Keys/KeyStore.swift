@@ -223,7 +223,8 @@ final class KeyStore: Sendable {
         -> Keybag.Contents
     {
         let unlockKeys = try keybag.unlockKeys(with: slotKeys)
-        if unlockKeys.isEmpty, let key = before?.unlockKeys[.unlocked] {
+        // The device key opens those of a keybag without slots, for everybody who has it.
+        if unlockKeys.isEmpty, let before, !before.keybag.slots.isEmpty, let key = before.unlockKeys[.unlocked] {
             do { return try keybag.open([.unlocked: key]) } catch RecordError.notAuthentic {}
         }
         return try keybag.open(unlockKeys)
