@@ -138,7 +138,7 @@ class Keybag:
     @staticmethod
     def slot(reader):
         id, kind, opens, zero, label, parameters = struct.unpack("<16sBBHHH", reader.take(24))
-        if kind not in range(1, 6) or opens not in (1, 2) or zero:
+        if kind not in range(1, 6) or opens not in (1, 2) or kind <= 2 and opens == 2 or zero:
             raise ValueError("slot")
         created, salt = reader.take(8), reader.take(32)
         grants = [Grant(level, reader.take(32), reader.take(152)) for level in ([2, 1] if opens == 1 else [2])]

@@ -58,6 +58,7 @@ static int read_entries(struct bag *bag) {
 static int read_slot(struct bag *bag, struct slot *slot) {
     const uint8_t *p = take(bag, SLOT);
     if (!p || p[16] < 1 || p[16] > 5 || p[17] < 1 || p[17] > 2 || p[18] || p[19]) return -1;
+    if (p[16] <= 2 && p[17] == 2) return -1;  // a passcode or a recovery code opens everything
     size_t label = get16(p + 20);
     *slot = (struct slot){.id = p, .salt = p + 32, .kind = p[16], .levels = p[17] == 1 ? 2 : 1, .parameters_length = get16(p + 22)};
     if (label > 256 || slot->parameters_length > 2048) return -1;

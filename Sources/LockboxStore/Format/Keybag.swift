@@ -73,6 +73,8 @@ struct Keybag: Sendable {
     func unlockKeys(with keys: SlotKeys?) throws -> [UnlockLevel: SecretKey] {
         if let unlockKey { return [.unlocked: unlockKey] }
         guard let keys, let slot = slots.first(where: { $0.id == keys.slot }) else { return [:] }
+        // Whoever has the device key can list a slot without its grant of level 1.
+        if keys.keys[.unlocked] != nil, !slot.opensAllClasses { throw RecordError.notAuthentic }
         for level in [UnlockLevel.unlocked, .afterFirstUnlock] {
             let key = try slot.unlockKey(level, with: keys, store: storeID)
             if let key { return [level: key] }

@@ -156,7 +156,7 @@ extension KeybagSlot {
         guard let id = reader.readBytes(16)?.loadUnaligned(as: ID.self),
             let kind = reader.read(UInt8.self).flatMap(SlotKind.init(rawValue:)),
             let opens = reader.read(UInt8.self),
-            opens == Self.opensAllNumber || opens == Self.opensAfterFirstUnlockNumber,
+            opens == Self.opensAllNumber || opens == Self.opensAfterFirstUnlockNumber && kind.canOpenLess,
             reader.skipZeros(2),
             let labelLength = reader.read(UInt16.self), labelLength <= Self.maximumLabelLength,
             let parametersLength = reader.read(UInt16.self),
@@ -238,6 +238,9 @@ public enum SlotKind: UInt8, Sendable, Hashable, Codable, CaseIterable {
     case tpm = 4
     /// A secret in a FIDO2 security key.
     case fido2 = 5
+
+    /// Whether a slot of this kind may open the `afterFirstUnlock` classes alone.
+    var canOpenLess: Bool { self != .passcode && self != .recoveryCode }
 }
 
 extension SlotKind: CustomStringConvertible {
