@@ -79,7 +79,7 @@ final class Keyring: Sendable {
 
     /// Creates a keyring with the given keys of a keybag. The others are locked.
     ///
-    /// - Parameter trusted: The state known of the store, if the keybag was not opened: whoever has the device key can forge one.
+    /// - Parameter trusted: The state known of the store, if level 1 of the keybag was not opened: others can forge the rest.
     init(keybag: Keybag, keys: [Entry], trusted: TrustedKeybag? = nil, revision: RecordRevision = .absent)
         throws(RecordError)
     {

@@ -56,14 +56,16 @@ extension KeyStore {
         trusted.withLock { trusted in
             // A record of the kernel that does not open the lineage proves nothing.
             if !isOwn, lineage.isEmpty, trusted != nil { return }
+            // Level 2 alone takes no knowledge away.
+            let before = lineage.isEmpty ? trusted : nil
             trusted = TrustedKeybag(
                 // A slot for services opens none. Then only what this process has opened itself is known to be true.
                 lineage: lineage.first?.hash ?? trusted.flatMap { $0.isOwn ? $0.lineage : nil },
                 unlockKey: key.hash,
                 isOwn: isOwn || trusted?.isOwn ?? false,
-                retired: keybag.retired,
-                firstProtected: keybag.firstProtected,
-                leftovers: keybag.leftovers
+                retired: max(keybag.retired, before?.retired ?? 0),
+                firstProtected: max(keybag.firstProtected, before?.firstProtected ?? 0),
+                leftovers: before?.leftovers(of: keybag) ?? keybag.leftovers
             )
         }
     }

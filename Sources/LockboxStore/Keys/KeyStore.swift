@@ -212,7 +212,7 @@ final class KeyStore: Sendable {
             unlockKeys: contents.unlockKeys,
             lineage: contents.lineage,
             slotKeys: slotKeys,
-            trusted: contents.unlockKeys.isEmpty ? trusted.withLock { $0 } : nil,
+            trusted: contents.lineage.isEmpty ? trusted.withLock { $0 } : nil,
             revision: revision
         )
     }
@@ -366,7 +366,7 @@ final class OpenedKeybag: Sendable {
     let lineage: [SecretKey]
     /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
     let slotKeys: SlotKeys?
-    /// Known facts of the store, if nothing has opened this keybag.
+    /// Known facts of the store, if nothing has opened level 1 of this keybag.
     private let trusted: TrustedKeybag?
     /// See ``isWiped``.
     private let generation = ForkGuard.generation
@@ -416,6 +416,7 @@ final class OpenedKeybag: Sendable {
             unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
             lineage: contents.lineage.isEmpty ? lineage : contents.lineage,
             slotKeys: nil,
+            trusted: contents.lineage.isEmpty ? trusted : nil,
             revision: keyring.revision
         )
     }
