@@ -229,7 +229,7 @@ struct SeenGeneration: Sendable {
     /// Returns nil if nothing was seen, or if the kernel has no authentic record of it.
     func read(_ keyring: Keyring) -> Seen? {
         let name = Self.entryName(keyring)
-        return entries(of: name).own.compactMap { Self.decode($0, keyring) }
+        return entries(of: name).own.compactMap { Self.decode($0, keyring) }.filter(\.isPlausible)
             .max { $0.generation < $1.generation }
     }
 
