@@ -313,7 +313,11 @@ extension KeyStore {
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
         guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
-        if isAccepted { try forgetForgedNumbers(opened) }
+        if isAccepted {
+            try forgetForgedNumbers(opened)
+            // Its owner knows why the slots are gone.
+            if next.contents.slots.isEmpty { trusted.withLock { $0 = nil } }
+        }
         trust(stages[stages.count - 1], isOwn: isOwn, opened.keyring)
         try endDeviceKey(device, &lock)
         try load(slotKeys: next.slotKeys)
