@@ -157,24 +157,37 @@ extension SealedBackend {
     /// Returns what may still use the older keys. Looks at all items again, because removing a key too early loses its items.
     private func leftovers(_ keyring: Keyring, _ unreadable: inout ItemsByLocation) throws -> [Leftover] {
         var found: [String: [Leftover]] = [:]
+        // Those of earlier rotations may be in a folder that cannot be listed.
+        var earlier = Dictionary(grouping: keyring.leftovers, by: \.id)
+        var unlisted: [String] = []
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             var leftovers: [Leftover] = []
+            var listed: [SIMD16<UInt8>] = []
             let isListed: Void? = try skippingIfUnusable(
                 namespace,
                 unreadable: { unreadable[$0.location] = $0 }
             ) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
+                    if earlier[Leftover.start(of: item.id)] != nil { listed.append(Leftover.start(of: item.id)) }
                     guard let (error, epochs) = try olderKeys(of: item, keyring) else { return }
                     let left = unresealed(item, error)
                     unreadable[left.location] = unreadable[left.location] ?? left
                     if let epochs { leftovers.append(Leftover(item.id, epochs)) }
                 }
             }
-            if isListed == nil { leftovers = whole(namespace, keyring) }
+            if isListed == nil {
+                leftovers = whole(namespace, keyring)
+                unlisted.append(namespace)
+            } else {
+                for id in listed { earlier[id] = nil }
+            }
             found[namespace] = leftovers.isEmpty ? nil : leftovers
+            earlier[Keyring.prefixID(ofNamespace: namespace).map(Leftover.start)!] = nil
         }
-        if found.values.reduce(0, { $0 + $1.count }) > Leftover.maximumCount {
-            return found.keys.flatMap { namespace in
+        for namespace in unlisted { found[namespace, default: []] += earlier.values.joined() }
+        let all = Set(found.values.joined())
+        if all.count > Leftover.maximumCount {
+            return found.flatMap { namespace, leftovers in
                 let location = storage.location(of: RecordName(namespace: namespace, name: ""))
                 unreadable[location] = UnreadableItem(
                     key: nil,
@@ -182,10 +195,10 @@ extension SealedBackend {
                     location: location,
                     error: .corrupt(record: location, reason: Self.tooManyLeftovers)
                 )
-                return whole(namespace, keyring)
+                return whole(namespace, keyring, leftovers)
             }
         }
-        return found.values.flatMap(\.self)
+        return Array(all)
     }
 
     private static var tooManyLeftovers: String {
@@ -193,12 +206,13 @@ extension SealedBackend {
             + "with older keys"
     }
 
-    /// All items of a namespace.
-    private func whole(_ namespace: String, _ keyring: Keyring) -> [Leftover] {
-        guard let id = Keyring.prefixID(ofNamespace: namespace),
-            let epochs = keyring.olderEpochs(of: nil, in: namespace)
+    /// All items of a namespace, with the epochs that some of them are known to need.
+    private func whole(_ namespace: String, _ keyring: Keyring, _ known: [Leftover] = []) -> [Leftover] {
+        let epochs = known.map(\.epochs) + [keyring.olderEpochs(of: nil, in: namespace)].compactMap { $0 }
+        guard let id = Keyring.prefixID(ofNamespace: namespace), let first = epochs.map(\.lowerBound).min(),
+            let last = epochs.map(\.upperBound).max()
         else { return [] }
-        return [Leftover(id, epochs)]
+        return [Leftover(id, first...last)]
     }
 
     private func unresealed(_ item: ItemRecord, _ error: LockboxError) -> UnreadableItem {

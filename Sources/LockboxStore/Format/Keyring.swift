@@ -46,7 +46,7 @@ final class Keyring: Sendable {
     let checkedBy = Protected<Int32?>(nil)
     /// See ``Keybag/retired``.
     private let retired: UInt32
-    private let leftovers: [Leftover]
+    let leftovers: [Leftover]
     /// The keybag's revision.
     let revision: RecordRevision
 
