@@ -168,7 +168,9 @@ extension SealedBackend {
                 unreadable: { unreadable[$0.location] = $0 }
             ) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { item in
-                    if earlier[Leftover.start(of: item.id)] != nil { listed.append(Leftover.start(of: item.id)) }
+                    if earlier[Leftover.start(of: item.id)] != nil {
+                        listed.append(Leftover.start(of: item.id))
+                    }
                     guard let (error, epochs) = try olderKeys(of: item, keyring) else { return }
                     let left = unresealed(item, error)
                     unreadable[left.location] = unreadable[left.location] ?? left

@@ -224,7 +224,9 @@ final class KeyStore: Sendable {
     {
         let unlockKeys = try keybag.unlockKeys(with: slotKeys)
         // The device key opens those of a keybag without slots, for everybody who has it.
-        if unlockKeys.isEmpty, let before, !before.keybag.slots.isEmpty, let key = before.unlockKeys[.unlocked] {
+        if unlockKeys.isEmpty, let before, !before.keybag.slots.isEmpty,
+            let key = before.unlockKeys[.unlocked]
+        {
             do { return try keybag.open([.unlocked: key]) } catch RecordError.notAuthentic {}
         }
         return try keybag.open(unlockKeys)
