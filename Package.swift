@@ -58,9 +58,10 @@ let package = Package(
         .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
         .target(name: "LockboxPlatform", path: "Sources/System/LockboxPlatform", swiftSettings: settings),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
+        .target(name: "LockboxAge", dependencies: ["Clibsodium"], swiftSettings: settings),
         .target(
             name: "LockboxStore",
-            dependencies: ["LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],
+            dependencies: ["LockboxAge", "LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],
             swiftSettings: settings
         ),
         .target(

@@ -17,6 +17,7 @@
 //     LockboxTestProcess history …                     for Proofs/History/run: see History.swift
 //     LockboxTestProcess refresh …                     for Proofs/Refresh/run: see Refresh.swift
 //     LockboxTestProcess attacks                       for Proofs/Attacks/run: see Attacks.swift
+//     LockboxTestProcess age …                         for Scripts/test-age: see AgeFiles.swift
 
 import Foundation
 
@@ -77,6 +78,8 @@ case "read" where arguments.count == 3:
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         exit(3)
     }
+
+case "age" where arguments.count > 2: try ageFiles(Array(arguments.dropFirst()))
 
 case "idle" where arguments.count == 3:
     try idle(arguments[1], UInt32(arguments[2])!)

@@ -3,7 +3,7 @@ import Foundation
 /// Test data that is not ours, and so not in the repository: in the folder named by `LOCKBOX_TEST_DATA`, or else
 /// in `../shared/data` beside the package.
 enum TestData {
-    case naughtyStrings, wycheproof
+    case naughtyStrings, wycheproof, ageKit
 
     var isPresent: Bool { FileManager.default.fileExists(atPath: path) }
 
@@ -18,12 +18,13 @@ enum TestData {
         try JSONDecoder().decode(type, from: Data(contentsOf: URL(fileURLWithPath: path)))
     }
 
-    private var path: String { "\(Self.folder)/\(fileName)" }
+    var path: String { "\(Self.folder)/\(fileName)" }
 
     private var fileName: String {
         switch self {
         case .naughtyStrings: "naughty-strings.json"
         case .wycheproof: "wycheproof-xchacha20-poly1305.json"
+        case .ageKit: "age-testkit"
         }
     }
 
@@ -31,6 +32,7 @@ enum TestData {
         switch self {
         case .naughtyStrings: "github.com/minimaxir/big-list-of-naughty-strings (blns.json)"
         case .wycheproof: "github.com/C2SP/wycheproof (testvectors_v1/xchacha20_poly1305_test.json)"
+        case .ageKit: "github.com/C2SP/CCTV (age/testdata)"
         }
     }
 
