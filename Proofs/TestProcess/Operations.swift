@@ -36,17 +36,12 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         let calls = last == 0 ? markingCalls() : dying(before: last)
         let backend = EncryptedFileBackend(directory: directory)
         if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
-        _ = try backend.exportBackup(
-            to: arguments[0],
-            passphrase: .value("passphrase"),
-            prefix: nil,
-            strength: .interactive,
-            calls: calls
-        ) { _ in }
+        let recipients = try BackupRecipients.passphrase(.value("passphrase"), workFactor: 10).keys()
+        _ = try backend.export(to: arguments[0], for: recipients, nil, false, calls) { _ in }
     case ("import", 1):
-        try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .fail)
+        try backend.importBackup(from: arguments[0], with: .passphrase(.value("passphrase")), existing: .fail)
     case ("importKeeping", 1):
-        try backend.importBackup(from: arguments[0], passphrase: .value("passphrase"), existing: .keep)
+        try backend.importBackup(from: arguments[0], with: .passphrase(.value("passphrase")), existing: .keep)
     default:
         try runWrite(operation, arguments, backend)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import LockboxAge
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
@@ -308,22 +309,17 @@ import Lockbox
     // MARK: Files
 
     @Test(arguments: [false, true]) func aBackupHasNoRecordOfTheStoresOwn(_ isReserved: Bool) throws {
-        let (block, key) = try PasscodeSource.value("p").withBytes {
-            try BackupPasscode.make($0, strength: .interactive)
-        }
-        let header = BackupRecord.header(block)
         let item = try StoredItem(
             key: ItemKey(storedPrefix: isReserved ? "\0migration\0x" : "x", key: "k"),
             value: ArchivedValue(data: Data("v".utf8), format: .data),
             modified: Date()
         )
         let path = Path.parent(of: store.directory) + "/backup"
-        try overwrite(
-            path,
-            header + BackupRecord.seal(.item(item), index: 0, header: header, key: key)
-                + BackupRecord.seal(.end(count: 1), index: 1, header: header, key: key)
-        )
-        let error = lockboxError { try store.backend().importBackup(from: path, passphrase: .value("p")) }
+        var backup = try BackupEncryptor([.passphrase(Array("p".utf8), workFactor: 10)], path)
+        try overwrite(path, backup.begin(nil, Date()) + backup.encrypt(item) + backup.finish())
+        let error = lockboxError {
+            try store.backend().importBackup(from: path, with: .passphrase(.value("p")))
+        }
         #expect(error?.code == (isReserved ? .corrupt : nil))
         #expect(try store.backend().value(for: item.key, now: nil) == (isReserved ? nil : item.value))
     }

@@ -24,8 +24,9 @@ import ArgumentParser
                 name: "The store:",
                 subcommands: [
                     PasscodeCommand.self, UnlockCommand.self, LockCommand.self, StatusCommand.self,
-                    SlotsCommand.self, ExportCommand.self, ImportCommand.self, RotateCommand.self,
-                    VerifyCommand.self, QuarantineCommand.self, AcceptRestoredCommand.self,
+                    SlotsCommand.self, ExportCommand.self, ImportCommand.self, BackupKeyCommand.self,
+                    RotateCommand.self, VerifyCommand.self, QuarantineCommand.self,
+                    AcceptRestoredCommand.self,
                 ]
             ),
             CommandGroup(

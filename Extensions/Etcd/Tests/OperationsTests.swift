@@ -116,14 +116,16 @@
             #expect(try shared.copyItems(to: own).transferredKeys.count == 200)
             try own.exportBackup(
                 to: "\(folder)/backup",
-                passphrase: .value("open sesame"),
-                strength: .interactive
+                for: .passphrase(.value("open sesame"), workFactor: 10)
             )
             let third = try SealedBackend(
                 storage: cluster.storage(EtcdCluster.root()),
                 deviceKey: .bytes(EtcdCluster.deviceKey)
             )
-            let report = try third.importBackup(from: "\(folder)/backup", passphrase: .value("open sesame"))
+            let report = try third.importBackup(
+                from: "\(folder)/backup",
+                with: .passphrase(.value("open sesame"))
+            )
             #expect(report.importedCount == 200)
             let copies = try third.lockbox().list().items
             #expect(copies.count == 200 && copies.values.allSatisfy { $0.label == "L" })

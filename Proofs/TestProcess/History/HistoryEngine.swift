@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Lockbox
+@testable import LockboxAge
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
@@ -108,20 +109,16 @@ struct SealedHistoryEngine: HistoryEngine {
     func lock() throws { try backend.lock() }
 
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
-        let report = try backend.exportBackup(to: path, passphrase: passphrase, strength: .interactive)
-        let reader = try BackupReader(path, SystemCalls())
-        let header = try reader.header()
-        let passcode = try reader.passcode(header, maximum: PasscodeCost(.sensitive))
+        let report = try backend.exportBackup(to: path, for: .passphrase(passphrase, workFactor: 10))
+        let identity = try passphrase.withBytes { AgeIdentity.passphrase(Array($0)) }
         var items: [StoredItem] = []
-        try reader.read(passphrase.withBytes { try passcode.key($0) }, header) {
-            items.append($0)
-        }
+        try BackupReader(path, [identity], SystemCalls()).read { items.append($0) }
         try require(items.count == report.exportedCount, "the backup has \(items.count) items")
         return (items, report.excludedKeys)
     }
 
     func importBackup(from path: String, existing: ExistingItemPolicy) throws -> [ItemKey] {
-        try backend.importBackup(from: path, passphrase: passphrase, existing: existing).keptKeys
+        try backend.importBackup(from: path, with: .passphrase(passphrase), existing: existing).keptKeys
     }
 
     func findings() throws -> [String] {

@@ -132,7 +132,7 @@ private func ownItems() throws -> [StoredItem] {
     ]
 }
 
-private let earlierBackup = Data("LBXE, an earlier backup".utf8)
+private let earlierBackup = Data("age-encryption.org/v1, an earlier backup".utf8)
 
 extension Folder {
     func prepare(_ items: [StoredItem], passcode: String? = "old") throws {
@@ -143,7 +143,7 @@ extension Folder {
 
     fileprivate func prepareImport(own: [StoredItem]) throws {
         try prepare(migratable(), passcode: nil)
-        try backend().exportBackup(to: backup, passphrase: .value("passphrase"), strength: .interactive)
+        try backend().exportBackup(to: backup, for: .passphrase(.value("passphrase"), workFactor: 10))
         try FileManager.default.removeItem(atPath: store)
         try prepare(own, passcode: nil)
     }
@@ -263,7 +263,11 @@ extension Folder {
     try require(isKept, "the earlier backup is gone")
     let other = Folder(path: "\(folder.path)/restored")
     defer { try? FileManager.default.removeItem(atPath: other.path) }
-    try other.backend().importBackup(from: folder.backup, passphrase: .value("passphrase"), existing: .fail)
+    try other.backend().importBackup(
+        from: folder.backup,
+        with: .passphrase(.value("passphrase")),
+        existing: .fail
+    )
     try other.backend().requireExactly(migratable())
     return .new
 }

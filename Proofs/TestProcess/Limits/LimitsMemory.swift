@@ -38,7 +38,7 @@ private func perform(_ operation: String, _ backend: EncryptedFileBackend, _ pre
         return report.resealedCount
     case "export":
         guard let file else { throw Violation(description: "no file to export to") }
-        return try backend.exportBackup(to: file, passphrase: .value("passphrase"), strength: .interactive)
+        return try backend.exportBackup(to: file, for: .passphrase(.value("passphrase"), workFactor: 10))
             .exportedCount
     case "removeAll":
         try backend.removeAll(prefix: prefix)

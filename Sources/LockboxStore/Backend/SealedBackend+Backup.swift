@@ -1,22 +1,23 @@
+import LockboxAge
 public import LockboxCore
 import LockboxPlatform
 
 extension SealedBackend {
-    /// Writes all items that may leave this device to a backup file, encrypted with a passphrase.
+    /// Writes all items that may leave this device to an encrypted file.
     ///
-    /// The backup can be imported into any store: it contains and needs none of this store's keys.
+    /// The file has the format of age: `age -d FILE` decrypts it to JSON in lines, so no secret depends on Lockbox. See
+    /// <doc:OnDiskFormat>. It can be imported into any store: it contains and needs none of this store's keys.
     ///
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
     /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears
     /// only when it is complete, and replaces an earlier backup of that name. An earlier one that has an item which the new one
-    /// lacks, or has it newer, stays beside it under another name, and so does one that this passphrase does not open.
-    /// Items that have expired do not count.
+    /// lacks, or has it newer, stays beside it under another name, and so does one that cannot be read: with another passphrase, or
+    /// encrypted to public keys. Items that have expired do not count.
     ///
     /// - Parameters:
-    ///   - path: The file to write. An existing file is replaced only if it is a backup or empty.
-    ///   - passphrase: Opens the backup: 1 to 1,024 bytes. Whoever has the file can keep guessing it.
+    ///   - path: The file to write. An existing file is replaced only if it is a backup or empty. `-` is standard output.
+    ///   - recipients: Who can decrypt it.
     ///   - prefix: The key prefix whose items are exported. If `nil`, all items are.
-    ///   - strength: The cost of each guess at the passphrase.
     ///   - replacing: Whether an earlier backup is replaced whatever it has. It is then not read.
     ///   - progress: Called after each item.
     /// - Returns: The number of exported items, the items that were left out, and those that cannot be read; and where the
@@ -29,55 +30,79 @@ extension SealedBackend {
     @discardableResult
     public func exportBackup(
         to path: String,
-        passphrase: PasscodeSource,
+        for recipients: BackupRecipients,
         prefix: String? = nil,
-        strength: PasscodeStrength = .moderate,
         replacing: Bool = false,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ExportReport {
-        try exportBackup(
-            to: path,
-            passphrase: passphrase,
-            prefix: prefix,
-            strength: strength,
-            replacing: replacing,
-            calls: SystemCalls(),
-            progress: progress
-        )
+        try export(to: path, for: recipients.keys(), prefix, replacing, SystemCalls(), progress)
     }
 
-    func exportBackup(
-        to path: String,
-        passphrase: PasscodeSource,
-        prefix: String?,
-        strength: PasscodeStrength,
-        replacing: Bool = false,
-        calls: SystemCalls,
-        progress: (StoreProgress) -> Void
-    ) throws -> ExportReport {
-        let isReplacing = try BackupRecord.isReplaceable(path, calls)
-        var earlier: EarlierBackup?
-        let (block, key) = try passphrase.withBytes { bytes in
-            if isReplacing, !replacing { earlier = try EarlierBackup(path, bytes, calls) }
-            return try BackupPasscode.make(bytes, strength: strength)
+    /// The public keys that this store is backed up to, as ``setBackupRecipients(_:)`` has stored them. Empty if there are none.
+    ///
+    /// Whoever has only the device key cannot put others in their place in a store with a passcode.
+    ///
+    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked;
+    ///   ``LockboxError/requirementNotMet(record:reason:)`` if somebody has replaced them;
+    ///   ``LockboxError/authenticationFailed(record:)`` if they were changed.
+    public func backupRecipients() throws -> [String] {
+        guard let item = try item(for: Self.recipientsKey(), now: nil) else { return [] }
+        guard item.attributes.accessibility == .whenUnlocked else {
+            throw LockboxError.requirementNotMet(
+                record: "the public keys for backups",
+                reason: "their class is \(item.attributes.accessibility), which needs no unlock"
+            )
         }
-        let header = BackupRecord.header(block)
-        var writer = try AtomicFile(path, calls)
-        try writer.write(header)
+        do { return try JSONDecoder().decode([String].self, from: item.value.data) } catch {
+            throw LockboxError.corrupt(record: "the public keys for backups", reason: "it is not well-formed")
+        }
+    }
+
+    /// Stores the public keys that this store is backed up to, for every program that makes its backups.
+    ///
+    /// - Parameter recipients: Public keys of age, which begin with `age1`. None removes those that are stored.
+    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if one is not a key of X25519;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    public func setBackupRecipients(_ recipients: [String]) throws {
+        let key = try Self.recipientsKey()
+        if recipients.isEmpty { return try remove(key) }
+        _ = try BackupRecipients.publicKeys(recipients).keys()
+        let value = try ArchivedValue(data: JSONEncoder().encode(recipients), format: .json)
+        try write(StoredItem(key: key, value: value, modified: Date()), policy: .replace)
+    }
+
+    private static func recipientsKey() throws -> ItemKey {
+        try ItemKey(storedPrefix: "\0backup", key: "recipients")
+    }
+
+    func export(
+        to path: String,
+        for recipients: [AgeRecipient],
+        _ prefix: String?,
+        _ replacing: Bool,
+        _ calls: SystemCalls,
+        _ progress: (StoreProgress) -> Void
+    ) throws -> ExportReport {
+        let isReplacing = try path != "-" && BackupFile.isReplaceable(path, calls)
+        var earlier =
+            try isReplacing && !replacing
+            ? EarlierBackup(path, recipients.compactMap(\.identity), calls) : nil
+        var backup = try BackupEncryptor(recipients, path)
+        var writer = try path == "-" ? AtomicFile(standardOutput: calls) : AtomicFile(path, calls)
+        let keyring = try keyStore.keyring(creating: false)
+        try writer.write(backup.begin(keyring?.storeID, Date()))
         var report = ExportReport()
-        let namespaces =
-            try keyStore.keyring(creating: false).map { try itemsToExport($0, prefix, report: &report) } ?? []
+        let namespaces = try keyring.map { try itemsToExport($0, prefix, report: &report) } ?? []
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
-            try exportItem(record, &report) { item, index in
-                try writer.write(BackupRecord.seal(.item(item), index: index, header: header, key: key))
+            try exportItem(record, &report) { item in
+                try writer.write(backup.encrypt(item))
                 earlier?.isFollowed(by: item)
             }
             progress(StoreProgress(completed: number + 1, total: total))
         }
-        let count = UInt64(report.exportedCount)
-        try writer.write(BackupRecord.seal(.end(count: count), index: count, header: header, key: key))
-        if isReplacing, count == 0 {
+        try writer.write(backup.finish())
+        if isReplacing, report.exportedCount == 0 {
             throw LockboxError.unsafePermissions(
                 path: path,
                 reason:
@@ -108,7 +133,7 @@ extension SealedBackend {
     private func exportItem(
         _ record: ItemRecord,
         _ report: inout ExportReport,
-        _ write: (StoredItem, UInt64) throws -> Void
+        _ write: (StoredItem) throws -> Void
     ) throws {
         let keyring = try keyStore.currentKeyring()
         // Nil if the item was removed meanwhile, or cannot be read.
@@ -125,7 +150,7 @@ extension SealedBackend {
         guard let item = found else { return }
         // The item may have been moved to another class meanwhile.
         if item.attributes.accessibility.isThisDeviceOnly { return report.excludedKeys.append(item.key) }
-        try write(item, UInt64(report.exportedCount))
+        try write(item)
         report.exportedCount += 1
     }
 
@@ -141,15 +166,14 @@ extension SealedBackend {
     /// report names them.
     ///
     /// - Parameters:
-    ///   - path: The backup file.
-    ///   - passphrase: The passphrase that the backup was written with.
+    ///   - path: The backup file. `-` is standard input.
+    ///   - secret: Decrypts it. Anybody who knows a public key can make a backup for it: know where the file comes from.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
     ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read, or that
-    ///     the backup has twice.
-    ///   - maximumStrength: The highest Argon2id cost to accept. The cost is read from the file, which cannot be
-    ///     authenticated before Argon2id has run. A higher cost throws ``LockboxError/invalidPasscode(reason:)``.
+    ///     the backup has twice. An item that is replaced keeps its class, if that is better protected than the backup's.
+    ///   - isDryRun: Whether only to report what would be imported.
     ///   - progress: Called after each batch of items.
-    /// - Returns: The number of items written, the items that were kept, and those that could not be replaced.
+    /// - Returns: The items that were written, those that were kept, and those that could not be replaced.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
     ///   ``LockboxError/invalidPasscode(reason:)``, ``LockboxError/notEnoughMemory(bytes:)``,
     ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
@@ -158,20 +182,17 @@ extension SealedBackend {
     @discardableResult
     public func importBackup(
         from path: String,
-        passphrase: PasscodeSource,
+        with secret: BackupSecret,
         existing: ExistingItemPolicy = .keep,
-        maximumStrength: PasscodeStrength = .sensitive,
+        isDryRun: Bool = false,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ImportReport {
-        let reader = try BackupReader(path, SystemCalls())
-        let header = try reader.header()
-        let passcode = try reader.passcode(header, maximum: PasscodeCost(maximumStrength))
-        let key = try passphrase.withBytes { try passcode.key($0) }
+        let reader = try BackupReader(path, secret.identities(), SystemCalls())
         var state = Import(policy: existing)
         var total = 0
         let keyring = try keyStore.keyring(creating: false).map { _ in try keyStore.currentKeyring() }
         var found: Set<ItemKey> = []
-        try reader.read(key, header) { item in
+        try reader.read { item in
             total += 1
             // The second one would find the first one in the store, after it has been written.
             if existing == .fail, !found.insert(item.key).inserted {
@@ -187,12 +208,12 @@ extension SealedBackend {
         var completed = 0
         var batch: [StoredItem] = []
         func importBatch() throws {
-            try importItems(batch, &state)
+            if isDryRun { try preview(batch, &state) } else { try importItems(batch, &state) }
             completed += batch.count
             batch = []
             progress(StoreProgress(completed: completed, total: total))
         }
-        try reader.read(key, header) { item in
+        try reader.read { item in
             batch.append(item)
             if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue {
                 try importBatch()
@@ -274,6 +295,20 @@ extension SealedBackend {
         }
     }
 
+    /// Anybody who knows a public key can make a backup, so it lowers no class.
+    private func keepingClass(of record: ItemRecord, _ keyring: Keyring, in item: StoredItem) throws
+        -> StoredItem
+    {
+        guard let old = try existingItem(record, keyring, at: nil).attributes?.accessibility,
+            old.protection > item.attributes.accessibility.protection
+        else { return item }
+        let changes = ItemChanges(
+            options: WriteOptions(accessibility: old),
+            modified: item.attributes.modified
+        )
+        return try changes.item(after: item, for: item.key)
+    }
+
     /// Makes room for the backup's item. The bytes are kept, because they may be whole.
     private func setAside(_ record: ItemRecord, _ keyring: Keyring, for item: StoredItem, at today: Date)
         throws
@@ -289,8 +324,23 @@ extension SealedBackend {
 
     /// The outcome for an item of the backup.
     private enum Imported {
-        case written, unchanged, kept
+        case added, replaced, unchanged, kept
         case failed(LockboxError)
+    }
+
+    private func preview(_ items: [StoredItem], _ state: inout Import) throws {
+        let keyring = try keyStore.keyring(creating: false)
+        for item in items {
+            let found = try keyring.map {
+                try place(itemRecord(of: item.key, $0), $0, of: item, at: state.today).state
+            }
+            switch (found ?? .absent, state.policy) {
+            case (.same, _): state.report.unchangedCount += 1
+            case (.other, .keep): state.report.keptKeys.append(item.key)
+            case (.absent, _): state.report.addedKeys.append(item.key)
+            case (.other, _), (.damaged, _), (.unreadable, _): state.report.replacedKeys.append(item.key)
+            }
+        }
     }
 
     private func importItems(_ items: [StoredItem], _ state: inout Import) throws {
@@ -315,14 +365,23 @@ extension SealedBackend {
             case (.unreadable(let error), _): imported[record.name] = .failed(error)
             case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
             case (.other, .replace), (.damaged, _), (.absent, _):
-                imported[record.name] = .written
-                return .replace(revision, with: item)
+                if case .absent = old {
+                    imported[record.name] = .added
+                } else {
+                    imported[record.name] = .replaced
+                }
+                let isOther = if case .other = old { true } else { false }
+                return .replace(
+                    revision,
+                    with: isOther ? try keepingClass(of: record, keyring, in: item) : item
+                )
             }
             return .keep
         }
         for (record, item) in zip(records, items) {
             switch imported[record.name] {
-            case .written: state.report.importedCount += 1
+            case .added: state.report.addedKeys.append(item.key)
+            case .replaced: state.report.replacedKeys.append(item.key)
             case .unchanged:
                 state.report.unchangedCount += 1
                 if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
@@ -333,6 +392,72 @@ extension SealedBackend {
             }
         }
     }
+}
+
+/// Who can decrypt a backup.
+public enum BackupRecipients: Sendable {
+    /// Whoever knows the passphrase: 1 to 1,024 bytes. Whoever has the file can keep guessing it.
+    ///
+    /// A guess, and the export too, costs scrypt with N = 2^workFactor, r = 8, p = 1, in 2^workFactor KiB of memory: 1 to 22, which
+    /// is the most that age accepts. Its own default is 18.
+    case passphrase(PasscodeSource, workFactor: Int = 18)
+
+    /// Whoever has the private key of one of these public keys of age, which begin with `age1`. One at least. The export needs no
+    /// secret then.
+    case publicKeys([String])
+
+    func keys() throws -> [AgeRecipient] {
+        switch self {
+        case .passphrase(let passphrase, let workFactor):
+            return try passphrase.withBytes { [.passphrase(Array($0), workFactor: workFactor)] }
+        case .publicKeys(let keys):
+            if keys.isEmpty { throw LockboxError.invalidPasscode(reason: "a backup needs a public key") }
+            return try keys.map { key in try AgeError.mapped("") { .x25519(try AgePublicKey(key)) } }
+        }
+    }
+}
+
+/// What decrypts a backup.
+public enum BackupSecret: Sendable {
+    /// The passphrase that it was written with, if a guess costs at most so much: the cost is read from the file, which cannot be
+    /// authenticated before. See ``BackupRecipients/passphrase(_:workFactor:)``.
+    case passphrase(PasscodeSource, maximumWorkFactor: Int = 22)
+
+    /// Private keys of age, one in each line, as `age-keygen` writes them: empty lines and lines that begin with `#` do not count.
+    case privateKeys(PasscodeSource)
+
+    func identities() throws -> [AgeIdentity] {
+        switch self {
+        case .passphrase(let passphrase, let maximum):
+            try passphrase.withBytes { [.passphrase(Array($0), maximumWorkFactor: maximum)] }
+        case .privateKeys(let keys):
+            try keys.withBytes { bytes in
+                let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
+                return try lines.filter { !$0.hasPrefix("#") }.map { line in
+                    try AgeError.mapped("") { .x25519(try AgePrivateKey(line)) }
+                }
+            }
+        }
+    }
+}
+
+/// A new key for backups: a pair of age's keys.
+public struct BackupKey: Sendable {
+    /// Decrypts the backups: `AGE-SECRET-KEY-1…`.
+    public let privateKey: String
+    /// Encrypts them: `age1…`.
+    public let publicKey: String
+
+    /// Makes a key.
+    public init() {
+        let key = AgePrivateKey()
+        (privateKey, publicKey) = (key.text, key.publicKey.text)
+    }
+}
+
+extension BackupKey: Undescribed {
+    /// The public key.
+    package var summary: String { "BackupKey(\(publicKey))" }
 }
 
 /// The result of ``SealedBackend``'s `exportBackup`.
@@ -352,8 +477,14 @@ public struct ExportReport: StoreReport, Hashable, Codable {
 
 /// The result of ``SealedBackend``'s `importBackup`.
 public struct ImportReport: StoreReport, Hashable, Codable {
+    /// The items that the store did not have.
+    public var addedKeys: [ItemKey] = []
+
+    /// The items that have replaced others: different ones with ``ExistingItemPolicy/replace``, and damaged ones.
+    public var replacedKeys: [ItemKey] = []
+
     /// The number of items written.
-    public var importedCount = 0
+    public var importedCount: Int { addedKeys.count + replacedKeys.count }
 
     /// The number of items that were already identical in the store.
     public var unchangedCount = 0

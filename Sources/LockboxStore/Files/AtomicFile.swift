@@ -22,6 +22,15 @@ package struct AtomicFile: ~Copyable {
         isFinished = false
     }
 
+    /// Standard output in the place of a file. It is whole at once, and what it becomes is not synchronized.
+    package init(standardOutput calls: SystemCalls) throws(LockboxError) {
+        let copy = dup(STDOUT_FILENO)
+        file = CInt(try check(copy < 0 ? -Int(errno) : Int(copy), "dup", "-"))
+        (destination, temporary) = ("-", "standard output")
+        self.calls = calls
+        isFinished = true
+    }
+
     private static func create(_ path: String, like status: stat?, calls: SystemCalls)
         throws(LockboxError) -> CInt
     {
@@ -53,6 +62,7 @@ package struct AtomicFile: ~Copyable {
     }
 
     package mutating func finish() throws(LockboxError) {
+        if isFinished { return }
         try check(calls.fsync(file), "fsync", temporary)
         let current = SystemCalls.currentDirectory
         try check(calls.rename(temporary, at: current, to: destination, at: current), "rename", destination)

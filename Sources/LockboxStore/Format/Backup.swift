@@ -1,116 +1,162 @@
-import LockboxCore
+import LockboxAge
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// Reads a backup file, from the beginning as often as needed.
+///
+/// What cannot be read twice, such as a pipe, is first copied as it came, still encrypted, to a file without a name.
 struct BackupReader: ~Copyable {
     private let path: String
     private let file: CInt
+    private let identities: [AgeIdentity]
     private let calls: SystemCalls
 
-    init(_ path: String, _ calls: SystemCalls) throws {
+    init(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws {
         // Nothing is set before the last error: it would be destroyed twice.
-        let path = try Path.absolute(path)
+        let path = path == "-" ? path : try Path.absolute(path)
         // Symbolic links are followed: the file is not part of the store, and is trusted only after it has been
         // authenticated.
-        let descriptor = LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-        file = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", path))
+        let descriptor =
+            path == "-" ? dup(STDIN_FILENO) : LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+        let opened = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", path))
+        if lseek(opened, 0, SEEK_CUR) < 0, errno == ESPIPE {
+            defer { calls.close(opened) }
+            file = try Self.copy(opened, path, calls)
+        } else {
+            file = opened
+        }
         self.path = path
+        self.identities = identities
         self.calls = calls
     }
 
     deinit { calls.close(file) }
 
-    /// Reads every item in order, and checks that nothing follows the last box.
+    private static func copy(_ source: CInt, _ path: String, _ calls: SystemCalls) throws -> CInt {
+        let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(folder)/lockbox.XXXXXX".utf8CString)
+        let created = mkstemp(&template)
+        let copy = CInt(try check(created < 0 ? -Int(errno) : Int(created), "mkstemp", folder))
+        do {
+            unlink(template)
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = try buffer.withUnsafeMutableBytes {
+                    try calls.readAll(source, into: $0, path: path)
+                }
+                if count == 0 { return copy }
+                try buffer[..<count].withUnsafeBytes { try calls.writeAll($0, to: copy, path: folder) }
+            }
+        } catch {
+            calls.close(copy)
+            throw error
+        }
+    }
+
+    /// Reads every item in order, to the end, which says how many there are.
     ///
-    /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/corrupt(record:reason:)`` and other errors of
-    ///   damaged records.
-    func read(_ key: SecretKey, _ header: [UInt8], _ body: (StoredItem) throws -> Void) throws {
-        try seek(header.count)
-        var index: UInt64 = 0
-        while true {
-            var box = try next()
-            let content = try mappingErrors {
-                try BackupRecord.open(&box, index: index, header: header, key: key)
+    /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)`` and
+    ///   other errors of damaged files.
+    func read(_ body: (StoredItem) throws -> Void) throws {
+        try check(lseek(file, 0, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
+        do {
+            var lines = BackupLines()
+            var decryptor = try AgeDecryptor(identities) { [file, calls, path] buffer in
+                try calls.readAll(file, into: buffer, path: path)
             }
-            switch content {
-            case .item(let item):
-                // These are the store's own, and no export contains them.
-                if ItemKey.isReserved(prefix: item.key.prefix) {
-                    throw malformed("it has an item with a reserved prefix")
+            while let bytes = try decryptor.next() {
+                try lines.add(bytes) { item in
+                    // These are the store's own, and no export contains them.
+                    if ItemKey.isReserved(prefix: item.key.prefix) {
+                        throw BackupError("it has an item with a reserved prefix")
+                    }
+                    try body(item)
                 }
-                try body(item)
-            case .end(let count):
-                guard count == index, try read(1).isEmpty else {
-                    throw malformed("it does not end where it should")
-                }
-                return
             }
-            index += 1
-        }
-    }
-
-    func header() throws -> [UInt8] {
-        try seek(0)
-        let header = try read(BackupRecord.headerLength)
-        guard header.starts(with: BackupRecord.magic) else { throw LockboxError.notABackup(path: path) }
-        return header
-    }
-
-    /// Returns what tells the passphrase, unless that would cost too much.
-    func passcode(_ header: [UInt8], maximum: PasscodeCost) throws -> BackupPasscode {
-        let block = try mappingErrors { try header.withUnsafeBytes { try BackupRecord.passcode($0) } }
-        if block.cost.memory > maximum.memory || block.cost.operations > maximum.operations {
-            throw LockboxError.invalidPasscode(
-                reason:
-                    "the backup needs \(block.cost.operations) passes over \(block.cost.memory) bytes; the limit, "
-                    + "maximumStrength, is \(maximum.operations) over \(maximum.memory)"
+            try lines.checkIsWhole()
+        } catch AgeError.notAge where (try? beginning(4)) == Array("LBXE".utf8) {
+            throw LockboxError.notSupported(
+                operation:
+                    "reading \(path), a backup of the format before 0.1.0; Lockbox at the commit 377b19f reads it"
             )
+        } catch let error as AgeError {
+            throw error.lockboxError(path, identities)
+        } catch let error as BackupError {
+            throw LockboxError.corrupt(record: path, reason: error.reason)
         }
-        return block
-    }
-
-    private func seek(_ offset: Int) throws {
-        let result = lseek(file, off_t(offset), SEEK_SET)
-        if result < 0, errno == ESPIPE {
-            throw LockboxError.unsafePermissions(
-                path: path,
-                reason: "it cannot be read twice, as a backup must be; copy it to a regular file"
-            )
-        }
-        try check(result < 0 ? -Int(errno) : 0, "lseek", path)
-    }
-
-    private func next() throws -> [UInt8] {
-        let prefix = try read(4)
-        guard prefix.count == 4 else { throw malformed("it is cut short") }
-        let length = prefix.withUnsafeBytes { Int(UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self))) }
-        guard length <= BackupRecord.maximumBoxLength else {
-            throw malformed("one of its lengths is impossible")
-        }
-        let box = try read(length)
-        guard box.count == length else { throw malformed("it is cut short") }
-        return box
-    }
-
-    /// Reads `count` bytes, or fewer at the end of the file.
-    private func read(_ count: Int) throws -> [UInt8] {
-        try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            let buffer = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<count]))
-            filled = try calls.readAll(file, into: buffer, path: path)
-        }
-    }
-
-    private func malformed(_ reason: String) -> LockboxError { .corrupt(record: path, reason: reason) }
-
-    private func mappingErrors<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch let error as RecordError { throw error.lockboxError(path) }
     }
 }
 
-extension BackupRecord {
-    /// The first bytes of every backup.
-    static var magic: [UInt8] { withUnsafeBytes(of: RecordKind.backup.rawValue.littleEndian, Array.init) }
+extension BackupReader {
+    private func beginning(_ count: Int) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        try check(lseek(file, 0, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
+        let read = try bytes.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
+        return Array(bytes.prefix(read))
+    }
+}
 
+extension AgeError {
+    static func mapped<Result>(_ path: String, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as AgeError { throw error.lockboxError(path) }
+    }
+
+    func lockboxError(_ path: String, _ identities: [AgeIdentity] = []) -> LockboxError {
+        switch self {
+        case .notAge: .notABackup(path: path)
+        case .header(let reason): .corrupt(record: path, reason: reason)
+        case .noMatch(let types) where types.allSatisfy({ $0 != "X25519" && $0 != "scrypt" }):
+            .notSupported(
+                operation: "reading a backup for recipients of the type \(types.joined(separator: ", "))"
+            )
+        case .noMatch(["scrypt"]) where identities.allSatisfy(\.isKey):
+            .invalidPasscode(reason: "the backup is encrypted with a passphrase, not to a public key")
+        case .noMatch(let types) where types != ["scrypt"] && !identities.contains(where: \.isKey):
+            .invalidPasscode(reason: "the backup is encrypted to a public key, not with a passphrase")
+        case .noMatch: .wrongPasscode
+        case .headerNotAuthentic, .payload: .authenticationFailed(record: path)
+        case .workFactor(let factor, let maximum):
+            .invalidPasscode(
+                reason:
+                    "a guess at the backup's passphrase costs 2^\(factor) passes; the limit, maximumWorkFactor, is \(maximum)"
+            )
+        case .notEnoughMemory(let bytes): .notEnoughMemory(bytes: bytes)
+        case .key(let reason): .invalidPasscode(reason: reason)
+        }
+    }
+}
+
+/// Makes a backup, which is what these calls return, one after the other.
+struct BackupEncryptor {
+    private var age: AgeEncryptor
+    private var hash = SHA256()
+    private var count = 0
+
+    init(_ recipients: [AgeRecipient], _ path: String) throws {
+        age = try AgeError.mapped(path) { try AgeEncryptor(to: recipients) }
+    }
+
+    mutating func begin(_ store: StoreID?, _ now: Date) -> [UInt8] {
+        age.header + encrypt(BackupLines.first(store, now))
+    }
+
+    mutating func encrypt(_ item: StoredItem) -> [UInt8] {
+        count += 1
+        return encrypt(BackupLines.item(item))
+    }
+
+    mutating func finish() -> [UInt8] {
+        age.encrypt(BackupLines.last(count, digest: hash.finished())) + age.finish()
+    }
+
+    private mutating func encrypt(_ line: [UInt8]) -> [UInt8] {
+        hash.add(line)
+        return age.encrypt(line)
+    }
+}
+
+/// Where a backup is going.
+enum BackupFile {
     /// Returns whether there is an earlier backup at the path. Keeps a mistyped path from overwriting a keybag
     /// or a device.
     ///
@@ -129,223 +175,11 @@ extension BackupRecord {
         let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)
         let file = CInt(opened)
         defer { calls.close(file) }
-        var start = [UInt8](repeating: 0, count: magic.count)
+        var start = [UInt8](repeating: 0, count: Age.introLength)
         let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
         if count == 0 { return false }
-        guard start == magic else { throw LockboxError.notABackup(path: path) }
+        guard Age.isBeginning(start) else { throw LockboxError.notABackup(path: path) }
         return true
-    }
-}
-
-/// The format of a backup file: a header, then boxes, each preceded by its length. The last box contains the
-/// number of items.
-enum BackupRecord {
-    /// Magic, version, suite, two zero bytes; passcode block.
-    static let headerLength = 8 + BackupPasscode.length
-    static let maximumBoxLength =
-        SealedBox.overhead + itemHeaderLength + ItemMetadata.boxLengths.upperBound
-        + ItemValue.maximumLength
-
-    private static let itemHeaderLength = 8
-    private static let endLength = 256
-    private static let item: UInt8 = 1
-    private static let end: UInt8 = 2
-
-    enum Content {
-        case item(StoredItem)
-        case end(count: UInt64)
-    }
-
-    static func header(_ block: BackupPasscode) -> [UInt8] {
-        var header = [UInt8](repeating: 0, count: headerLength)
-        header.withUnsafeMutableBytes { bytes in
-            var writer = ByteWriter(bytes)
-            RecordKind.backup.write(to: &writer)
-            writer.skip(2)
-            block.write(to: &writer)
-        }
-        return header
-    }
-
-    static func passcode(_ header: UnsafeRawBufferPointer) throws(RecordError) -> BackupPasscode {
-        var reader = ByteReader(header)
-        try RecordKind.backup.check(&reader)
-        guard reader.skipZeros(2) else { throw .malformed("its header is not well-formed") }
-        return try BackupPasscode(&reader)
-    }
-
-    /// Returns a sealed box, preceded by its length. `index` is the number of boxes before it.
-    static func seal(_ content: Content, index: UInt64, header: [UInt8], key: SecretKey) -> [UInt8] {
-        let length = SealedBox.overhead + plaintextLength(content)
-        var record = [UInt8](repeating: 0, count: 4 + length)
-        record.withUnsafeMutableBytes { bytes in
-            var writer = ByteWriter(bytes)
-            writer.write(UInt32(length))
-            writer.skip(SealedBox.prefixLength)
-            write(content, to: &writer)
-            withBinding(index, header) { context, data in
-                SealedBox.seal(
-                    UnsafeMutableRawBufferPointer(rebasing: bytes[4...]),
-                    authenticating: data,
-                    context: context,
-                    key: key,
-                    personal: .backup
-                )
-            }
-        }
-        return record
-    }
-
-    /// Opens a box, without its length, in place, and wipes it afterwards.
-    static func open(
-        _ box: inout [UInt8],
-        index: UInt64,
-        header: [UInt8],
-        key: SecretKey
-    ) throws -> Content {
-        try box.withUnsafeMutableBytes { bytes in
-            defer { bytes.initializeMemory(as: UInt8.self, repeating: 0) }
-            let plaintext = withBinding(index, header) { context, data in
-                SealedBox.open(bytes, authenticating: data, context: context, key: key, personal: .backup)
-            }
-            guard let plaintext else { throw RecordError.notAuthentic }
-            return try read(UnsafeRawBufferPointer(plaintext))
-        }
-    }
-
-    // MARK: Plaintext: kind, class, whether its choice is proven, zero, length of the metadata; metadata; value. Last box: kind, zeros,
-    // count.
-
-    private static func plaintextLength(_ content: Content) -> Int {
-        switch content {
-        case .end: endLength
-        case .item(let item):
-            itemHeaderLength + metadata(item).plaintextLength + ItemValue.length(item.value)
-        }
-    }
-
-    private static func write(_ content: Content, to writer: inout ByteWriter) {
-        switch content {
-        case .end(let count):
-            writer.write(end)
-            writer.skip(7)
-            writer.write(count)
-        case .item(let stored):
-            let metadata = metadata(stored)
-            writer.write(item)
-            writer.write(stored.attributes.accessibility.number)
-            writer.write(stored.attributes.origin.proof == .unlocked ? 1 : 0 as UInt8)
-            writer.skip(1)
-            writer.write(UInt32(metadata.plaintextLength))
-            let start = writer.offset
-            metadata.write(to: &writer)
-            writer.skip(start + metadata.plaintextLength - writer.offset)
-            ItemValue.write(stored.value, expires: stored.attributes.expires, to: &writer)
-        }
-    }
-
-    private static func read(_ plaintext: UnsafeRawBufferPointer) throws -> Content {
-        var reader = ByteReader(plaintext)
-        switch reader.read(UInt8.self) {
-        case end:
-            guard reader.skipZeros(7), let count = reader.read(UInt64.self) else { break }
-            return .end(count: count)
-        case item:
-            guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
-                let proven = reader.read(UInt8.self), proven <= 1, reader.skipZeros(1),
-                let length = reader.read(UInt32.self),
-                let metadataBytes = reader.readBytes(Int(length)),
-                let valueBytes = reader.readBytes(reader.remaining)
-            else { break }
-            var metadata = try ItemMetadata(metadataBytes, accessibility: accessibility)
-            metadata.attributes.origin = ClassOrigin(proven == 1 ? .unlocked : .missing)
-            guard let value = try ItemValue.read(valueBytes, now: nil) else {
-                break
-            }
-            return .item(StoredItem(key: metadata.key, value: value, checked: metadata.attributes))
-        default: break
-        }
-        throw RecordError.malformed("one of its items is not well-formed")
-    }
-
-    private static func metadata(_ item: StoredItem) -> ItemMetadata {
-        ItemMetadata(key: item.key, attributes: item.attributes)
-    }
-
-    /// Binds a box to its position and its file.
-    private static func withBinding<Result>(
-        _ index: UInt64,
-        _ header: [UInt8],
-        _ body: (_ context: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        withUnsafeBytes(of: index.littleEndian) { context in header.withUnsafeBytes { body(context, $0) } }
-    }
-}
-
-/// A backup's passphrase: Argon2id's cost, the salt, and a value that tells a wrong passphrase from damage. 64 bytes.
-struct BackupPasscode: Sendable, Equatable {
-    static let length = PasscodeCost.length + 16 + 32
-
-    let cost: PasscodeCost
-    private let salt: SIMD16<UInt8>
-    private let check: SIMD32<UInt8>
-
-    /// Creates a block with a random salt, and the passphrase's key.
-    static func make(
-        _ passphrase: UnsafeRawBufferPointer,
-        strength: PasscodeStrength
-    ) throws -> (block: BackupPasscode, key: SecretKey) {
-        var salt = SIMD16<UInt8>()
-        withUnsafeMutableBytes(of: &salt) { Sodium.fillRandom($0) }
-        let cost = PasscodeCost(strength)
-        let (key, check) = try derive(passphrase, cost, salt)
-        return (BackupPasscode(cost: cost, salt: salt, check: check), key)
-    }
-
-    /// Returns the passphrase's key, or throws if the passphrase is wrong.
-    func key(_ passphrase: UnsafeRawBufferPointer) throws -> SecretKey {
-        let (key, check) = try Self.derive(passphrase, cost, salt)
-        let isRight = withUnsafeBytes(of: check) { a in
-            withUnsafeBytes(of: self.check) { b in Sodium.isEqual(a, b) }
-        }
-        guard isRight else { throw LockboxError.wrongPasscode }
-        return key
-    }
-
-    /// Runs Argon2id once for 64 bytes: the first half is the key, the second half the check value.
-    private static func derive(
-        _ passphrase: UnsafeRawBufferPointer,
-        _ cost: PasscodeCost,
-        _ salt: SIMD16<UInt8>
-    ) throws -> (SecretKey, SIMD32<UInt8>) {
-        let output = try SecretKey(count: 64) { try cost.derive(passphrase, salt: salt, into: $0) }
-        let key = try SecretKey { key in
-            output.withBytes { key.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<32])) }
-        }
-        let check = output.withBytes { $0.loadUnaligned(fromByteOffset: 32, as: SIMD32<UInt8>.self) }
-        return (key, check)
-    }
-
-    // MARK: The record
-
-    func write(to writer: inout ByteWriter) {
-        cost.write(to: &writer)
-        withUnsafeBytes(of: salt) { writer.write($0) }
-        withUnsafeBytes(of: check) { writer.write($0) }
-    }
-
-    init(_ reader: inout ByteReader) throws(RecordError) {
-        let cost = try PasscodeCost(&reader)
-        guard let salt = reader.readBytes(16)?.loadUnaligned(as: SIMD16<UInt8>.self),
-            let check = reader.readBytes(32)?.loadUnaligned(as: SIMD32<UInt8>.self)
-        else { throw .malformed("it is cut short") }
-        self.init(cost: cost, salt: salt, check: check)
-    }
-
-    private init(cost: PasscodeCost, salt: SIMD16<UInt8>, check: SIMD32<UInt8>) {
-        self.cost = cost
-        self.salt = salt
-        self.check = check
     }
 }
 
@@ -361,23 +195,20 @@ struct EarlierBackup {
     /// Nil if it cannot be read, so that nobody knows what would be lost.
     private var lacking: [ItemKey: Dates]?
 
-    /// Reads it, if the new one's passphrase opens it.
-    init(_ path: String, _ passphrase: UnsafeRawBufferPointer, _ calls: SystemCalls) throws {
+    /// Reads it, if the new one's passphrase opens it. Nobody who encrypts to a public key can read what is there.
+    init(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws {
         self.path = try Path.absolute(path)
         self.calls = calls
-        lacking = try? Self.items(path, passphrase, calls)
+        lacking = identities.isEmpty ? nil : try? Self.items(path, identities, calls)
     }
 
-    private static func items(_ path: String, _ passphrase: UnsafeRawBufferPointer, _ calls: SystemCalls)
-        throws
+    private static func items(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws
         -> [ItemKey: Dates]
     {
-        let reader = try BackupReader(path, calls)
-        let header = try reader.header()
-        let key = try reader.passcode(header, maximum: PasscodeCost(.sensitive)).key(passphrase)
+        let reader = try BackupReader(path, identities, calls)
         let today = Date()
         var items: [ItemKey: Dates] = [:]
-        try reader.read(key, header) { item in
+        try reader.read { item in
             if item.attributes.isExpired(at: today) { return }
             items[item.key] = Dates(created: item.attributes.created, modified: item.attributes.modified)
         }

@@ -83,7 +83,6 @@ enum RecordKind: UInt32 {
     case item = 0x4958_424C  // "LBXI"
     case keybag = 0x4B58_424C  // "LBXK"
     case deviceKey = 0x4458_424C  // "LBXD"
-    case backup = 0x4558_424C  // "LBXE"
     case sharedUnlock = 0x5558_424C  // "LBXU"
 
     private static let version: UInt8 = 1
@@ -91,7 +90,6 @@ enum RecordKind: UInt32 {
     /// pre-releases, which had no slots, and later no MACs in items and no leftovers in the keybag.
     private var suite: UInt8 {
         switch self {
-        case .backup: 1
         case .item, .deviceKey, .sharedUnlock: 2
         case .keybag: 3
         }

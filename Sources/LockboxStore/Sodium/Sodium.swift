@@ -114,6 +114,25 @@ public enum Sodium {
     }
 }
 
+/// SHA-256 of bytes that come one after the other.
+struct SHA256 {
+    private var state = crypto_hash_sha256_state()
+
+    init() {
+        _ = Sodium.ready
+        crypto_hash_sha256_init(&state)
+    }
+
+    mutating func add(_ bytes: [UInt8]) { crypto_hash_sha256_update(&state, bytes, UInt64(bytes.count)) }
+
+    func finished() -> [UInt8] {
+        var state = state
+        var output = [UInt8](repeating: 0, count: 32)
+        crypto_hash_sha256_final(&state, &output)
+        return output
+    }
+}
+
 /// A personalization string of BLAKE2b: at most 16 bytes of ASCII.
 package struct Personal {
     package let bytes: SIMD16<UInt8>
@@ -142,7 +161,6 @@ package struct Personal {
     package static let grant = Personal("lockbox.grant.v1")
     package static let seen = Personal("lockbox.seen.v1")
     package static let keybag = Personal("lockbox.bag.v1")
-    package static let backup = Personal("lockbox.export.1")
     package static let sharedUnlock = Personal("lockbox.unlock.1")
     package static let deviceCheck = Personal("lockbox.dev.v1")
 }

@@ -148,13 +148,13 @@ import Lockbox
         let backend = store.backend()
         try backend.lockbox().archiveObject("v", forKey: "k")
         let path = Path.parent(of: store.directory) + "/backup"
-        try backend.exportBackup(to: path, passphrase: .value("p"), strength: .moderate)
+        try backend.exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
         let other = try TestStore().backend()
         expectError(.invalidPasscode) {
-            try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .interactive)
+            try other.importBackup(from: path, with: .passphrase(.value("p"), maximumWorkFactor: 9))
         }
         #expect(
-            try other.importBackup(from: path, passphrase: .value("p"), maximumStrength: .moderate)
+            try other.importBackup(from: path, with: .passphrase(.value("p"), maximumWorkFactor: 10))
                 .importedCount
                 == 1
         )

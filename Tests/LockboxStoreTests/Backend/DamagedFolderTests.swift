@@ -66,7 +66,7 @@ import Testing
         let (_, named) = try prepare(damage)
         let backend = store.backend()
         let file = Path.parent(of: store.directory) + "/backup"
-        let report = try backend.exportBackup(to: file, passphrase: .value("p"), strength: .interactive)
+        let report = try backend.exportBackup(to: file, for: .passphrase(.value("p"), workFactor: 10))
         #expect(report.exportedCount == 2 && report.findings.map(\.location) == [named])
         #expect(report.findings.map(\.kind) == [.unsafePermissions])
         let copy = try backend.copyItems(to: InMemoryBackend())
@@ -75,9 +75,8 @@ import Testing
         expectError(.unsafePermissions) {
             try backend.exportBackup(
                 to: file,
-                passphrase: .value("p"),
-                prefix: Self.bad,
-                strength: .interactive
+                for: .passphrase(.value("p"), workFactor: 10),
+                prefix: Self.bad
             )
         }
     }

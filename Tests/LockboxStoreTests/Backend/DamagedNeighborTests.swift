@@ -68,7 +68,7 @@ import LockboxTesting
         #expect(try backend.prefixes(unreadable: { _ in }) == [TestStore.prefix])
 
         let file = Path.parent(of: store.directory) + "/backup"
-        let export = try backend.exportBackup(to: file, passphrase: .value("p"), strength: .interactive)
+        let export = try backend.exportBackup(to: file, for: .passphrase(.value("p"), workFactor: 10))
         #expect(export.exportedCount == 995 && export.findings.count == 6 && !export.isComplete)
 
         let memory = InMemoryBackend()

@@ -184,7 +184,7 @@ import Testing
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k")
-        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
             let error = lockboxError { try other.lockbox().archiveObject("mine", forKey: "k") }
@@ -195,7 +195,7 @@ import Testing
             try backend.lockbox().archiveObject("v", forKey: "another")
             interruption.raise()
             let error = lockboxError {
-                try backend.importBackup(from: path, passphrase: .value("p"), existing: policy)
+                try backend.importBackup(from: path, with: .passphrase(.value("p")), existing: policy)
             }
             #expect(error == nil || policy == .fail && error?.code == .duplicateItem)
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "mine" : "backup"))

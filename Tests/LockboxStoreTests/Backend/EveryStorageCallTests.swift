@@ -99,7 +99,7 @@ import Lockbox
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k", accessibility: .always)
-        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
         let others: @Sendable (SealedBackend) -> Void = { other in
             #expect(throws: Never.self) {
                 try other.unlock(.value("1"))
@@ -110,7 +110,7 @@ import Lockbox
             let owner = try open(memory).setUp(passcode: "1", items: ["k": .always])
             interruption.raise()
             let error = lockboxError {
-                try backend.importBackup(from: path, passphrase: .value("p"), existing: .replace)
+                try backend.importBackup(from: path, with: .passphrase(.value("p")), existing: .replace)
             }
             #expect(error == nil || error?.code == .interactionNotAllowed)
             #expect(try read("k", owner) == (interruption.hasHappened ? "locked" : "backup"))

@@ -35,9 +35,9 @@ import Lockbox
         let source = try TestStore()
         let backup = Path.parent(of: source.directory) + "/backup"
         try source.lockbox().archiveObject("backup", forKey: "k")
-        try source.backend().exportBackup(to: backup, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: backup, for: .passphrase(.value("p"), workFactor: 10))
         let report = try store.backend(limited)
-            .importBackup(from: backup, passphrase: .value("p"), existing: .replace)
+            .importBackup(from: backup, with: .passphrase(.value("p")), existing: .replace)
         #expect(report.importedCount == 1)
         #expect(try store.lockbox().unarchiveObject(forKey: "k") == "backup")
     }

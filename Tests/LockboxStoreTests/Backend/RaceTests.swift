@@ -328,14 +328,14 @@ import Testing
         for (key, accessibility) in [("d", Accessibility.always), ("c", .afterFirstUnlock)] {
             try source.lockbox().archiveObject("v", forKey: key, accessibility: accessibility)
         }
-        try source.backend().exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+        try source.backend().exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
         let locked = try store.backend().setUp()
         let other = store.backend()
         try other.unlock(.value("1234"))
         try locked.lock(includingAfterFirstUnlock: true)
         try other.rotateKeys()
         let before = try store.snapshot()
-        let error = lockboxError { try locked.importBackup(from: path, passphrase: .value("p")) }
+        let error = lockboxError { try locked.importBackup(from: path, with: .passphrase(.value("p"))) }
         #expect(error?.code == .interactionNotAllowed)
         #expect(try store.snapshot() == before)
     }
@@ -356,9 +356,9 @@ import Testing
             }
             let backend = store.backend(interruption.calls)
             interruption.raise()
-            try backend.exportBackup(to: path, passphrase: .value(quick + "p"), strength: .interactive)
+            try backend.exportBackup(to: path, for: .passphrase(.value(quick + "p"), workFactor: 10))
             let target = try TestStore()
-            try target.backend().importBackup(from: path, passphrase: .value(quick + "p"))
+            try target.backend().importBackup(from: path, with: .passphrase(.value(quick + "p")))
             let accessibility = try target.lockbox().attributes(forKey: "k")?.accessibility
             #expect(accessibility != .whenUnlockedThisDeviceOnly, "call \(number)")
             if !interruption.hasHappened { break }

@@ -40,11 +40,7 @@ import Testing
             { lockbox in
                 let path = Path.parent(of: store.directory) + "/backup"
                 let backend = try #require(lockbox.backend as? EncryptedFileBackend)
-                let report = try backend.exportBackup(
-                    to: path,
-                    passphrase: .value("p"),
-                    strength: .interactive
-                )
+                let report = try backend.exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
                 #expect(report.exportedCount == Self.keys.count)
                 return Self.keys
             },

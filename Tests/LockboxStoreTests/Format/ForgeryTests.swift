@@ -163,8 +163,8 @@ import Lockbox
         case "items": try source.copyItems(to: target)
         default:
             let path = "\(other.directory)-backup"
-            try source.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
-            try target.importBackup(from: path, passphrase: .value("p"))
+            try source.exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
+            try target.importBackup(from: path, with: .passphrase(.value("p")))
         }
         #expect(try target.lockbox().list().items.count == 2)
         expectError(.invalidAttribute) { try target.lockbox().archiveObject("next", forKey: name) }

@@ -98,15 +98,6 @@ import Testing
         }
     }
 
-    @Test func aPasscodeHasASaltOfItsOwn() throws {
-        let blocks = try (0..<2).map { _ in
-            try PasscodeSource.value("1234").withBytes {
-                try BackupPasscode.make($0, strength: .interactive).block
-            }
-        }
-        #expect(blocks[0] != blocks[1])
-    }
-
     /// Keys of two stores are never the same; the store id binds a record to its store even if they were.
     @Test func itemOfAnotherStoreWithTheSameKeysDoesNotOpen() throws {
         let roles = Accessibility.allCases.map(KeyRole.classKey) + [.metadata, .names]

@@ -57,15 +57,14 @@ extension BackupFixture {
     func export(_ backend: EncryptedFileBackend, prefix: String? = nil) throws -> ExportReport {
         try backend.exportBackup(
             to: path,
-            passphrase: .value("passphrase"),
-            prefix: prefix,
-            strength: .interactive
+            for: .passphrase(.value("passphrase"), workFactor: 10),
+            prefix: prefix
         )
     }
 
     func restore(_ backend: EncryptedFileBackend, _ policy: ExistingItemPolicy = .keep) throws
         -> ImportReport
     {
-        try backend.importBackup(from: path, passphrase: .value("passphrase"), existing: policy)
+        try backend.importBackup(from: path, with: .passphrase(.value("passphrase")), existing: policy)
     }
 }

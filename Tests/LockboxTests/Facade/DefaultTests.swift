@@ -169,7 +169,7 @@ private enum GlobalState {
         try refuses { _ = try EncryptedFileBackend(directory: "secrets").prefixes() }
         try refuses { _ = try ReplaceableFile.absolutePath("settings.json") }
         let backend = EncryptedFileBackend(directory: "/nonexistent/store")
-        try refuses { _ = try backend.importBackup(from: "backup", passphrase: .value("p")) }
+        try refuses { _ = try backend.importBackup(from: "backup", with: .passphrase(.value("p"))) }
     }
 
     static func environment() throws {

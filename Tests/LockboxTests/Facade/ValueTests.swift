@@ -96,10 +96,10 @@ import LockboxTesting
         #expect(try coded(verification) == verification)
         #expect(verification.findings.count == 1 && verification != VerifyReport())
         try lockbox.archiveObject("v", forKey: "k")
-        let exported = try backend.exportBackup(to: path, passphrase: .value("p"), strength: .interactive)
+        let exported = try backend.exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
         #expect(try coded(exported) == exported)
         #expect(exported.excludedKeys.count == 1 && exported != ExportReport())
-        let imported = try backend.importBackup(from: path, passphrase: .value("p"))
+        let imported = try backend.importBackup(from: path, with: .passphrase(.value("p")))
         #expect(try coded(imported) == imported)
         #expect(imported != ImportReport())
         let migrated = MigrationReport(

@@ -57,7 +57,7 @@ import Testing
 
         let backend = store.backend()
         let backup = "\(store.directory).backup"
-        let report = try backend.exportBackup(to: backup, passphrase: .value("p"), strength: .interactive)
+        let report = try backend.exportBackup(to: backup, for: .passphrase(.value("p"), workFactor: 10))
         #expect(report.exportedCount == 2 && report.excludedKeys.isEmpty)
         #expect(try backend.verify().findings.isEmpty)
     }

@@ -103,12 +103,6 @@ extension TestStore {
         _ attributes: [String: String] = [:],
         sealedWith keys: [Keyring.Entry] = []
     ) throws {
-        let keybag = try openedKeybag()
-        let open = try keybag.open(keybag.unlockKeys(with: nil)).keys + keys
-        let own = try Accessibility.allCases.map(KeyRole.classKey)
-            .map { (Keyring.KeyID($0, keybag.epoch), try SecretKey.random()) }
-            .filter { id, _ in !open.contains { $0.id == id } }
-        let keyring = try Keyring(keybag: keybag, keys: open + own)
         let item = try StoredItem(
             key: ItemKey(prefix: TestStore.prefix, key: named),
             value: ArchivedValue(data: Data("forged".utf8), format: .data),
@@ -116,7 +110,18 @@ extension TestStore {
             modified: Date(),
             searchable: attributes
         )
-        let id = keyring.itemID(try ItemKey(prefix: TestStore.prefix, key: key))
-        try overwrite(path(key), ItemEnvelope.seal(item, id: id, keyring: keyring))
+        try plant(item, at: ItemKey(prefix: TestStore.prefix, key: key), sealedWith: keys)
+    }
+
+    func plant(_ item: StoredItem, at key: ItemKey, sealedWith keys: [Keyring.Entry] = []) throws {
+        let keybag = try openedKeybag()
+        let open = try keybag.open(keybag.unlockKeys(with: nil)).keys + keys
+        let own = try Accessibility.allCases.map(KeyRole.classKey)
+            .map { (Keyring.KeyID($0, keybag.epoch), try SecretKey.random()) }
+            .filter { id, _ in !open.contains { $0.id == id } }
+        let keyring = try Keyring(keybag: keybag, keys: open + own)
+        let backend = backend()
+        let path = backend.storage.location(of: try backend.recordName(of: key))
+        try overwrite(path, ItemEnvelope.seal(item, id: keyring.itemID(key), keyring: keyring))
     }
 }

@@ -26,6 +26,22 @@ enum Input {
         throw Failure(.usage, "\(name) is longer than the limit of \(limit) bytes.")
     }
 
+    /// The lines of a file that are neither empty nor begin with `#`.
+    static func lines(ofFile path: String) throws -> [String] {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            throw Failure(
+                .inputOutput,
+                "\(path.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
+            )
+        }
+        defer { close(file) }
+        return String(decoding: try all(from: file, path.onOneLine), as: UTF8.self).split(
+            whereSeparator: \.isNewline
+        )
+        .map { $0.trimmingWhitespace }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+    }
+
     /// Only a file can be replaced, and only a file can be read twice.
     static func checkIsFile(_ path: String) throws {
         if path == "-" {

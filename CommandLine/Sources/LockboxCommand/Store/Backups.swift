@@ -4,65 +4,199 @@ import Lockbox
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a backup file, encrypted with a passphrase.",
+        abstract: "Write a backup, which age can decrypt too.",
         discussion: """
-            The backup can be imported into any store. Items of the ThisDeviceOnly classes are left out, and \
-            listed. Without --prefix, items of all prefixes are included. An earlier backup that has an item which \
-            the new one lacks, or that the passphrase does not open, stays beside it as FILE.earlier-1.
+            The backup is encrypted to the public keys that are given, otherwise to the one of `lockbox backup-key`, \
+            otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines. \
+            Items of the ThisDeviceOnly classes are left out, and listed. Without --prefix, items of all prefixes are \
+            included. An earlier backup that has an item which the new one lacks, or that cannot be read, stays beside \
+            it as FILE.earlier-1.
 
-            Example: lockbox export /media/usb/lockbox-backup
+            Example: lockbox export /media/usb/lockbox.age
             """
     )
 
     @Argument(
-        help: "The file to write. Replaces an earlier backup, but no other file.",
+        help: "The file to write, or - for standard output. Replaces an earlier backup, but no other file.",
         completion: .file()
     )
     var file: String
 
+    @Option(
+        name: .customLong("recipient"),
+        help: ArgumentHelp("Encrypt to this public key of age. Can be repeated.", valueName: "age1…")
+    )
+    var recipients: [String] = []
+
+    @Option(help: "Encrypt to the public keys in this file, one in each line.", completion: .file())
+    var recipientsFile: String?
+
     @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
     var passphraseFile: String?
 
-    @Option(help: "The cost of each guess at the passphrase.")
-    var strength = Strength.moderate
+    @Option(help: "The cost of each guess at the passphrase: scrypt with 2 to this power KiB of memory.")
+    var workFactor = 18
 
     @Flag(help: "Replace an earlier backup whatever it has.")
     var replace = false
 
+    @OptionGroup var secret: UnlockOptions
     @OptionGroup var options: StoreOptions
 
-    func validate() throws { try Input.checkIsFile(file) }
+    func validate() throws {
+        if !(1...22).contains(workFactor) { throw ValidationError("--work-factor takes 1 to 22.") }
+        if passphraseFile != nil, !recipients.isEmpty || recipientsFile != nil {
+            throw ValidationError("Give a passphrase or recipients, not both.")
+        }
+    }
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.store(unlockedBy: secret.secret)
         try store.openIfLocked()
-        let passphrase = try SecretInput.new(
-            "passphrase",
-            file: passphraseFile,
-            option: "--passphrase-file"
-        )
+        if file == "-", Terminal.isThere(STDOUT_FILENO) {
+            throw Failure(.usage, "A backup is not text for a terminal. Name a file, or write to a pipe.")
+        }
+        let keys = try keys(store)
         var progress = ProgressReport("export", quiet: options.quiet)
         defer { progress.end() }
-        let report = try SecretInput.naming("passphrase") {
-            try store.backend.exportBackup(
-                to: file,
-                passphrase: passphrase,
-                prefix: options.prefix,
-                strength: strength.strength,
-                replacing: replace
-            ) { progress.show($0) }
-        }
+        let report = try export(store, to: keys) { progress.show($0) }
         progress.end()
+        func say(_ text: String) throws { if file == "-" { store.say(text) } else { try store.report(text) } }
         for key in report.excludedKeys {
-            try store.report("left out because it stays on this device: \(key.text)")
+            try say("left out because it stays on this device: \(key.text)")
         }
         if let kept = report.keptBackup {
-            try store.report("the earlier backup has more, or cannot be read, and is now \(kept.onOneLine)")
+            try say("the earlier backup has more, or cannot be read, and is now \(kept.onOneLine)")
         }
-        try store.report("items in the backup: \(report.exportedCount)")
+        for key in keys { try say("encrypted to \(key)") }
+        try say("items in the backup: \(report.exportedCount)")
         var unreadable = Unreadable()
         report.findings.forEach { unreadable.add($0) }
         try unreadable.fail(advice: "They are not in the backup.")
+    }
+
+    /// None if it is to be encrypted with a passphrase.
+    private func keys(_ store: Store) throws -> [String] {
+        if passphraseFile != nil { return [] }
+        let listed = try recipientsFile.map { try Input.lines(ofFile: $0) } ?? []
+        let given = recipients + listed
+        return try given.isEmpty && recipientsFile == nil ? store.backend.backupRecipients() : given
+    }
+
+    private func export(_ store: Store, to keys: [String], _ progress: (StoreProgress) -> Void) throws
+        -> ExportReport
+    {
+        let isForKeys = !keys.isEmpty || recipientsFile != nil
+        let recipients: BackupRecipients
+        if isForKeys {
+            recipients = .publicKeys(keys)
+        } else {
+            let passphrase = try SecretInput.new(
+                "passphrase",
+                file: passphraseFile,
+                option: "--passphrase-file or --recipient"
+            )
+            recipients = .passphrase(passphrase, workFactor: workFactor)
+        }
+        return try SecretInput.naming(isForKeys ? "recipient" : "passphrase") {
+            try store.backend.exportBackup(
+                to: file,
+                for: recipients,
+                prefix: options.prefix,
+                replacing: replace,
+                progress: progress
+            )
+        }
+    }
+}
+
+struct BackupKeyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup-key",
+        abstract: "Make a key for backups, which need no secret from then on.",
+        discussion: """
+            The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
+            the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
+            public key whose private key you have already, --remove forgets the one that is kept, and without a terminal \
+            and options, it is printed.
+
+            Example: lockbox backup-key && lockbox export lockbox.age
+            """
+    )
+
+    @Option(
+        name: .customLong("recipient"),
+        help: ArgumentHelp(
+            "Keep this public key of age instead of making one. Can be repeated.",
+            valueName: "age1…"
+        )
+    )
+    var recipients: [String] = []
+
+    @Flag(help: "Print the public keys that are kept.")
+    var show = false
+
+    @Flag(help: "Forget the public keys that are kept.")
+    var remove = false
+
+    @Option(help: "Write the private key to this open file descriptor instead of the terminal.")
+    var outputFd: Int32?
+
+    @OptionGroup var secret: UnlockOptions
+    @OptionGroup var options: StoreOptions
+
+    func validate() throws {
+        if [!recipients.isEmpty, show, remove, outputFd != nil].count(where: { $0 }) > 1 {
+            throw ValidationError("Give one of --recipient, --show, --remove and --output-fd.")
+        }
+    }
+
+    func run() throws {
+        let store = try options.store(unlockedBy: secret.secret)
+        if show {
+            let keys = try store.unlocking { try store.backend.backupRecipients() }
+            if keys.isEmpty {
+                throw Failure(.noSuchItem, "The store has no key for backups. Run `lockbox backup-key`.")
+            }
+            for key in keys { try Output.line(key) }
+            return
+        }
+        if !remove, recipients.isEmpty, outputFd == nil,
+            !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO)
+        {
+            throw Failure(.usage, "There is no terminal to show the key at: use --output-fd or --recipient.")
+        }
+        // Whoever finds an unlocked terminal must not receive the next backup.
+        try store.checkOwner()
+        if remove {
+            try store.backend.setBackupRecipients([])
+            return try store.report("The public keys are forgotten. Earlier backups open as before.")
+        }
+        let keys = try recipients.isEmpty ? [newKey()] : recipients
+        try SecretInput.naming("recipient") { try store.backend.setBackupRecipients(keys) }
+        for key in keys { try store.report("Backups are encrypted to \(key) from now on.") }
+    }
+
+    /// Shows a private key, and returns its public key.
+    private func newKey() throws -> String {
+        let key = BackupKey()
+        if let outputFd {
+            try Output.secretLine(key.privateKey, to: outputFd)
+            return key.publicKey
+        }
+        let none = "There is no terminal to show the key at."
+        try Terminal.show(
+            "Write this private key down. It is not shown again.\n\n    \(key.privateKey)\n\n",
+            none
+        )
+        for _ in 1...3 {
+            let typed = try Terminal.secret("Type it back: ", otherwise: none)
+            if String(decoding: typed.bytes, as: UTF8.self).uppercased() == key.privateKey {
+                return key.publicKey
+            }
+            Output.note("lockbox: That is another key, or mistyped. Try again.")
+        }
+        throw Failure(.locked, "The private key was not typed back. Nothing was changed.")
     }
 }
 
@@ -73,9 +207,10 @@ struct ImportCommand: ParsableCommand {
         discussion: """
             Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
             run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
-            is first moved to quarantine.
+            is first moved to quarantine. A backup is not signed: anybody who knows a public key can make one for it. \
+            --dry-run says what it would change.
 
-            Example: lockbox import /media/usb/lockbox-backup
+            Example: lockbox import /media/usb/lockbox.age --identity-file key.txt
             """
     )
 
@@ -99,8 +234,17 @@ struct ImportCommand: ParsableCommand {
         }
     }
 
-    @Argument(help: "The file to read.", completion: .file())
+    @Argument(help: "The file to read, or - for standard input.", completion: .file())
     var file: String
+
+    @Option(
+        help: "Decrypt with the private keys in this file, as age-keygen writes them.",
+        completion: .file()
+    )
+    var identityFile: String?
+
+    @Flag(help: "Only say what would be imported.")
+    var dryRun = false
 
     @Option(help: "The treatment of a different item that already exists.")
     var existing = Existing.keep
@@ -108,36 +252,61 @@ struct ImportCommand: ParsableCommand {
     @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
     var passphraseFile: String?
 
+    @OptionGroup var secret: UnlockOptions
     @OptionGroup var options: StoreOptions
 
     func validate() throws {
-        try Input.checkIsFile(file)
         if options.prefix != nil {
             throw ValidationError("Items are imported with their original prefixes; leave out --prefix.")
         }
+        if identityFile != nil, passphraseFile != nil {
+            throw ValidationError("Give --identity-file or --passphrase-file, not both.")
+        }
+        if file == "-",
+            [identityFile, passphraseFile, options.passcodeFile].contains("-")
+                || options.passcodeFd == STDIN_FILENO
+        {
+            throw ValidationError("Standard input carries the backup; use a file for the secret.")
+        }
     }
 
-    func run() throws {
-        let store = try options.store()
-        try store.openIfLocked()
+    private func key() throws -> BackupSecret {
+        if let identityFile { return .privateKeys(.file(identityFile)) }
         let passphrase = try SecretInput.existing(
             "passphrase of the backup",
             file: passphraseFile,
-            option: "--passphrase-file"
+            option: "--passphrase-file or --identity-file"
         )
+        return .passphrase(passphrase)
+    }
+
+    func run() throws {
+        let store = try options.store(unlockedBy: secret.secret)
+        try store.openIfLocked()
+        let key = try key()
         var progress = ProgressReport("import", quiet: options.quiet)
         defer { progress.end() }
         let report = try Failure.advising("Use --existing keep or --existing replace.") {
-            try SecretInput.naming("passphrase") {
-                try store.backend.importBackup(from: file, passphrase: passphrase, existing: existing.policy)
-                {
+            try SecretInput.naming(identityFile == nil ? "passphrase" : "private key") {
+                try store.backend.importBackup(
+                    from: file,
+                    with: key,
+                    existing: existing.policy,
+                    isDryRun: dryRun
+                ) {
                     progress.show($0)
                 }
             }
         }
         progress.end()
         for key in report.keptKeys { try store.report("kept, and differs from the backup: \(key.text)") }
-        try store.report("items imported: \(report.importedCount), unchanged: \(report.unchangedCount)")
+        for key in report.replacedKeys {
+            try store.report("\(dryRun ? "would be replaced" : "replaced"): \(key.text)")
+        }
+        if dryRun { for key in report.addedKeys { try store.report("would be added: \(key.text)") } }
+        try store.report(
+            "items \(dryRun ? "to import" : "imported"): \(report.importedCount), unchanged: \(report.unchangedCount)"
+        )
         var failed = Unreadable()
         for finding in report.findings { failed.add(finding) }
         try failed.fail(advice: "They were not replaced by the backup's.")

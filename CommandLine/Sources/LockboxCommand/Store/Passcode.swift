@@ -295,7 +295,7 @@ extension RecoveryCode {
 
 extension Output {
     /// Writes a line to a descriptor, and closes it, so that its reader need not wait for the end of this process.
-    fileprivate static func secretLine(_ text: String, to descriptor: CInt) throws {
+    static func secretLine(_ text: String, to descriptor: CInt) throws {
         let isWritten = writeAll(Data("\(text)\n".utf8), to: descriptor)
         let code = errno
         if descriptor > STDERR_FILENO { close(descriptor) }

@@ -1,0 +1,294 @@
+import Foundation
+import Testing
+
+@_spi(Extensions) @testable import LockboxCore
+@_spi(Extensions) @testable import LockboxStore
+
+/// A backup's contents: JSON in lines.
+@Suite struct BackupLinesTests {
+    private let now = Date(timeIntervalSinceReferenceDate: 800_000_000.5)
+
+    private func item(
+        _ value: String = "1",
+        _ format: ValueFormat = .json,
+        key: String = "k",
+        created: Date? = nil,
+        label: String? = nil,
+        comment: String? = nil,
+        attributes: [String: String] = [:]
+    ) throws -> StoredItem {
+        try StoredItem(
+            key: ItemKey(prefix: "p", key: key),
+            value: ArchivedValue(data: Data(value.utf8), format: format),
+            accessibility: .afterFirstUnlock,
+            created: created ?? now,
+            modified: now,
+            label: label,
+            comment: comment,
+            searchable: attributes
+        )
+    }
+
+    private func text(_ item: StoredItem) -> String {
+        String(decoding: BackupLines.item(item), as: UTF8.self)
+    }
+
+    private let first = #"{"created":"2026-11-27T18:00:00Z","lockbox-backup":1}"# + "\n"
+
+    /// - Parameters:
+    ///   - last: In the place of the right one.
+    ///   - step: So many bytes come at once.
+    private func read(_ lines: [String], first: String? = nil, last: String? = nil, step: Int = 7) throws
+        -> [StoredItem]
+    {
+        let bytes = Array(([first ?? self.first] + lines).joined().utf8)
+        var hash = SHA256()
+        hash.add(bytes)
+        let end =
+            last.map { Array($0.utf8) } ?? BackupLines.last(lines.count, digest: hash.finished())
+        return try read(bytes + end, step: step)
+    }
+
+    private func read(_ bytes: [UInt8], step: Int) throws -> [StoredItem] {
+        var (lines, items) = (BackupLines(), [StoredItem]())
+        for start in stride(from: 0, to: bytes.count, by: step) {
+            try lines.add(Array(bytes[start..<min(start + step, bytes.count)])) { items.append($0) }
+        }
+        try lines.checkIsWhole()
+        return items
+    }
+
+    private func expectBack(_ item: StoredItem, _ part: String? = nil) throws {
+        let line = text(item)
+        if let part { #expect(line.contains(part), "\(line)") }
+        let back = try read([line])
+        #expect(back == [item], "\(line)")
+        #expect(back.first?.value == item.value && back.first?.attributes == item.attributes)
+    }
+
+    private func expectRefused(_ reason: String, _ body: () throws -> Void) {
+        let error = #expect(throws: BackupError.self, "\(reason)") { try body() }
+        #expect(error?.reason.contains(reason) == true, "\(String(describing: error))")
+    }
+
+    // MARK: Items
+
+    @Test func aLineIsAsTheDocumentSays() throws {
+        let line = text(try item(#""s3cret""#, label: "L", attributes: ["b": "2", "a": "1"]))
+        #expect(
+            line == """
+                {"attributes":{"a":"1","b":"2"},"class":"afterFirstUnlock","created":"2026-05-09T06:13:20.500000000Z",\
+                "format":"json","key":"k","label":"L","modified":"2026-05-09T06:13:20.500000000Z","prefix":"p",\
+                "value":"s3cret"}
+
+                """
+        )
+    }
+
+    @Test(arguments: [
+        "1", "-0.5e+7", "null", #""text""#, #"{"a" : [ 1,2 , {} ] }"#, "[]", #"{"a":1,"a":2}"#, "\"\u{7F}é\"",
+        #""\ud83d""#, "1E400",
+    ])
+    func jsonKeepsItsBytes(_ value: String) throws { try expectBack(item(value), #""value":\#(value)}"#) }
+
+    /// Whatever is not in one line, or nothing but JSON.
+    @Test(arguments: [
+        "", " 1", "1 ", "{\n}", "1\n", "01", "1.", "+1", "nul", "\"\u{1}\"", #""\x""#, #""\u12g4""#, "[1,]",
+        #"{"a"}"#, "1 2", "\"",
+    ])
+    func whatIsNotJSONInALineIsBase64(_ value: String) throws {
+        try expectBack(item(value), #""encoding":"base64""#)
+    }
+
+    /// As many values in one another as a reader takes, and one more.
+    @Test func nestedValues() throws {
+        for (depth, encoding) in [(512, nil), (513, "base64")] {
+            let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+            let item = try item(value)
+            #expect(BackupValue.text(of: item.value).encoding?.rawValue == encoding)
+            try expectBack(item)
+        }
+    }
+
+    @Test func everyFormat() throws {
+        for number in UInt8.min ... .max { try expectBack(item("v", ValueFormat(rawValue: number))) }
+        try expectBack(item("dHdv \"\\\n\u{0}é", .lockbox2), #""encoding":"text""#)
+        // That text would take six times as long.
+        try expectBack(item(String(repeating: "\u{1}", count: 999), .lockbox2), #""encoding":"base64""#)
+        let bytes = Data([0xFF, 0])
+        for format in [ValueFormat.data, .json, .lockbox2] {
+            let value = try ArchivedValue(data: bytes, format: format)
+            try expectBack(StoredItem(key: ItemKey(prefix: "p", key: "k"), value: value, modified: now))
+        }
+    }
+
+    @Test func everyText() throws {
+        let odd = (0..<32).map { String(Unicode.Scalar(UInt8($0))) }.joined() + "\"\\/\u{7F}\u{2028}é🔑"
+        try expectBack(item(key: "é\"\\🔑", label: odd, comment: odd, attributes: ["é \"\\": odd, "b": ""]))
+        try expectBack(item(label: "", comment: ""))
+    }
+
+    @Test func theLongestItem() throws {
+        let long = String(repeating: "\u{1}", count: 4096)
+        let value = String(repeating: "\u{80}", count: ArchivedValue.maximumSize / 2)
+        let attributes = Dictionary(
+            uniqueKeysWithValues: (0..<16).map { ("\($0)", String(long.prefix(1000))) }
+        )
+        let item = try item(value, .data, label: long, comment: long, attributes: attributes)
+        let line = BackupLines.item(item)
+        #expect(line.count <= BackupLines.maximumLength)
+        #expect(try read([text(item)], step: 1 << 16) == [item])
+        expectRefused("too long") {
+            _ = try read(
+                [String(repeating: " ", count: BackupLines.maximumLength + (2 << 16))],
+                step: 1 << 16
+            )
+        }
+    }
+
+    @Test func anUnprovenClass() throws {
+        let unproven = try item().with(ClassOrigin(.missing))
+        #expect(text(unproven).contains(#""isClassChosen":false"#))
+        #expect(try read([text(unproven)]).first?.attributes.origin.proof == .missing)
+        #expect(try read([text(item())]).first?.attributes.origin.proof == .unlocked)
+    }
+
+    // MARK: Dates
+
+    @Test(
+        arguments: [
+            (0, #""2001-01-01T00:00:00Z""#), (0.25, #""2001-01-01T00:00:00.250000000Z""#),
+            (-1, #""2000-12-31T23:59:59Z""#),
+            (817_491_600.123_456_7, #""2026-11-27T17:00:00.123456717Z""#),
+            (5_097_599, #""2001-02-28T23:59:59Z""#),
+            // The first and the last years that have four digits.
+            (-63_113_904_000 + 13_904_000, nil), (252_423_993_600 - 23_993_600, nil),
+        ] as [(Double, String?)]
+    )
+    func datesAreText(_ seconds: Double, _ text: String?) throws {
+        let date = Date(timeIntervalSinceReferenceDate: seconds)
+        let json = String(decoding: BackupDate.json(date), as: UTF8.self)
+        #expect(json.hasPrefix("\"") && (text == nil || json == text), "\(json)")
+        #expect(BackupDate.date(String(json.dropFirst().dropLast())) == date)
+        try expectBack(item(created: date))
+    }
+
+    @Test(arguments: [
+        1e-10, 0.1 + 0.2, -0.0, 1e300, -1e300, Date.distantPast.timeIntervalSinceReferenceDate,
+        Date.distantFuture.timeIntervalSinceReferenceDate, 1e-300, 2.6e11,
+    ])
+    func everyDateComesBack(_ seconds: Double) throws {
+        try expectBack(item(created: Date(timeIntervalSinceReferenceDate: seconds)))
+    }
+
+    @Test func everyDayOfAnAge() {
+        for day in stride(from: -200_000.0, to: 200_000, by: 7) {
+            let date = Date(timeIntervalSinceReferenceDate: day * 86_400 + 43_210.5)
+            let json = String(decoding: BackupDate.json(date), as: UTF8.self)
+            #expect(BackupDate.date(String(json.dropFirst().dropLast())) == date)
+        }
+    }
+
+    /// Written by somebody else, perhaps.
+    @Test func datesOfOthers() {
+        #expect(BackupDate.date("2001-01-01T00:00:00.5Z") == Date(timeIntervalSinceReferenceDate: 0.5))
+        for text in [
+            "", "Z", "2001-01-01", "2001-01-01T00:00:00", "2001-01-01T00:00:00+00:00", "2001-02-29T00:00:00Z",
+            "2001-01-01T24:00:00Z", "2001-01-01T00:00:00.Z", "2001-01-01T00:00:00.0000000000Z",
+            "2001-01-01T00:00:00.-1Z",
+            "2001-01-01 00:00:00Z", "2001-01-01T00:00:00.1.1Z", "99999999999-01-01T00:00:00Z",
+            "2147483647-01-01T00:00:00Z",
+            "2001-01-01T00:00:00.1eZ", "2001-01-01T00:00:00.١Z",
+        ] {
+            #expect(BackupDate.date(text) == nil, "\(text)")
+        }
+    }
+
+    // MARK: What is refused
+
+    private func line(_ changes: [(String, String)]) throws -> String {
+        var line = text(try item())
+        for (old, new) in changes {
+            #expect(line.contains(old))
+            line = line.replacingOccurrences(of: old, with: new)
+        }
+        return line
+    }
+
+    @Test(arguments: [
+        (#""k""#, #""k","key":"l""#, "not well-formed"), (#""k""#, #""k","k\u0065y":"l""#, "not well-formed"),
+        (#""afterFirstUnlock""#, #""whenUnlockedThisDeviceOnly""#, "class or a format"),
+        (#""afterFirstUnlock""#, #""best""#, "class or a format"),
+        (#""json""#, #""yaml""#, "class or a format"),
+        (#""json""#, #""256""#, "class or a format"), (#""json""#, #""data""#, "encoding"),
+        (#""key""#, #""encoding":"hex","key""#, "encoding that"),
+        (#""key""#, #""encoding":"text","key""#, "encoding"),
+        (#""key""#, #""name""#, "has no key"), (#""prefix""#, #""x""#, "has no prefix"),
+        (#""value""#, #""x""#, "has no value"), (#""created""#, #""x""#, "has no created"),
+        (#""k""#, "null", "not well-formed"), (#""k""#, "7", "not well-formed"),
+        (#""k""#, #""\ud83d""#, "not well-formed"),
+        (#""2026-05-09T06:13:20.500000000Z""#, "true", "not well-formed"),
+        (#""2026-05-09T06:13:20.500000000Z""#, "1e999", "not valid"), (#""k""#, #""""#, "not valid"),
+        (#"{"class""#, #"{"attributes":{"a":1},"class""#, "not well-formed"),
+        (#"{"class""#, #"{"attributes":[],"class""#, "not well-formed"), ("}", "} {}", "not well-formed"),
+        ("}", "", "not well-formed"), ("}", "},", "not well-formed"), ("{", "[", "not well-formed"),
+    ])
+    func malformedItems(_ old: String, _ new: String, _ reason: String) throws {
+        let line = try line([(old, new)])
+        expectRefused(reason) { _ = try read([line]) }
+    }
+
+    /// Members of a later version.
+    @Test func unknownMembersDoNotCount() throws {
+        #expect(try read([line([(#""key""#, #""new":{"a":[1]},"key""#)])]) == [item()])
+        #expect(try read([line([("{", " { "), (#""key""#, "\t\"key\" ")])]) == [item()])
+    }
+
+    @Test func theFirstAndTheLastLine() throws {
+        let line = text(try item())
+        #expect(try read([line, line]).count == 2)
+        #expect(try read([]).isEmpty)
+        for (first, reason) in [
+            (#"{"lockbox-backup":2}"#, "version"), (#"{"lockbox-backup":"1"}"#, "not well-formed"),
+            (#"{"created":1}"#, "no lockbox-backup"), ("", "not well-formed"),
+            ("\u{FEFF}{}", "not well-formed"),
+        ] {
+            expectRefused(reason) { _ = try read([line], first: first + "\n") }
+        }
+        let whole = Array((first + line).utf8)
+        var hash = SHA256()
+        hash.add(whole)
+        let digest = hash.finished().hexadecimal
+        func last(_ count: Int, _ digest: String) -> String {
+            "{\"items\":\(count),\"sha256\":\"\(digest)\"}\n"
+        }
+        let right = last(1, digest)
+        let wrong: [(String, String)] = [
+            ("", "where it should"), (String(right.dropLast()), "where it should"),
+            (last(2, digest), "items that it should"),
+            (last(1, String(digest.reversed())), "items that it should"),
+            ("{\"items\":1}\n", "no sha256"), (right + "\n", "where it should"),
+            (right + line, "where it should"),
+        ]
+        for (last, reason) in wrong {
+            expectRefused(reason) { _ = try read([line], last: last) }
+        }
+        #expect(try read([line], last: right) == [item()])
+    }
+
+    @Test func everyCutIsRefused() throws {
+        let lines = try [first] + (1...3).map { text(try item(key: "\($0)")) }
+        var hash = SHA256()
+        hash.add(Array(lines.joined().utf8))
+        let last = BackupLines.last(3, digest: hash.finished())
+        let bytes = Array(lines.joined().utf8) + last
+        #expect(try read(bytes, step: 5).count == 3)
+        for end in bytes.indices {
+            #expect(throws: BackupError.self, "\(end) bytes") { try read(Array(bytes[..<end]), step: 64) }
+        }
+        for missing in lines.indices {
+            let rest = lines.indices.filter { $0 != missing }.map { lines[$0] }
+            #expect(throws: BackupError.self) { try read(Array(rest.joined().utf8) + last, step: 64) }
+        }
+    }
+}
