@@ -1,5 +1,6 @@
 """The gain from planted items, keys and unlocks without a secret that unlocks the store, or with only one from before."""
 import dataclasses
+import json
 import typing
 
 import items
@@ -33,10 +34,10 @@ class Trial:
     def bag(self):
         return keybag.Keybag((self.owner.store / "keybag").read_bytes(), self.owner.device())
 
-    def plant(self, number, keys=None, place="secret", named=None, epoch=None):
+    def plant(self, number, keys=None, place="secret", named=None, epoch=None, prefix=PREFIX, value=b"forged"):
         bag = self.bag()
         known = (keys or {}) | {id: key for id, key in bag.open.items() if not keys or id not in keys}
-        path, record = items.write_item(bag.store, number, epoch or bag.epoch, known, PREFIX, place, b"forged", named, {"server": EVIL})
+        path, record = items.write_item(bag.store, number, epoch or bag.epoch, known, prefix, place, value, named, {"server": EVIL})
         Forger(self.owner).place(path, record)
 
     # Plantings
@@ -92,7 +93,37 @@ class Trial:
     def unlock_in_the_kernel(self):
         Forger(self.owner).kernel_record()
 
+    def other_recipients(self, number=3):
+        mine = self.call("backupKey")["names"]
+        self.call("backupKey")
+        self.plant(number, place="recipients", prefix="\0backup", value=json.dumps(mine).encode())
+
+    def other_recipients_that_need_an_unlock(self):
+        self.other_recipients(1)
+
+    def forged_backup(self):
+        """Whoever knows the public key makes it in a store of their own."""
+        key = self.call("backupKey")
+        self.private, forger = key["value"], Owner(self.owner.process, self.owner.folder / "forger")
+        forger.call("write", key="secret", value="forged", accessibility="dk")
+        forger.call("export", key=self.backup, value=key["names"][0])
+
     # The owner's program
+
+    @property
+    def backup(self):
+        return str(self.owner.folder / "backup")
+
+    def recipients(self):
+        return ", ".join(self.call("backupRecipients")["names"])
+
+    def import_and_read(self):
+        self.call("import", key=self.backup, value=self.private)
+        return self.read()
+
+    def import_and_replace(self):
+        self.call("import", key=self.backup, value=self.private, existing="replace")
+        return f"{self.read()}, {self.call('class', key='secret')['value']}"
 
     def call(self, call, **fields):
         return self.owner.call(call, session=self.owner.session(), **fields)
@@ -151,6 +182,12 @@ PLANTINGS = [
     Planting("the store's device key, as the key of another slot", Trial.nothing, Trial.add_device_key, "slotRefused"),
     Planting("the same, if it is in a file elsewhere", Trial.device_key_in_a_file, Trial.add_device_key, "slotRefused"),
     Planting("the key of a slot, as the next device key", Trial.nothing, Trial.make_slots_key_the_device_key, "invalidDeviceKey"),
+    Planting("public keys for backups, of the class `always`", Trial.other_recipients, Trial.recipients, "requirementNotMet"),
+    Planting("the same, of the class `whenUnlocked`", Trial.other_recipients_that_need_an_unlock, Trial.recipients,
+             "authenticationFailed"),
+    Planting("a backup to the owner's public key, which the owner imports", Trial.forged_backup, Trial.import_and_read, "the owner's"),
+    Planting("the same, imported with `replace`: the value is the forger's, the class stays", Trial.forged_backup,
+             Trial.import_and_replace, "forged, ak"),
 ]
 
 

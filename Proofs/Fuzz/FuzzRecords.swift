@@ -11,7 +11,7 @@ private let keyring = try! Keyring(keybag: keybag, keys: keybag.open(keybag.unlo
 private let id = RecordID { $0.copyBytes(from: 32..<64) }
 
 func fuzzRecords(_ kind: Int, _ input: [UInt8]) {
-    switch kind % 9 {
+    switch kind % 12 {
     case 0: record(input)
     case 1: metadata(input)
     case 2: value(input)
@@ -20,6 +20,9 @@ func fuzzRecords(_ kind: Int, _ input: [UInt8]) {
     case 5: slot(input)
     case 6: vaults(input)
     case 7: sharedUnlock(input)
+    case 8: ageHeader(input)
+    case 9: backup(input)
+    case 10: ageText(input)
     default: recoveryCode(input)
     }
 }
@@ -184,4 +187,51 @@ private func names(_ input: [UInt8]) {
     guard let key = try? ItemKey(prefix: text, key: text) else { return }
     _ = keyring.itemID(key)
     _ = keyring.namespace(ofPrefix: text)
+}
+
+private let ageKey = AgePrivateKey()
+
+private func decrypt(_ file: [UInt8], _ identities: [AgeIdentity]) throws -> [UInt8] {
+    var (rest, output) = (file[...], [UInt8]())
+    var age = try AgeDecryptor(identities) { buffer in
+        let next = rest.prefix(min(97, buffer.count))
+        buffer.copyBytes(from: next)
+        rest = rest.dropFirst(next.count)
+        return next.count
+    }
+    while let chunk = try age.next() { output += chunk }
+    return output
+}
+
+/// What follows the version of a backup file, which nobody has authenticated.
+private func ageHeader(_ input: [UInt8]) {
+    let intro = Array("age-encryption.org/v1\n".utf8)
+    let identities: [AgeIdentity] = [.x25519(ageKey), .passphrase([1], maximumWorkFactor: 4)]
+    for stanza in ["", "-> X25519 ", "-> scrypt "] {
+        precondition((try? decrypt(intro + Array(stanza.utf8) + input, identities)) == nil)
+    }
+}
+
+private func ageText(_ input: [UInt8]) {
+    let text = String(decoding: input, as: UTF8.self)
+    if let key = try? AgePublicKey(text) { precondition(key.text == text.lowercased()) }
+    if let key = try? AgePrivateKey(text) { precondition(key.text == text.uppercased()) }
+}
+
+/// The lines of a backup between the first and the last, which whoever knows a public key can encrypt to it. What is read is written
+/// again as lines that give the same items.
+private func backup(_ input: [UInt8]) {
+    var age = try! AgeEncryptor(to: [.x25519(ageKey.publicKey)])
+    let file = age.header + age.encrypt(input) + age.finish()
+    precondition(try! decrypt(file, [.x25519(ageKey)]) == input)
+    _ = try? storedItems(in: input)
+    let first = BackupLines.first(nil, .distantPast)
+    guard let items = try? storedItems(in: first + input + [10]) else { return }
+    precondition(try! storedItems(in: first + items.flatMap { BackupLines.item($0) }) == items)
+}
+
+private func storedItems(in bytes: [UInt8]) throws -> [StoredItem] {
+    var (lines, items) = (BackupLines(), [StoredItem]())
+    try lines.add(bytes) { items.append($0) }
+    return items
 }

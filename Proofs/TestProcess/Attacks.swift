@@ -69,6 +69,7 @@ struct AttackedCall: Decodable {
     var value: String?
     var accessibility: String?
     var server: String?
+    var existing: String?
     var opensAll: Bool?
     var resealing: Bool?
 
@@ -108,6 +109,21 @@ struct AttackedCall: Decodable {
             result.value = found.values.first.map { String(decoding: $0.value, as: UTF8.self) }
         case "list": result.names = try backend.attributes(prefix: prefix, now: nil).keys.map(\.key).sorted()
         case "identity": result.value = try backend.identity
+        case "class":
+            result.value = try backend.item(for: itemKey, now: nil)?.attributes.accessibility.rawValue
+        case "backupKey":
+            let key = BackupKey()
+            (result.value, result.names) = (key.privateKey, [key.publicKey])
+            try backend.setBackupRecipients([key.publicKey])
+        case "backupRecipients": result.names = try backend.backupRecipients()
+        case "export": try backend.exportBackup(to: key!, for: .publicKeys([value!]))
+        case "import":
+            let isReplacing = existing == "replace"
+            try backend.importBackup(
+                from: key!,
+                with: .privateKeys(.value(value!)),
+                existing: isReplacing ? .replace : .keep
+            )
         case "slots": result.names = try backend.slots.map { "\($0.kind)" }
         default: result.notRevoked = try change(backend, &result).unrevokedCount
         }
