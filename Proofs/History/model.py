@@ -5,6 +5,7 @@ stands for an item whose key was destroyed with the passcode: its attributes can
 """
 NEVER = float("inf")
 PASSCODE_CLASS, LOST = "akpu", "lost"
+PROTECTION = {"dk": 0, "dku": 0, "ck": 1, "cku": 1, "ak": 2, "aku": 2, PASSCODE_CLASS: 3}
 DEVICE_ONLY = {"aku", "cku", "dku", PASSCODE_CLASS, LOST}
 
 
@@ -95,6 +96,13 @@ def remove_expired(state, late):
 
 def put(state, item):
     return item
+
+
+def put_keeping_class(state, item):
+    """An import lowers no class. An item that is expired today counts as absent."""
+    if state is None or state[2] or state[1] == LOST or PROTECTION[state[1]] <= PROTECTION[item[1]]:
+        return item
+    return with_class(item, state[1])
 
 
 def put_if_absent(state, item):
