@@ -203,10 +203,10 @@ private func decrypt(_ file: [UInt8], _ identities: [AgeIdentity]) throws -> [UI
     return output
 }
 
-/// What follows the version of a backup file, which nobody has authenticated.
+/// The rest of a backup file after its version, which nobody has authenticated.
 private func ageHeader(_ input: [UInt8]) {
     let intro = Array("age-encryption.org/v1\n".utf8)
-    let identities: [AgeIdentity] = [.x25519(ageKey), .passphrase([1], maximumWorkFactor: 4)]
+    let identities: [AgeIdentity] = [.x25519(ageKey), .passphrase(WipedBytes([1]), maximumWorkFactor: 4)]
     for stanza in ["", "-> X25519 ", "-> scrypt "] {
         precondition((try? decrypt(intro + Array(stanza.utf8) + input, identities)) == nil)
     }

@@ -13,7 +13,7 @@ func ageFiles(_ arguments: [String]) throws {
         var age = try AgeEncryptor(
             to: keys.map { key in
                 key.hasPrefix("age1")
-                    ? .x25519(try AgePublicKey(key)) : .passphrase(Array(key.utf8), workFactor: 10)
+                    ? .x25519(try AgePublicKey(key)) : .passphrase(WipedBytes(key.utf8), workFactor: 10)
             }
         )
         FileHandle.standardOutput.write(Data(age.header))
@@ -23,7 +23,8 @@ func ageFiles(_ arguments: [String]) throws {
         FileHandle.standardOutput.write(Data(age.finish()))
     case "decrypt":
         let identities: [AgeIdentity] = try keys.map { key in
-            key.hasPrefix("AGE-SECRET-KEY-") ? .x25519(try AgePrivateKey(key)) : .passphrase(Array(key.utf8))
+            key.hasPrefix("AGE-SECRET-KEY-")
+                ? .x25519(try AgePrivateKey(key)) : .passphrase(WipedBytes(key.utf8))
         }
         var age = try AgeDecryptor(identities) { read(STDIN_FILENO, $0.baseAddress!, $0.count) }
         while let bytes = try age.next() { FileHandle.standardOutput.write(Data(bytes)) }

@@ -10,7 +10,7 @@ struct RefreshWait {
     var pause: Duration { min(max((.now - start) / 8, .milliseconds(2)), .milliseconds(250)) }
 }
 
-/// What the callers of this process have seen of another holder, one after the other: none may wait for long.
+/// The silence of another holder, as the callers of this process have seen it one after the other: none may wait for long.
 struct RefreshWatch {
     private var beat: UInt64?
     private var silence = Duration.zero

@@ -42,11 +42,11 @@ package struct AgeEncryptor {
 
     /// - Parameter recipients: One passphrase, or one or more public keys.
     package init(to recipients: [AgeRecipient]) throws(AgeError) {
-        let fileKey = AgeSecret(random: 16)
+        let fileKey = WipedBytes(random: 16)
         var stanzas: [AgeStanza] = []
         for recipient in recipients { stanzas.append(try AgeStanza.wrapping(fileKey, to: recipient)) }
         precondition(!stanzas.isEmpty && (stanzas.count == 1 || stanzas.allSatisfy { $0.type != "scrypt" }))
-        let nonce = AgeSecret(random: 16).withBytes { Array($0) }
+        let nonce = WipedBytes(random: 16).withBytes { Array($0) }
         stream = AgeStream(fileKey, nonce)
         header = AgeHeader(stanzas, fileKey: fileKey).bytes + nonce
     }
@@ -95,7 +95,7 @@ package struct AgeDecryptor {
         if types.count > 1, types.contains("scrypt") {
             throw AgeError.header("a passphrase is not its only recipient")
         }
-        var found: AgeSecret?
+        var found: WipedBytes?
         for stanza in header.stanzas where found == nil {
             for identity in identities where found == nil { found = try stanza.fileKey(identity) }
         }
@@ -117,10 +117,10 @@ package struct AgeDecryptor {
 
 /// STREAM: chunks that are bound to their place, and to whether they are the last.
 private struct AgeStream {
-    private let key: AgeSecret
+    private let key: WipedBytes
     private var count: UInt64 = 0
 
-    init(_ fileKey: AgeSecret, _ nonce: [UInt8]) {
+    init(_ fileKey: WipedBytes, _ nonce: [UInt8]) {
         key = HKDF.key(fileKey, salt: nonce, Array("payload".utf8))
     }
 

@@ -11,10 +11,10 @@ extension AgeStanza {
     private static let x25519Label = Array("age-encryption.org/v1/X25519".utf8)
     private static let scryptLabel = Array("age-encryption.org/v1/scrypt".utf8)
 
-    static func wrapping(_ fileKey: AgeSecret, to recipient: AgeRecipient) throws(AgeError) -> AgeStanza {
+    static func wrapping(_ fileKey: WipedBytes, to recipient: AgeRecipient) throws(AgeError) -> AgeStanza {
         switch recipient {
         case .x25519(let publicKey):
-            let ephemeral = AgeSecret(random: 32)
+            let ephemeral = WipedBytes(random: 32)
             let share = X25519.publicKey(of: ephemeral)
             guard let shared = X25519.shared(ephemeral, publicKey.bytes) else {
                 throw .key("the recipient is a point of low order")
@@ -22,7 +22,7 @@ extension AgeStanza {
             let key = HKDF.key(shared, salt: share + publicKey.bytes, x25519Label)
             return AgeStanza(type: "X25519", arguments: [Base64.encode(share)], body: wrap(fileKey, key))
         case .passphrase(let passphrase, let workFactor):
-            let salt = AgeSecret(random: 16).withBytes { Array($0) }
+            let salt = WipedBytes(random: 16).withBytes { Array($0) }
             let key = try scrypt(passphrase, salt, workFactor)
             return AgeStanza(
                 type: "scrypt",
@@ -33,7 +33,7 @@ extension AgeStanza {
     }
 
     /// Returns nil if it is for somebody else.
-    func fileKey(_ identity: AgeIdentity) throws(AgeError) -> AgeSecret? {
+    func fileKey(_ identity: AgeIdentity) throws(AgeError) -> WipedBytes? {
         switch (identity, type) {
         case (.x25519(let privateKey), "X25519"):
             guard arguments.count == 1, let share = Base64.decode(arguments[0]), share.count == 32,
@@ -57,32 +57,34 @@ extension AgeStanza {
         }
     }
 
-    private static func scrypt(_ passphrase: [UInt8], _ salt: [UInt8], _ workFactor: Int) throws(AgeError)
-        -> AgeSecret
+    private static func scrypt(_ passphrase: WipedBytes, _ salt: [UInt8], _ workFactor: Int) throws(AgeError)
+        -> WipedBytes
     {
         guard (1...30).contains(workFactor) else { throw .workFactor(workFactor, maximum: 30) }
         _ = Age.ready
         let salt = scryptLabel + salt
         var result: CInt = 0
-        let key = AgeSecret(count: 32) { output in
-            result = crypto_pwhash_scryptsalsa208sha256_ll(
-                passphrase,
-                passphrase.count,
-                salt,
-                salt.count,
-                1 << workFactor,
-                8,
-                1,
-                output.baseAddress!.assumingMemoryBound(to: UInt8.self),
-                32
-            )
+        let key = WipedBytes(count: 32) { output in
+            result = passphrase.withBytes { passphrase in
+                crypto_pwhash_scryptsalsa208sha256_ll(
+                    passphrase.bindMemory(to: UInt8.self).baseAddress!,
+                    passphrase.count,
+                    salt,
+                    salt.count,
+                    1 << workFactor,
+                    8,
+                    1,
+                    output.baseAddress!.assumingMemoryBound(to: UInt8.self),
+                    32
+                )
+            }
         }
         if result != 0 { throw .notEnoughMemory(bytes: 1024 << workFactor) }
         return key
     }
 
     /// Each of these keys wraps one file key only, so the nonce is zero.
-    private static func wrap(_ fileKey: AgeSecret, _ key: AgeSecret) -> [UInt8] {
+    private static func wrap(_ fileKey: WipedBytes, _ key: WipedBytes) -> [UInt8] {
         fileKey.withBytes { bytes in
             var output = [UInt8](repeating: 0, count: bytes.count + ChaCha20Poly1305.overhead)
             ChaCha20Poly1305.seal(bytes, key, nonce: ChaCha20Poly1305.zero, into: &output)
@@ -90,7 +92,7 @@ extension AgeStanza {
         }
     }
 
-    private func unwrap(_ key: AgeSecret) -> AgeSecret? {
+    private func unwrap(_ key: WipedBytes) -> WipedBytes? {
         var output = [UInt8](repeating: 0, count: 16)
         guard
             body.withUnsafeBytes({
@@ -99,7 +101,7 @@ extension AgeStanza {
         else {
             return nil
         }
-        return AgeSecret(&output)
+        return WipedBytes(&output)
     }
 }
 
@@ -113,10 +115,10 @@ struct AgeHeader {
 
     let stanzas: [AgeStanza]
     let mac: [UInt8]
-    /// What the MAC is of: the header up to the dashes.
+    /// The header up to the dashes, of which the MAC is.
     let authenticated: [UInt8]
 
-    init(_ stanzas: [AgeStanza], fileKey: AgeSecret) {
+    init(_ stanzas: [AgeStanza], fileKey: WipedBytes) {
         var bytes = Self.intro + [10]
         for stanza in stanzas {
             bytes += Array((["->", stanza.type] + stanza.arguments).joined(separator: " ").utf8) + [10]
@@ -134,11 +136,11 @@ struct AgeHeader {
 
     var bytes: [UInt8] { authenticated + Array(" \(Base64.encode(mac))\n".utf8) }
 
-    func isAuthentic(_ fileKey: AgeSecret) -> Bool {
+    func isAuthentic(_ fileKey: WipedBytes) -> Bool {
         sodium_memcmp(mac, Self.mac(authenticated, fileKey), 32) == 0
     }
 
-    private static func mac(_ bytes: [UInt8], _ fileKey: AgeSecret) -> [UInt8] {
+    private static func mac(_ bytes: [UInt8], _ fileKey: WipedBytes) -> [UInt8] {
         let key = HKDF.key(fileKey, salt: [], Array("header".utf8))
         return key.withBytes { key in bytes.withUnsafeBytes { HKDF.hmac(key, $0) } }
     }
@@ -215,7 +217,7 @@ enum Base64 {
         let result = sodium_base642bin(&bytes, bytes.count, input, input.count, nil, &count, nil, variant)
         guard result == 0 else { return nil }
         bytes.removeLast(bytes.count - count)
-        // What is left over in the last digit must be zero.
+        // The bits of the last digit that are left over must be zero.
         return encode(bytes) == text ? bytes : nil
     }
 
@@ -224,12 +226,12 @@ enum Base64 {
 
 /// HKDF with SHA-256 (RFC 5869), for keys of 32 bytes. libsodium has it from 1.0.19 on.
 enum HKDF {
-    static func key(_ input: AgeSecret, salt: [UInt8], _ info: [UInt8]) -> AgeSecret {
+    static func key(_ input: WipedBytes, salt: [UInt8], _ info: [UInt8]) -> WipedBytes {
         let salt = salt.isEmpty ? [UInt8](repeating: 0, count: 32) : salt
         var extracted = salt.withUnsafeBytes { salt in input.withBytes { hmac(salt, $0) } }
         defer { extracted.withUnsafeMutableBytes { sodium_memzero($0.baseAddress!, $0.count) } }
         var expanded = extracted.withUnsafeBytes { key in (info + [1]).withUnsafeBytes { hmac(key, $0) } }
-        return AgeSecret(&expanded)
+        return WipedBytes(&expanded)
     }
 
     static func hmac(_ key: UnsafeRawBufferPointer, _ input: UnsafeRawBufferPointer) -> [UInt8] {
@@ -254,7 +256,7 @@ enum ChaCha20Poly1305 {
 
     static func seal(
         _ plaintext: UnsafeRawBufferPointer,
-        _ key: AgeSecret,
+        _ key: WipedBytes,
         nonce: [UInt8],
         into output: inout [UInt8]
     ) {
@@ -276,7 +278,7 @@ enum ChaCha20Poly1305 {
     /// Returns false if the box is not authentic.
     static func open(
         _ box: UnsafeRawBufferPointer,
-        _ key: AgeSecret,
+        _ key: WipedBytes,
         nonce: [UInt8],
         into output: inout [UInt8]
     ) -> Bool {

@@ -1,24 +1,24 @@
 import Clibsodium
 
-/// Whom a file is encrypted to.
+/// A key or passphrase to which a file is encrypted.
 package enum AgeRecipient: Sendable {
     /// The public key of an identity.
     case x25519(AgePublicKey)
     /// A passphrase, and the cost of a guess at it: 2 to this power passes of scrypt over 1 KiB each. It is a file's only recipient.
-    case passphrase([UInt8], workFactor: Int = 18)
+    case passphrase(WipedBytes, workFactor: Int = 18)
 }
 
 extension AgeRecipient {
-    /// What opens a file for it, if whoever writes it knows that.
+    /// The identity of this recipient, if whoever writes to it has that.
     package var identity: AgeIdentity? {
         if case .passphrase(let passphrase, _) = self { .passphrase(passphrase) } else { nil }
     }
 }
 
-/// What opens a file.
+/// A key or passphrase that opens a file.
 package enum AgeIdentity: Sendable {
     case x25519(AgePrivateKey)
-    case passphrase([UInt8], maximumWorkFactor: Int = 22)
+    case passphrase(WipedBytes, maximumWorkFactor: Int = 22)
 }
 
 extension AgeIdentity {
@@ -43,21 +43,22 @@ package struct AgePublicKey: Sendable, Hashable {
 
 /// A private key of X25519, as text `AGE-SECRET-KEY-1…`. It is wiped when nobody has it any more.
 package final class AgePrivateKey: Sendable {
-    let bytes: AgeSecret
+    let bytes: WipedBytes
     package let publicKey: AgePublicKey
 
     /// Makes a new key.
-    package convenience init() { self.init(AgeSecret(random: 32)) }
+    package convenience init() { self.init(WipedBytes(random: 32)) }
 
     package convenience init(_ text: some StringProtocol) throws(AgeError) {
-        guard let (name, decoded) = Bech32.decode(text), name == "AGE-SECRET-KEY-", decoded.count == 32 else {
+        // The bytes have no other copy, so that these are wiped.
+        var decoded = Bech32.decode(text)
+        guard decoded?.name == "AGE-SECRET-KEY-", decoded?.bytes.count == 32 else {
             throw .key("it is not an identity of age, which begins with AGE-SECRET-KEY-1")
         }
-        var bytes = decoded
-        self.init(AgeSecret(&bytes))
+        self.init(WipedBytes(&decoded!.bytes))
     }
 
-    private init(_ bytes: AgeSecret) {
+    private init(_ bytes: WipedBytes) {
         self.bytes = bytes
         publicKey = AgePublicKey(bytes: X25519.publicKey(of: bytes))
     }
@@ -65,41 +66,8 @@ package final class AgePrivateKey: Sendable {
     package var text: String { Bech32.encode("AGE-SECRET-KEY-", bytes.withBytes { Array($0) }) }
 }
 
-/// Bytes that are wiped when nobody has them any more.
-final class AgeSecret: @unchecked Sendable {
-    // Unchecked: they never change.
-    private let bytes: UnsafeRawBufferPointer
-
-    init(count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 8)
-        fill(memory)
-        bytes = UnsafeRawBufferPointer(memory)
-    }
-
-    convenience init(random count: Int) {
-        _ = Age.ready
-        self.init(count: count) { randombytes_buf($0.baseAddress!, count) }
-    }
-
-    /// Takes the bytes out of an array, which is wiped.
-    convenience init(_ array: inout [UInt8]) {
-        self.init(count: array.count) { $0.copyBytes(from: array) }
-        array.withUnsafeMutableBytes { sodium_memzero($0.baseAddress!, $0.count) }
-    }
-
-    /// The bytes are there as long as the call takes, and not as long as a pointer to them.
-    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-        try withExtendedLifetime(self) { try body(bytes) }
-    }
-
-    deinit {
-        sodium_memzero(UnsafeMutableRawPointer(mutating: bytes.baseAddress!), bytes.count)
-        bytes.deallocate()
-    }
-}
-
 enum X25519 {
-    static func publicKey(of key: AgeSecret) -> [UInt8] {
+    static func publicKey(of key: WipedBytes) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: 32)
         key.withBytes {
             _ = crypto_scalarmult_base(&output, $0.baseAddress!.assumingMemoryBound(to: UInt8.self))
@@ -108,9 +76,9 @@ enum X25519 {
     }
 
     /// Returns nil if the result is zero: the other key is of low order.
-    static func shared(_ key: AgeSecret, _ other: [UInt8]) -> AgeSecret? {
+    static func shared(_ key: WipedBytes, _ other: [UInt8]) -> WipedBytes? {
         var isValid = true
-        let shared = AgeSecret(count: 32) { output in
+        let shared = WipedBytes(count: 32) { output in
             isValid = key.withBytes { key in
                 crypto_scalarmult(
                     output.baseAddress!.assumingMemoryBound(to: UInt8.self),

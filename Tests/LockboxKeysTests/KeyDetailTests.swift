@@ -315,7 +315,7 @@ import Lockbox
             modified: Date()
         )
         let path = Path.parent(of: store.directory) + "/backup"
-        var backup = try BackupEncryptor([.passphrase(Array("p".utf8), workFactor: 10)], path)
+        var backup = try BackupEncryptor([.passphrase(WipedBytes("p".utf8), workFactor: 10)], path)
         try overwrite(path, backup.begin(nil, Date()) + backup.encrypt(item) + backup.finish())
         let error = lockboxError {
             try store.backend().importBackup(from: path, with: .passphrase(.value("p")))

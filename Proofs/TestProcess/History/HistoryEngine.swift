@@ -110,7 +110,7 @@ struct SealedHistoryEngine: HistoryEngine {
 
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
         let report = try backend.exportBackup(to: path, for: .passphrase(passphrase, workFactor: 10))
-        let identity = try passphrase.withBytes { AgeIdentity.passphrase(Array($0)) }
+        let identity = try passphrase.withBytes { AgeIdentity.passphrase(WipedBytes($0)) }
         var items: [StoredItem] = []
         try BackupReader(path, [identity], SystemCalls()).read { items.append($0) }
         try require(items.count == report.exportedCount, "the backup has \(items.count) items")

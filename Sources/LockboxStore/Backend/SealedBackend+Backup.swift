@@ -394,7 +394,7 @@ extension SealedBackend {
     }
 }
 
-/// Who can decrypt a backup.
+/// Those who can decrypt a backup.
 public enum BackupRecipients: Sendable {
     /// Whoever knows the passphrase: 1 to 1,024 bytes. Whoever has the file can keep guessing it.
     ///
@@ -409,7 +409,7 @@ public enum BackupRecipients: Sendable {
     func keys() throws -> [AgeRecipient] {
         switch self {
         case .passphrase(let passphrase, let workFactor):
-            return try passphrase.withBytes { [.passphrase(Array($0), workFactor: workFactor)] }
+            return try passphrase.withBytes { [.passphrase(WipedBytes($0), workFactor: workFactor)] }
         case .publicKeys(let keys):
             if keys.isEmpty { throw LockboxError.invalidPasscode(reason: "a backup needs a public key") }
             return try keys.map { key in try AgeError.mapped("") { .x25519(try AgePublicKey(key)) } }
@@ -417,7 +417,7 @@ public enum BackupRecipients: Sendable {
     }
 }
 
-/// What decrypts a backup.
+/// The secret that decrypts a backup.
 public enum BackupSecret: Sendable {
     /// The passphrase that it was written with, if a guess costs at most so much: the cost is read from the file, which cannot be
     /// authenticated before. See ``BackupRecipients/passphrase(_:workFactor:)``.
@@ -429,7 +429,7 @@ public enum BackupSecret: Sendable {
     func identities() throws -> [AgeIdentity] {
         switch self {
         case .passphrase(let passphrase, let maximum):
-            try passphrase.withBytes { [.passphrase(Array($0), maximumWorkFactor: maximum)] }
+            try passphrase.withBytes { [.passphrase(WipedBytes($0), maximumWorkFactor: maximum)] }
         case .privateKeys(let keys):
             try keys.withBytes { bytes in
                 let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)

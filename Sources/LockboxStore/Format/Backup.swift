@@ -4,7 +4,7 @@ import LockboxPlatform
 
 /// Reads a backup file, from the beginning as often as needed.
 ///
-/// What cannot be read twice, such as a pipe, is first copied as it came, still encrypted, to a file without a name.
+/// A pipe, which cannot be read twice, is first copied as it comes, still encrypted, to a file without a name.
 struct BackupReader: ~Copyable {
     private let path: String
     private let file: CInt
@@ -33,12 +33,13 @@ struct BackupReader: ~Copyable {
     deinit { calls.close(file) }
 
     private static func copy(_ source: CInt, _ path: String, _ calls: SystemCalls) throws -> CInt {
-        let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(folder)/lockbox.XXXXXX".utf8CString)
-        let created = mkstemp(&template)
-        let copy = CInt(try check(created < 0 ? -Int(errno) : Int(created), "mkstemp", folder))
+        let folder = try Environment["TMPDIR"] ?? "/tmp"
+        let name = "\(folder)/lockbox-\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        let flags = O_RDWR | O_CREAT | O_EXCL
+        let created = calls.open(name, at: SystemCalls.currentDirectory, flags, mode: 0o600)
+        let copy = CInt(try check(created, "open", name))
         do {
-            unlink(template)
+            _ = calls.unlink(name, at: SystemCalls.currentDirectory)
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while true {
                 let count = try buffer.withUnsafeMutableBytes {

@@ -1,3 +1,4 @@
+import LockboxAge
 public import LockboxCore
 
 /// A code that opens a store when the passcode is forgotten or the hardware is lost. Print it, or write it down.

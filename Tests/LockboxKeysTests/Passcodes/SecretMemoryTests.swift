@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Lockbox
+@testable import LockboxAge
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 @testable import LockboxTestProcess
@@ -29,6 +30,24 @@ import Testing
         let memory = UnsafeRawPointer(bitPattern: address.withLock { $0 })!
         let afterwards = memory.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
         #expect(during == text.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) })
+        #expect(afterwards != during)
+    }
+
+    @Test(.enabled(if: isUnsanitized, "a sanitizer forbids to look at memory that was freed"))
+    func thePassphraseOfABackupIsWipedAfterItsUse() throws {
+        let text = String(repeating: "a passphrase of some length ", count: 4)
+        func word(_ address: UInt) -> UInt64 {
+            UnsafeRawPointer(bitPattern: address)!.loadUnaligned(fromByteOffset: 64, as: UInt64.self)
+        }
+        func use() throws -> (address: UInt, during: UInt64) {
+            let keys = try BackupRecipients.passphrase(.value(text)).keys()
+            guard case .passphrase(let passphrase, _) = keys[0] else { return (0, 0) }
+            let address = passphrase.withBytes { UInt(bitPattern: $0.baseAddress!) }
+            return withExtendedLifetime(keys) { (address, word(address)) }
+        }
+        let (address, during) = try use()
+        let afterwards = word(address)
+        #expect(during == Array(text.utf8)[64...].withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
         #expect(afterwards != during)
     }
 

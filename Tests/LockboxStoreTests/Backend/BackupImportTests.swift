@@ -386,7 +386,7 @@ import Testing
     /// The first of two items must not be written before the second one is refused.
     @Test func twoItemsWithOneKey() throws {
         let items = try [item("1"), item("1", text: "another"), item("2")]
-        var backup = try BackupEncryptor([.passphrase(Array("passphrase".utf8), workFactor: 10)], path)
+        var backup = try BackupEncryptor([.passphrase(WipedBytes("passphrase".utf8), workFactor: 10)], path)
         try overwrite(
             path,
             backup.begin(nil, now) + items.flatMap { backup.encrypt($0) } + backup.finish()

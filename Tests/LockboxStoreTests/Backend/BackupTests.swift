@@ -252,7 +252,7 @@ import Testing
         let before = try readBytes(path)
         try overwrite("\(path).earlier-1", [1])
         let calls = SystemCalls { $0 == .link ? .failure(EPERM) : nil }
-        let another = AgeRecipient.passphrase(Array("another".utf8), workFactor: 10)
+        let another = AgeRecipient.passphrase(WipedBytes("another".utf8), workFactor: 10)
         let report = try backend.export(to: path, for: [another], nil, false, calls) { _ in }
         #expect(report.keptBackup == "\(path).earlier-2")
         #expect(try readBytes("\(path).earlier-2") == before && readBytes("\(path).earlier-1") == [1])

@@ -28,7 +28,7 @@ import Testing
         return output
     }
 
-    private let passphrase = Array("correct horse".utf8)
+    private let passphrase = WipedBytes("correct horse".utf8)
 
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 131_072, 300_000]) func whatIsEncryptedIsDecrypted(
         _ count: Int
@@ -41,7 +41,9 @@ import Testing
         #expect(throws: AgeError.noMatch(types: ["X25519", "X25519"])) { try decrypt(file, [.x25519(c)]) }
         let guarded = try encrypt(bytes, to: [.passphrase(passphrase, workFactor: 4)])
         #expect(try decrypt(guarded, [.passphrase(passphrase)]) == bytes)
-        #expect(throws: AgeError.noMatch(types: ["scrypt"])) { try decrypt(guarded, [.passphrase([1])]) }
+        #expect(throws: AgeError.noMatch(types: ["scrypt"])) {
+            try decrypt(guarded, [.passphrase(WipedBytes([1]))])
+        }
         #expect(throws: AgeError.workFactor(4, maximum: 3)) {
             try decrypt(guarded, [.passphrase(passphrase, maximumWorkFactor: 3)])
         }
@@ -111,7 +113,7 @@ import Testing
             "age-encryption.org/v2\n",
         ] {
             #expect(throws: AgeError.self) {
-                try decrypt(Array(header.utf8), [.passphrase([1])], step: 1 << 16)
+                try decrypt(Array(header.utf8), [.passphrase(WipedBytes([1]))], step: 1 << 16)
             }
         }
     }
@@ -166,7 +168,7 @@ private struct AgeVector {
             case "payload": payload = parts[1]
             // Some are not for this version of the format.
             case "identity": if let key = try? AgePrivateKey(parts[1]) { identities.append(.x25519(key)) }
-            case "passphrase": identities.append(.passphrase(Array(parts[1].utf8)))
+            case "passphrase": identities.append(.passphrase(WipedBytes(parts[1].utf8)))
             case "armored": isArmored = true
             case "compressed": isCompressed = true
             default: break

@@ -100,7 +100,7 @@ import Testing
         try expectBack(item(value), #""encoding":"base64""#)
     }
 
-    /// As many values in one another as a reader takes, and one more.
+    /// A reader takes so many values in one another, and not one more.
     @Test func nestedValues() throws {
         for (depth, encoding) in [(512, nil), (513, "base64")] {
             let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)

@@ -7,14 +7,11 @@ import Testing
 
 /// Faults, and callers that are stopped where it hurts most.
 @Suite struct RefreshFaultTests {
-    struct Session: Codable, Sendable, Equatable {
-        var token: String
-        var isFresh = false
-        var isUsable = false
-    }
-    struct Refused: Error {}
+    typealias Session = Refreshing.Session
+    typealias Refused = Refreshing.Refused
 
-    let asked = Protected<[String]>([])
+    let refreshing = Refreshing()
+    var asked: Protected<[String]> { refreshing.asked }
     let claimKey: ItemKey
     let memory = InMemoryBackend()
 
@@ -30,19 +27,7 @@ import Testing
         _ limits: Lockbox.RefreshLimits = .init(takeover: .milliseconds(200), storing: .seconds(2)),
         whileRefreshing body: @Sendable () async throws -> Void = {}
     ) async throws -> Session? {
-        try await backend.lockbox("com.example.app").refreshed(
-            "session",
-            as: Session.self,
-            limits: limits,
-            isFresh: \.isFresh,
-            isUsable: \.isUsable
-        ) { old in
-            asked.withLock {
-                $0.append(name + (old.mayBeSpent ? "\(old.value.token), perhaps spent" : old.value.token))
-            }
-            try await body()
-            return Session(token: old.value.token + "+", isFresh: true)
-        }
+        try await refreshing.refresh(backend.lockbox("com.example.app"), name, limits, whileRefreshing: body)
     }
 
     /// Leaves the claim of a holder that has died.
@@ -331,27 +316,24 @@ import Testing
     }
 
     @Test func aWriteWithAnUnknownOutcomeIsDoneOnce() async throws {
-        for number in 1...4 {
-            try await memory.lockbox("com.example.app").removeObject(forKey: "session")
-            try put(memory)
-            asked.withLock { $0 = [] }
-            let count = Protected(0)
-            let unknown = UnknownBackend(wrapped: memory) { count.next() == number }
-            _ = try? await refresh(unknown)
-            _ = try await refresh(memory)
-            #expect(asked.withLock { $0 } == ["a"], "\(number)")
-            #expect(memory.item(for: claimKey, now: nil) == nil, "\(number)")
-        }
+        try await expectOneRefresh(steps: 4) { UnknownBackend(wrapped: memory, isUnknown: $0) }
     }
 
     @Test func aStepThatIsDecidedTwiceIsDoneOnce() async throws {
-        for number in 1...3 {
+        try await expectOneRefresh(steps: 3) { TwiceBackend(wrapped: memory, isTwice: $0) }
+    }
+
+    /// - Parameter backend: Returns one with a fault at the step for which the closure is true.
+    private func expectOneRefresh(
+        steps: Int,
+        _ backend: (@escaping @Sendable () -> Bool) -> any LockboxBackend
+    ) async throws {
+        for number in 1...steps {
             try await memory.lockbox("com.example.app").removeObject(forKey: "session")
             try put(memory)
             asked.withLock { $0 = [] }
             let count = Protected(0)
-            let twice = TwiceBackend(wrapped: memory) { count.next() == number }
-            _ = try? await refresh(twice)
+            _ = try? await refresh(backend { count.next() == number })
             _ = try await refresh(memory)
             #expect(asked.withLock { $0 } == ["a"], "\(number)")
             #expect(memory.item(for: claimKey, now: nil) == nil, "\(number)")

@@ -5,21 +5,51 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// What one process can see of the verb. Proofs/Refresh/run kills and stops others.
-@Suite struct RefreshTests {
-    private struct Session: Codable, Sendable, Equatable {
+/// A session, an issuer that makes the next token, and a record of what it was asked with.
+struct Refreshing: Sendable {
+    struct Session: Codable, Sendable, Equatable {
         var token: String
         var isFresh = false
         var isUsable = false
     }
 
-    private struct Refused: Error {}
+    struct Refused: Error {}
+
+    let asked = Protected<[String]>([])
+
+    /// - Parameter name: Of the caller, for the record.
+    func refresh(
+        _ lockbox: Lockbox,
+        _ name: String,
+        _ limits: Lockbox.RefreshLimits,
+        whileRefreshing body: @Sendable () async throws -> Void
+    ) async throws -> Session? {
+        try await lockbox.refreshed(
+            "session",
+            as: Session.self,
+            limits: limits,
+            isFresh: \.isFresh,
+            isUsable: \.isUsable
+        ) { old in
+            asked.withLock {
+                $0.append(name + (old.mayBeSpent ? "\(old.value.token), perhaps spent" : old.value.token))
+            }
+            try await body()
+            return Session(token: old.value.token + "+", isFresh: true)
+        }
+    }
+}
+
+/// The verb, as one process can see it. Proofs/Refresh/run kills and stops others.
+@Suite struct RefreshTests {
+    private typealias Session = Refreshing.Session
+    private typealias Refused = Refreshing.Refused
 
     private let store: TestStore
     private let backend: EncryptedFileBackend
     private let lockbox: Lockbox
-    /// The tokens that the issuer was asked with.
-    private let asked = Protected<[String]>([])
+    private let refreshing = Refreshing()
+    private var asked: Protected<[String]> { refreshing.asked }
 
     init() throws {
         store = try TestStore()
@@ -32,19 +62,7 @@ import Testing
         _ limits: Lockbox.RefreshLimits = .init(),
         whileRefreshing body: @Sendable () async throws -> Void = {}
     ) async throws -> Session? {
-        try await (lockbox ?? self.lockbox).refreshed(
-            "session",
-            as: Session.self,
-            limits: limits,
-            isFresh: \.isFresh,
-            isUsable: \.isUsable
-        ) { old in
-            asked.withLock {
-                $0.append(old.mayBeSpent ? "\(old.value.token), perhaps spent" : old.value.token)
-            }
-            try await body()
-            return Session(token: old.value.token + "+", isFresh: true)
-        }
+        try await refreshing.refresh(lockbox ?? self.lockbox, "", limits, whileRefreshing: body)
     }
 
     private func put(_ session: Session?) throws { try lockbox.archiveObject(session, forKey: "session") }
