@@ -49,7 +49,7 @@ public struct JSONValueCoder: ValueCoder {
     public func encode<Value: Encodable>(_ value: Value) throws -> Data {
         let encoder = JSONEncoder()
         // Otherwise each process has an order of its own, and an update that changes nothing would change the item's bytes.
-        encoder.outputFormatting = .sortedKeys
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: Self.infinity,
             negativeInfinity: Self.negativeInfinity,

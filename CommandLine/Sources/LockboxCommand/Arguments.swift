@@ -12,16 +12,26 @@ enum RawArguments {
             guard let text else { throw Failure(.usage, "An argument is not UTF-8.") }
             arguments.append(text)
         }
-        try checkShortOptions(arguments)
-        try checkStoreOptions(arguments)
+        let own = ownWords(arguments)
+        try checkShortOptions(own)
+        try checkStoreOptions(own)
         return arguments + CommandLine.arguments.dropFirst(arguments.count)
     }
 
-    /// The parser treats any combination of short options that contains an h as a request for help.
-    private static func checkShortOptions(_ arguments: [String]) throws {
-        let words = arguments.dropFirst().prefix { $0 != "--" }.filter {
-            $0.hasPrefix("-") && !$0.hasPrefix("--")
+    /// The words up to the command that `exec` runs, which begins with the first word that is neither an option nor its value.
+    private static func ownWords(_ arguments: [String]) -> ArraySlice<String> {
+        let words = arguments.prefix { $0 != "--" }
+        guard words.dropFirst().first == "exec" else { return words }
+        let end = words.indices.dropFirst(2).first { index in
+            let (word, before) = (words[index], words[index - 1])
+            return !word.hasPrefix("-") && (index == 2 || !before.hasPrefix("-") || before.contains("="))
         }
+        return words.prefix(upTo: end ?? words.endIndex)
+    }
+
+    /// The parser treats any combination of short options that contains an h as a request for help.
+    private static func checkShortOptions(_ arguments: ArraySlice<String>) throws {
+        let words = arguments.dropFirst().filter { $0.hasPrefix("-") && !$0.hasPrefix("--") }
         if words.contains(where: { $0.count > 2 && $0.contains("h") && $0.contains { !"-hqvy".contains($0) } }
         ) {
             throw Failure(
@@ -32,9 +42,9 @@ enum RawArguments {
     }
 
     /// The parser takes the last one without a word, which may be another store or prefix than meant.
-    private static func checkStoreOptions(_ arguments: [String]) throws {
-        let words = arguments.prefix { $0 != "--" }
-        for option in ["--prefix", "--directory", "--store", "--passcode-file"] {
+    private static func checkStoreOptions(_ words: ArraySlice<String>) throws {
+        let takesPrefixes = ["list", "ls", "exec"].contains(words.dropFirst().first)
+        for option in ["--directory", "--store", "--passcode-file"] + (takesPrefixes ? [] : ["--prefix"]) {
             let given = words.count { $0 == option || $0.hasPrefix("\(option)=") }
             if given > 1 { throw Failure(.usage, "\(option) was given \(given) times. Give it once.") }
         }
@@ -69,7 +79,7 @@ struct UsageMessage {
         ]
         let help = "See `\((["lockbox"] + path.compactMap(\.self)).joined(separator: " ")) --help`."
         if !isCommand, !first.hasPrefix("-") {
-            text = "There is no such command. \(help)"
+            text = "There is no such command.\(Similar.question(first, commands.keys)) \(help)"
             return
         }
         let typed = arguments.dropFirst(isCommand ? 1 : 0)
@@ -111,5 +121,34 @@ struct UsageMessage {
     private static func sentence(_ message: String) -> String {
         let text = message.replacing(/:[, ]*$/, with: "")
         return text.hasSuffix(".") || text.hasSuffix("?") ? text : "\(text)."
+    }
+}
+
+/// Names that differ by little from one that does not exist.
+enum Similar {
+    /// ` Did you mean NAME?`, or nothing.
+    static func question(_ typed: String, _ names: some Sequence<String>) -> String {
+        let limit = max(1, min(3, typed.count / 3))
+        let found = names.map { ($0, distance(typed.lowercased(), $0.lowercased())) }.filter { $0.1 <= limit }
+            .min { ($0.1, $0.0) < ($1.1, $1.0) }
+        return found.map { " Did you mean \($0.0.onOneLine)?" } ?? ""
+    }
+
+    /// The number of characters to insert, remove, replace or exchange with the next one.
+    private static func distance(_ first: String, _ second: String) -> Int {
+        let (first, second) = (Array(first), Array(second))
+        var (older, old) = ([Int](), Array(0...second.count))
+        for (row, one) in first.enumerated() {
+            var new = [row + 1]
+            for (column, other) in second.enumerated() {
+                var least = min(old[column + 1] + 1, new[column] + 1, old[column] + (one == other ? 0 : 1))
+                if row > 0, column > 0, one == second[column - 1], first[row - 1] == other {
+                    least = min(least, older[column - 1] + 1)
+                }
+                new.append(least)
+            }
+            (older, old) = (old, new)
+        }
+        return old[second.count]
     }
 }

@@ -20,6 +20,25 @@ enum Keys {
         return candidates(Set(slots.map(\.id)), prefix)
     }
 
+    /// Programs in the `PATH`, and files by their paths.
+    static let programs: @Sendable ([String], Int, String) -> [String] = { _, _, prefix in
+        let folders = (try? Environment["PATH"])?.split(separator: ":").map { "\($0)/" } ?? []
+        let names = (prefix.contains("/") ? [] : folders).flatMap { folder in
+            matches(folder + prefix).filter { access($0, X_OK) == 0 }.map {
+                String($0.dropFirst(folder.count))
+            }
+        }
+        return candidates(Set(names + matches(prefix)), prefix)
+    }
+
+    private static func matches(_ path: String) -> [String] {
+        var found = glob_t()
+        defer { globfree(&found) }
+        let pattern = path.replacing(/[\\*?\[]/) { "\\\($0.output)" } + "*"
+        guard glob(pattern, GLOB_MARK, nil, &found) == 0 else { return [] }
+        return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+    }
+
     /// Only words that the shell does not interpret. A key may contain anything, and may come from someone
     /// else.
     private static func candidates(_ all: Set<String>, _ prefix: String) -> [String] {
@@ -40,7 +59,8 @@ enum Keys {
     }
 
     private static func store(_ words: [String]) throws -> Store {
-        func last(_ option: String) -> String? { values(of: option, words).last }
+        // The word to complete may be an empty one.
+        func last(_ option: String) -> String? { values(of: option, words).last { !$0.isEmpty } }
         var choice = StoreChoice(prefix: last("--prefix"))
         choice.directory = last("--directory")
         choice.store = last("--store")
@@ -63,5 +83,28 @@ enum Keys {
             }
             return words[index] == option && index + 1 < words.count ? words[index + 1] : nil
         }
+    }
+}
+
+extension Keys {
+    /// The completion script for bash or zsh with what the parser leaves out: aliases, and that a key is no folder of the same name.
+    static func completed(_ script: String) -> String {
+        let aliases = LockboxCommand.configuration.groupedSubcommands.flatMap(\.subcommands).flatMap {
+            command in
+            command.configuration.aliases.map { ($0, command._commandName) }
+        }
+        func cases(_ word: String) -> String {
+            "case \"${\(word)}\" in \(aliases.map { "\($0)) \(word)=\($1) ;;" }.joined(separator: " ")) esac"
+        }
+        let bash = "    local -r subcommand=\"${unparsed_words[0]}\"\n"
+        let zsh = "        case \"${words[1]}\" in\n"
+        let offer = "__lockbox_add_completions() {\n"
+        return script.replacing(bash, with: "    \(cases("unparsed_words[0]"))\n\(bash)", maxReplacements: 1)
+            .replacing(zsh, with: "        \(cases("words[1]"))\n\(zsh)", maxReplacements: 1)
+            .replacing(
+                offer,
+                with: "\(offer)    [[ $1 = -W ]] && compopt +o filenames 2>/dev/null\n",
+                maxReplacements: 1
+            )
     }
 }

@@ -18,6 +18,7 @@ import ArgumentParser
                 subcommands: [
                     SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, ChangeCommand.self,
                     MoveCommand.self, CopyCommand.self, RemoveCommand.self, ClearCommand.self,
+                    GenerateCommand.self,
                 ]
             ),
             CommandGroup(
@@ -37,7 +38,7 @@ import ArgumentParser
                 name: "For other programs:",
                 subcommands: [
                     ExecCommand.self, RefreshCommand.self, GitCredentialCommand.self,
-                    DockerCredentialCommand.self,
+                    DockerCredentialCommand.self, StoreHelp.self,
                 ]
             ),
         ]
@@ -72,8 +73,10 @@ import ArgumentParser
         switch name {
         case "git-credential-lockbox": return ["git-credential"] + arguments
         case Substring(DockerCredentialCommand.helperName): return ["docker-credential"] + arguments
-        default: return arguments
+        default: break
         }
+        if arguments.first == "add" { return ["set", "--add"] + arguments.dropFirst() }
+        return arguments == ["help", "store"] ? ["help", StoreHelp.configuration.commandName!] : arguments
     }
 
     private static func leave(with error: any Error) -> Never {
@@ -96,21 +99,53 @@ import ArgumentParser
 
     /// Whether this is a request for help, the version or a completion script.
     private static func answer(_ text: String) -> Never {
-        do { try Output.line(text) } catch { leave(with: Failure(error)) }
+        do { try Output.line(Keys.completed(StoreHelp.shortened(text))) } catch {
+            leave(with: Failure(error))
+        }
         endProcess(ExitStatus.done.rawValue)
     }
 
     private static func usage(_ error: any Error, _ arguments: [String]) -> String {
-        let commands = configuration.groupedSubcommands.flatMap(\.subcommands).map { command in
-            (
-                command.configuration.commandName ?? "",
-                command.configuration.subcommands.map { $0._commandName }
-            )
+        var commands = ["help": ["store"]]
+        for command in configuration.groupedSubcommands.flatMap(\.subcommands) {
+            for name in [command._commandName] + command.configuration.aliases {
+                commands[name] = command.configuration.subcommands.map { $0._commandName }
+            }
         }
-        return UsageMessage(
-            message(for: error),
-            arguments,
-            commands: Dictionary(uniqueKeysWithValues: commands)
-        ).text
+        return UsageMessage(message(for: error), arguments, commands: commands).text
+    }
+}
+
+/// The page about the options that all commands share.
+struct StoreHelp: ParsableCommand {
+    static let title = "Store options"
+    static let configuration = CommandConfiguration(
+        commandName: "store-options",
+        abstract: "What every command takes.",
+        usage: "lockbox COMMAND [<store options>] …",
+        discussion: """
+            A key has a prefix, such as an app's identifier. Without options, commands use the prefix lockbox in this user's \
+            store. A locked store is unlocked by what the options or the environment name; otherwise the passcode is asked for \
+            at the terminal.
+            """,
+        shouldDisplay: false
+    )
+
+    @OptionGroup(title: title) var secret: UnlockOptions
+    @OptionGroup(title: title) var options: StoreOptions
+
+    func run() throws { throw CleanExit.helpRequest(self) }
+
+    /// The help of another command without this page.
+    static func shortened(_ help: String) -> String {
+        let sections = help.split(separator: "\n\n")
+        let own = sections.filter { !$0.hasPrefix("\(title.uppercased()):") }
+        guard own.count < sections.count, !help.contains("lockbox COMMAND") else { return help }
+        return
+            (own.map(\.trimmingWhitespace) + [
+                "Options for the store, the prefix and the passcode: `lockbox help store`"
+            ]).joined(
+                separator: "\n\n"
+            )
     }
 }

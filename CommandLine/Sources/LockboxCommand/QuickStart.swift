@@ -26,7 +26,7 @@ enum QuickStart {
         }
         guard let operand else { return false }
         if command == "get" {
-            try GetCommand.run(operand, choice)
+            try GetCommand.print(operand, choice) { try $0.plain(operand) }
         } else {
             try GitCredentialCommand.run(operand, choice)
         }

@@ -10,12 +10,13 @@ struct MoveCommand: ParsableCommand {
             removed. Without --replace, the command fails if the new key already has an item.
 
             Example: lockbox move token web-shop/token
-            """
+            """,
+        aliases: ["mv", "rename"]
     )
 
     @OptionGroup var keys: TwoKeys
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let store = try options.store()
@@ -63,7 +64,8 @@ struct CopyCommand: ParsableCommand {
             meanwhile. If it is interrupted, run it again.
 
             Example: lockbox copy token token --to-prefix com.example.app
-            """
+            """,
+        aliases: ["cp"]
     )
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
@@ -80,7 +82,7 @@ struct CopyCommand: ParsableCommand {
 
     @OptionGroup var destination: DestinationOptions
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         guard destination.toStore == nil else {

@@ -10,7 +10,8 @@ struct GetCommand: ParsableCommand {
             added.
 
             Example: lockbox get token | gh auth login --with-token
-            """
+            """,
+        aliases: ["show"]
     )
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
@@ -19,23 +20,33 @@ struct GetCommand: ParsableCommand {
     @Flag(help: "Print JSON: text as a JSON string, data as a base64 string.")
     var json = false
 
+    @Option(help: ArgumentHelp("Print this member of the JSON value: user.name, keys.0.", valueName: "path"))
+    var field: String?
+
     @Flag(help: "Also if the item has expired.")
     var expired = false
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        try Self.run(key, asJSON: json, at: expired ? nil : Date(), options.choice(unlockedBy: secret.secret))
+        try Self.print(key, options.choice(unlockedBy: secret.secret), at: expired ? nil : Date()) { value in
+            let part = try field.map { try value.field($0, key) } ?? value
+            return try json ? part.json(key) : part.plain(key)
+        }
     }
 
-    static func run(_ key: String, asJSON: Bool = false, at now: Date? = Date(), _ choice: StoreChoice) throws
-    {
+    static func print(
+        _ key: String,
+        _ choice: StoreChoice,
+        at now: Date? = Date(),
+        as text: (ArchivedValue) throws -> Data
+    ) throws {
         let store = try choice.store()
         let item = try ItemKey(prefix: store.prefix, key: key)
-        let value = try store.unlocking { try store.backend.value(for: item, now: now) }
+        let value = try store.unlocking(for: key) { try store.backend.value(for: item, now: now) }
         guard let value else { throw store.missing(key) }
-        try Output.bytes(asJSON ? value.json(key) : value.plain(key))
+        try Output.bytes(text(value))
         if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
     }
 }
@@ -49,8 +60,12 @@ struct ListCommand: ParsableCommand {
             that cannot be read are named on standard error, and the exit status is then 3.
 
             Example: lockbox list --long
-            """
+            """,
+        aliases: ["ls"]
     )
+
+    @Argument(help: "Only keys that match this pattern of the shell, such as 'web-*'.")
+    var pattern: String?
 
     @Flag(help: "Print class, dates, expiry, size and label too.")
     var long = false
@@ -58,10 +73,13 @@ struct ListCommand: ParsableCommand {
     @Flag(help: "Print a JSON array with the attributes of each item.")
     var json = false
 
-    @Flag(
-        help:
-            "Only items that have expired, and are not listed otherwise. `lockbox change --expires` revives them."
-    )
+    @Flag(help: "The items of all prefixes, each after its prefix. So do several --prefix.")
+    var all = false
+
+    @Option(help: ArgumentHelp("Only items that expire within this time, such as 7d.", valueName: "time"))
+    var expiring: String?
+
+    @Flag(help: "Only items that have expired. `lockbox change --expires` revives them.")
     var expired = false
 
     @Option(
@@ -70,35 +88,66 @@ struct ListCommand: ParsableCommand {
     )
     var attributes: [AttributePair] = []
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
+
+    func validate() throws {
+        if all, !options.prefixes.isEmpty { throw ValidationError("Give --all or --prefix, not both.") }
+        if let expiring, Lifetime.seconds(expiring) == nil || expired {
+            throw ValidationError("--expiring takes a time such as 12h or 7d, and is not for --expired.")
+        }
+    }
 
     func run() throws {
         let store = try options.store()
-        var list = try store.lockbox.list(matching: attributes.dictionary, includingExpired: expired)
         if !store.isMade { throw store.noStore }
-        let now = Date()
-        if expired { list.items = list.items.filter { $0.value.isExpired(at: now) } }
-        if list.items.isEmpty, list.unreadable.isEmpty, attributes.isEmpty, !expired {
-            store.say(store.empty.message)
+        var unreadable = Unreadable()
+        var prefixes = options.prefixes.isEmpty ? [store.prefix] : options.prefixes
+        if all { prefixes = try store.backend.prefixes { unreadable.add($0) }.sorted() }
+        var items: [(key: ItemKey, value: ItemAttributes)] = []
+        for prefix in prefixes {
+            let found = try Lockbox(keyPrefix: prefix, backend: store.backend)
+                .list(matching: attributes.dictionary, includingExpired: expired)
+            found.unreadable.forEach { unreadable.add($0) }
+            items += try found.items.map { (try ItemKey(prefix: prefix, key: $0.key), $0.value) }
         }
-        try print(list.items.sorted { $0.key < $1.key })
-        try Unreadable(list.unreadable).fail(in: store)
+        let isAny = items.isEmpty && unreadable.count == 0 && attributes.isEmpty && !expired
+        if isAny { store.say(store.empty.message) }
+        items = items.filter(isMeant(at: Date()))
+        try print(
+            items.sorted { ($0.key.prefix, $0.key.key) < ($1.key.prefix, $1.key.key) },
+            isAll: all || prefixes.count > 1
+        )
+        try unreadable.fail(in: store)
     }
 
-    private func print(_ items: [(key: String, value: ItemAttributes)]) throws {
+    private func isMeant(at now: Date) -> (ItemKey, ItemAttributes) -> Bool {
+        let end = expiring.flatMap(Lifetime.seconds).map { now.addingTimeInterval(TimeInterval($0)) }
+        return { key, item in
+            (pattern.map { fnmatch($0, key.key, 0) == 0 } ?? true)
+                && (end.map { item.isExpired(at: $0) } ?? true) && (!expired || item.isExpired(at: now))
+        }
+    }
+
+    private func print(_ items: [(key: ItemKey, value: ItemAttributes)], isAll: Bool) throws {
         if json {
-            try Output.json(items.map { ItemDescription($0.key, $0.value) })
+            try Output.json(
+                items.map { ItemDescription($0.key.key, $0.value, prefix: isAll ? $0.key.prefix : nil) }
+            )
         } else if long {
-            var table = Table(header: ["KEY", "CLASS", "CREATED", "MODIFIED", "EXPIRES", "SIZE", "LABEL"])
+            var table = Table(
+                header: (isAll ? ["PREFIX"] : []) + [
+                    "KEY", "CLASS", "CREATED", "MODIFIED", "EXPIRES", "SIZE", "LABEL",
+                ]
+            )
             table.rows = items.map { key, item in
-                [
-                    key, "\(item.accessibility)", item.created.local, item.modified.local,
+                (isAll ? [key.prefix] : []) + [
+                    key.key, "\(item.accessibility)", item.created.local, item.modified.local,
                     item.expires?.local ?? "-", "\(item.size)", item.label ?? "-",
                 ]
             }
             try table.print()
         } else {
-            for (key, _) in items { try Output.line(key.onOneLine) }
+            for (key, _) in items { try Output.line(isAll ? key.text : key.key.onOneLine) }
         }
     }
 }
@@ -120,7 +169,7 @@ struct InfoCommand: ParsableCommand {
     @Flag(help: "Print a JSON object.")
     var json = false
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let store = try options.store()
@@ -149,6 +198,7 @@ struct InfoCommand: ParsableCommand {
 
 /// An item in `--json` output. Documented: fields may be added, but never removed.
 struct ItemDescription: Encodable {
+    let prefix: String?
     let key: String
     let accessibility: String
     let created: Date
@@ -161,11 +211,12 @@ struct ItemDescription: Encodable {
     let attributes: [String: String]?
 
     private enum CodingKeys: String, CodingKey {
-        case key, created, modified, expires, format, size, label, comment, attributes
+        case prefix, key, created, modified, expires, format, size, label, comment, attributes
         case accessibility = "class"
     }
 
-    init(_ key: String, _ attributes: ItemAttributes) {
+    init(_ key: String, _ attributes: ItemAttributes, prefix: String? = nil) {
+        self.prefix = prefix
         self.key = key
         accessibility = "\(attributes.accessibility)"
         created = attributes.created

@@ -11,7 +11,8 @@ struct RemoveCommand: ParsableCommand {
             If some keys do not exist, the other items are removed all the same.
 
             Example: lockbox remove token old-token
-            """
+            """,
+        aliases: ["rm"]
     )
 
     @Argument(help: "The items' keys.", completion: .custom(Keys.keys))
@@ -26,7 +27,7 @@ struct RemoveCommand: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Do not ask before a record is removed that may be whole.")
     var yes = false
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if keys.isEmpty && record.isEmpty { throw ValidationError("Missing expected argument '<keys> ...'") }
@@ -46,6 +47,8 @@ struct RemoveCommand: ParsableCommand {
             if try !isThere(key, store) { missing.append(key) }
             try store.lockbox.removeObject(forKey: key)
         }
+        let removed = keys.filter { !missing.contains($0) } + record
+        if !removed.isEmpty { store.tell("Removed: \(removed.map(\.onOneLine).joined(separator: ", "))") }
         if let first = missing.first { throw store.missing(first) }
     }
 
@@ -104,7 +107,7 @@ struct ClearCommand: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let store = try options.store()
@@ -115,7 +118,7 @@ struct ClearCommand: ParsableCommand {
             throw Failure(.conflict, "Nothing was removed.")
         }
         try store.lockbox.removeAllObjects()
-        try store.report("items removed: \(count)")
+        store.tell("Items removed: \(count)")
     }
 
     /// Expired items and those that cannot be read go too.

@@ -12,7 +12,7 @@ struct SetCommand: ParsableCommand {
 
             Attributes that you do not give keep their values: class, label, comment and searchable attributes. \
             The expiry belongs to the value: without --expires, the new value never expires. With --update, it \
-            expires when the old one would have.
+            expires when the old one would have. At a terminal, it asks before a value is replaced. `add` is `set --add`.
 
             Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
             """
@@ -41,8 +41,11 @@ struct SetCommand: ParsableCommand {
     @Flag(help: "Fail if the item does not exist.")
     var update = false
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @Flag(name: .shortAndLong, help: "Do not ask before a value is replaced.")
+    var yes = false
+
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         // The message must not repeat the argument, which may be a secret.
@@ -63,11 +66,11 @@ struct SetCommand: ParsableCommand {
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
         let key = try ItemKey(prefix: store.prefix, key: key)
-        let value = try value()
         let policy: WritePolicy = add ? .addOnly : update ? .updateOnly : .replace
-        let changes = try item.changes(value: value, policy: policy, now: Date())
+        if policy == .replace, !yes, Terminal.isThere(STDIN_FILENO) { try store.confirmReplacement(of: key) }
+        let value = try value()
         try Failure.advising("Leave out --add to overwrite it.") {
-            try store.unlocking { try store.backend.write(changes, to: key) }
+            try item.write(value, to: key, of: store, policy: policy)
         }
         store.note("stored \(value)")
     }
@@ -147,7 +150,7 @@ struct ChangeCommand: ParsableCommand {
 
     @OptionGroup var item: ItemOptions
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if item.isEmpty { throw ValidationError("Name at least one attribute to change.") }
@@ -155,9 +158,7 @@ struct ChangeCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        let changes = try item.changes(policy: .updateOnly, now: Date())
-        let key = try ItemKey(prefix: store.prefix, key: key)
-        try store.unlocking { try store.backend.write(changes, to: key) }
+        try item.write(nil, to: ItemKey(prefix: store.prefix, key: key), of: store, policy: .updateOnly)
     }
 }
 
@@ -171,8 +172,8 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         help: """
-            When the item expires: a time span such as 8h or 7d, a date such as 2030-12-24 (midnight, local time) or \
-            2030-12-24T12:00:00Z, or never.
+            When the item expires: a time span such as 8h or 7d, a local time such as tomorrow, 2030-12-24 or "2030-12-24 \
+            18:00", 2030-12-24T12:00:00Z, or never.
             """
     )
     var expires: String?
@@ -192,44 +193,59 @@ struct ItemOptions: ParsableArguments {
     @Option(
         name: .customLong("attribute"),
         help: """
-            A text that the item can be found by, as NAME=TEXT. Can be repeated. Replaces all existing ones. Not \
-            for secrets.
+            A text that the item can be found by, as NAME=TEXT. Can be repeated. Others stay. Not for secrets.
             """
     )
     var attributes: [AttributePair] = []
 
-    @Flag(help: "Remove all searchable attributes.")
+    @Option(
+        name: .customLong("no-attribute"),
+        help: ArgumentHelp("Remove this searchable attribute. Can be repeated.", valueName: "name")
+    )
+    var removedAttributes: [String] = []
+
+    @Flag(help: "Remove all searchable attributes, except those that are given.")
     var noAttributes = false
 
     func validate() throws {
         if label != nil && noLabel { throw ValidationError("Give --label or --no-label, not both.") }
         if comment != nil && noComment { throw ValidationError("Give --comment or --no-comment, not both.") }
-        if !attributes.isEmpty && noAttributes {
-            throw ValidationError("Give --attribute or --no-attributes, not both.")
-        }
-        if Set(attributes.map(\.name)).count < attributes.count {
-            throw ValidationError("Two --attribute options have the same name. Give each name only once.")
+        if Set(attributes.map(\.name) + removedAttributes).count < attributes.count + removedAttributes.count
+        {
+            throw ValidationError("Two options are about one attribute. Give each name only once.")
         }
     }
 
     var isEmpty: Bool {
         itemClass == nil && expires == nil && label == nil && comment == nil && attributes.isEmpty
-            && !noLabel && !noComment && !noAttributes
+            && !noLabel && !noComment && !noAttributes && removedAttributes.isEmpty
     }
 
-    func changes(value: ArchivedValue? = nil, policy: WritePolicy, now: Date) throws -> ItemChanges {
-        ItemChanges(
+    /// Writes the value, if there is one, and what the options change.
+    func write(_ value: ArchivedValue?, to key: ItemKey, of store: Store, policy: WritePolicy) throws {
+        let now = Date()
+        var changes = ItemChanges(
             value: value,
             options: WriteOptions(
                 accessibility: itemClass?.accessibility,
                 expires: try expires.map { try expiry($0, now) } ?? .automatic,
                 label: change(label, noLabel),
                 comment: change(comment, noComment),
-                attributes: change(attributes.isEmpty ? nil : attributes.dictionary, noAttributes),
                 policy: policy
             ),
             modified: now
         )
+        try store.unlocking(for: key.key) {
+            if noAttributes { changes.options.attributes = .set(attributes.dictionary) }
+            if noAttributes || attributes.isEmpty && removedAttributes.isEmpty {
+                return try store.backend.write(changes, to: key)
+            }
+            try store.backend.update(key, now: changes.expiryTime) { old in
+                let kept = (old?.attributes.searchable ?? [:]).filter { !removedAttributes.contains($0.key) }
+                changes.options.attributes = .set(kept.merging(attributes.dictionary) { $1 })
+                return try changes.item(after: old, for: key)
+            }
+        }
     }
 
     private func change<Value>(_ value: Value?, _ isRemoved: Bool) -> AttributeChange<Value> {
@@ -305,30 +321,60 @@ enum Lifetime {
         return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
     }
 
-    /// Parses an expiry date: a time span from now, or an ISO 8601 date. A day begins in the local time zone, in which dates are
-    /// shown.
+    /// Parses an expiry date: a time span from now, a local day or minute, or a date and time of ISO 8601 with its zone. Dates are
+    /// shown in the local zone too.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
-        let full = text.contains("T") ? text : "\(text)T00:00:00Z"
-        guard isOnTheCalendar(full), let date = try? Date(full, strategy: .iso8601) else { return nil }
-        return text.contains("T") ? date : localDay(of: date)
-    }
-
-    private static func localDay(of midnight: Date) -> Date {
-        var (seconds, day) = (time_t(midnight.timeIntervalSince1970), tm())
-        gmtime_r(&seconds, &day)
-        day.tm_isdst = -1
-        return Date(timeIntervalSince1970: TimeInterval(mktime(&day)))
-    }
-
-    /// Foundation accepts February 30 as March 2, and 25:00 as 1:00 of the next day.
-    private static func isOnTheCalendar(_ text: String) -> Bool {
-        let parts = text.split(separator: "T", maxSplits: 1)
-        guard parts.count == 2, let midnight = try? Date("\(parts[0])T00:00:00Z", strategy: .iso8601) else {
-            return false
+        let local = /(today|tomorrow|(\d{4})-(\d\d)-(\d\d))(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?/
+        if let found = text.wholeMatch(of: local) {
+            var (seconds, time) = (time_t(now.timeIntervalSince1970), tm())
+            localtime_r(&seconds, &time)
+            func number(_ text: Substring?) -> CInt { text.flatMap { CInt($0) } ?? 0 }
+            if found.1 == "tomorrow" { time.tm_mday += 1 }
+            if let year = found.2 {
+                (time.tm_year, time.tm_mon, time.tm_mday) = (
+                    number(year) - 1900, number(found.3) - 1, number(found.4)
+                )
+            }
+            (time.tm_hour, time.tm_min, time.tm_sec) = (number(found.5), number(found.6), number(found.7))
+            return date(time, isTomorrow: found.2 == nil)
         }
-        let units = parts[1].prefix { $0.isNumber || $0 == ":" }.split(separator: ":").compactMap { Int($0) }
-        return midnight.formatted(.iso8601).hasPrefix("\(parts[0])T")
-            && zip(units, [23, 59, 59]).allSatisfy { $0 <= $1 }
+        let parts = text.split(separator: "T", maxSplits: 1)
+        guard parts.count == 2, let clock = parts[1].prefixMatch(of: /(\d\d):(\d\d):(\d\d)/),
+            clock.1 < "24", clock.2 < "60", clock.3 < "60",
+            // Foundation takes February 30 for March 2.
+            (try? Date("\(parts[0])T00:00:00Z", strategy: .iso8601))?.formatted(.iso8601).hasPrefix(
+                "\(parts[0])T"
+            ) == true
+        else { return nil }
+        return try? Date(text, strategy: .iso8601)
+    }
+
+    /// Nil for a day or a time that there is not, also for one that is left out when summer begins.
+    private static func date(_ time: tm, isTomorrow: Bool) -> Date? {
+        var made = time
+        made.tm_isdst = -1
+        let seconds = mktime(&made)
+        let isSame =
+            made.tm_hour == time.tm_hour && made.tm_min == time.tm_min && made.tm_sec == time.tm_sec
+            && (isTomorrow || made.tm_mday == time.tm_mday && made.tm_mon == time.tm_mon)
+        return isSame ? Date(timeIntervalSince1970: TimeInterval(seconds)) : nil
+    }
+}
+
+extension Store {
+    /// - Throws: A ``Failure`` if there is an item and the user wants to keep it.
+    func confirmReplacement(of key: ItemKey) throws {
+        let old: ItemAttributes?
+        do { old = try backend.attributes(for: key, now: nil) } catch is LockboxError { return }
+        guard let old else { return }
+        let details = [old.label.map { "\"\($0.onOneLine)\"" }, "changed \(old.modified.local)"].compactMap(
+            \.self
+        )
+        let what =
+            "The item \(key.key.onOneLine) exists: \(details.joined(separator: ", ")). Replace its value?"
+        guard try Terminal.confirms(what, otherwise: "\(what) Use --yes.") else {
+            throw Failure(.conflict, "Nothing was changed.")
+        }
     }
 }

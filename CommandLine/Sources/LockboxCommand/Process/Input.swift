@@ -26,8 +26,8 @@ enum Input {
         throw Failure(.usage, "\(name) is longer than the limit of \(limit) bytes.")
     }
 
-    /// The lines of a file that are neither empty nor begin with `#`.
-    static func lines(ofFile path: String) throws -> [String] {
+    /// The lines of a file that are neither empty nor begin with `#`, with their numbers.
+    static func lines(ofFile path: String) throws -> [(number: Int, text: String)] {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             throw Failure(
@@ -36,10 +36,10 @@ enum Input {
             )
         }
         defer { close(file) }
-        return String(decoding: try all(from: file, path.onOneLine), as: UTF8.self).split(
-            whereSeparator: \.isNewline
-        )
-        .map { $0.trimmingWhitespace }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        let lines = String(decoding: try all(from: file, path.onOneLine), as: UTF8.self)
+            .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        return lines.enumerated().map { ($0.offset + 1, $0.element.trimmingWhitespace) }
+            .filter { !$0.1.isEmpty && !$0.1.hasPrefix("#") }
     }
 
     /// Only a file can be replaced, and only a file can be read twice.

@@ -135,7 +135,7 @@ extension Character {
     }
 }
 
-/// Reports progress on standard error: a bar on a terminal, otherwise a line for each tenth.
+/// Reports progress on standard error, if that is a terminal.
 struct ProgressReport {
     private let work: String
     private let isQuiet: Bool
@@ -148,13 +148,12 @@ struct ProgressReport {
     }
 
     mutating func show(_ progress: StoreProgress) {
-        guard !isQuiet, progress.total > 0 else { return }
+        guard isBar, !isQuiet, progress.total > 0 else { return }
         let count = "\(progress.completed) of \(progress.total)"
-        let width = isBar ? barWidth(beside: count) : 10
+        let width = barWidth(beside: count)
         let step = width == 0 ? progress.completed : width * progress.completed / progress.total
         guard step != shown else { return }
         shown = step
-        if !isBar { return Output.note("\(work): \(count)") }
         if width == 0 { return Output.status("\r\(work) \(count)") }
         let bar = String(repeating: "#", count: step) + String(repeating: ".", count: width - step)
         Output.status("\r\(work) [\(bar)] \(count)")

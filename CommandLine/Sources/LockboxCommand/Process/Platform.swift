@@ -57,3 +57,33 @@ enum Environment {
         }
     }
 }
+
+/// The program that has started this one, as a hint for whoever is asked for a secret: any program can choose its name.
+enum ParentProgram {
+    /// Nil for a shell at a terminal, and where /proc does not tell. A shell that runs a command for git is skipped.
+    static var name: String? {
+        var process = getppid()
+        for _ in 0..<8 {
+            guard let parent = status(of: process) else { return nil }
+            guard ["sh", "dash", "bash", "zsh", "fish", "ksh"].contains(parent.name) else {
+                return parent.name
+            }
+            // A shell at a terminal starts each command in a process group of its own.
+            if parent.group != getpgrp() { return nil }
+            process = parent.parent
+        }
+        return nil
+    }
+
+    private static func status(of process: pid_t) -> (name: String, parent: pid_t, group: pid_t)? {
+        let file = open("/proc/\(process)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        // The name is in parentheses, and may have some; its state, its parent and its group follow.
+        guard let text = (try? Input.all(from: file)).map({ String(decoding: $0, as: UTF8.self) }),
+            let found = text.firstMatch(of: /\((.*)\) \S (\d+) (\d+) [^)]*$/.dotMatchesNewlines()),
+            let parent = pid_t(found.2), let group = pid_t(found.3)
+        else { return nil }
+        return (String(found.1), parent, group)
+    }
+}

@@ -1,7 +1,7 @@
 import Lockbox
 
 /// A JSON value: null, a boolean, a number, a string, an array or an object.
-enum JSONValue: Decodable {
+enum JSONValue: Codable {
     case null
     case boolean(Bool)
     case integer(Int64)
@@ -29,6 +29,37 @@ enum JSONValue: Decodable {
             self = .array(value)
         } else {
             self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .boolean(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .unsigned(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
+        }
+    }
+
+    /// A member of an object by its name, or of an array by its number; dots separate the steps. A name may have dots too.
+    subscript(path: Substring) -> JSONValue? {
+        if let member = member(path) { return member }
+        for dot in path.indices where path[dot] == "." {
+            if let found = member(path[..<dot])?[path[path.index(after: dot)...]] { return found }
+        }
+        return nil
+    }
+
+    private func member(_ name: Substring) -> JSONValue? {
+        switch self {
+        case .object(let members): members[String(name)]
+        case .array(let elements): Int(name).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
+        default: nil
         }
     }
 }
@@ -73,6 +104,17 @@ extension ArchivedValue {
             return data
         }
         return Data(try decode(String.self, key).utf8)
+    }
+
+    /// A part of a JSON value.
+    func field(_ path: String, _ key: String) throws -> ArchivedValue {
+        guard let part = try (format == .json ? decode(JSONValue.self, key) : nil)?[path[...]] else {
+            throw Failure(
+                .noSuchItem,
+                "The value for the key \(String(reflecting: key)) has no member \(path.onOneLine)."
+            )
+        }
+        return try ArchivedValue(data: JSONValueCoder().encode(part), format: .json)
     }
 
     /// The value as JSON.

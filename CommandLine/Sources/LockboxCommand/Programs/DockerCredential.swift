@@ -19,7 +19,7 @@ struct DockerCredentialCommand: ParsableCommand {
     @Argument(help: "store, get, erase, list or version.")
     var action: String
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     /// Spelled as Docker does.
     private struct Credentials: Codable {

@@ -7,22 +7,39 @@ struct ExecCommand: ParsableCommand {
         abstract: "Run a command with items as environment variables.",
         discussion: """
             A variable's name is the item's key in upper case, with _ for everything except letters and \
-            digits: web-shop/token becomes WEB_SHOP_TOKEN. Names such as PATH and LD_PRELOAD, which control \
-            what programs run, are refused unless they are given with --allow-variable. The command replaces \
-            lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
+            digits: web-shop/token becomes WEB_SHOP_TOKEN. --only token=NAME gives it another one. Names such as PATH and \
+            LD_PRELOAD, which control what programs run, are refused unless they are given with --allow-variable. The \
+            command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
             was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, \
             and 1 if there is nothing to pass: a missing item, or no item with the prefix.
+
+            A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, under that \
+            name. Nothing else may stand there, except comments.
 
             Example: lockbox exec --only token -- ./deploy
             """
     )
 
     @Option(
-        parsing: .upToNextOption,
-        help: "Only these items. (default: all items with the prefix)",
+        help: ArgumentHelp(
+            "Only these items, with commas between them. (default: all items with the prefix)",
+            valueName: "key"
+        ),
         completion: .custom(Keys.keys)
     )
     var only: [String] = []
+
+    @Option(help: "Pass what the references in this file name.", completion: .file())
+    var envFile: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "References may name this prefix besides the store's. Can be repeated.",
+            valueName: "prefix"
+        ),
+        completion: .custom(Keys.prefixes)
+    )
+    var allowPrefix: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -32,29 +49,69 @@ struct ExecCommand: ParsableCommand {
     )
     var allowVariable: [String] = []
 
-    @Argument(parsing: .postTerminator, help: "The command and its arguments.")
-    var command: [String]
+    @Argument(
+        parsing: .captureForPassthrough,
+        help: "The command and its arguments.",
+        completion: .custom(Keys.programs)
+    )
+    var words: [String] = []
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
+
+    private var command: ArraySlice<String> { words.first == "--" ? words.dropFirst() : words[...] }
 
     func validate() throws {
-        if command.isEmpty { throw ValidationError("Give the command after --.") }
+        if ["-h", "--help"].contains(words.first) { throw CleanExit.helpRequest(self) }
+        if let first = words.first, first.hasPrefix("-"), first != "--" {
+            throw ValidationError(
+                "There is no option \(first.prefix { $0 != "=" }). Give the command after --."
+            )
+        }
+        if command.isEmpty { throw ValidationError("Give the command and its arguments.") }
+    }
+
+    /// An item that becomes a variable.
+    struct Variable {
+        let name: String
+        let key: ItemKey
+        var field: String?
+        /// Where a reference stands, as the beginning of a message.
+        var place = ""
     }
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
         let now = Date()
-        let variables = try variables(only.isEmpty ? keys(store, now) : Set(only).sorted())
-        let values = try store.unlocking {
-            try variables.map { name, key in (name, key, try value(key, store, now)) }
+        var variables = try Set(only.flatMap { $0.split(separator: ",") }).sorted()
+            .map { try Self.variable($0, store.prefix) }
+        if let envFile { variables += try References.read(envFile, allowed: allowPrefix + [store.prefix]) }
+        if only.isEmpty, envFile == nil {
+            for prefix in options.prefixes.isEmpty ? [store.prefix] : options.prefixes {
+                variables += try all(store.of(prefix), now)
+            }
+        }
+        try check(variables)
+        let purpose = variables.map(\.key.key).joined(separator: ", ")
+        let values = try store.unlocking(for: purpose) {
+            try variables.map { ($0, try value($0, store, now)) }
         }
         let search = ProgramSearch()
         // The command must not inherit these.
         unsetenv("LOCKBOX_PASSCODE")
         if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
-        for (name, key, value) in values { try Self.set(name, key, value) }
+        for (variable, value) in values { try Self.set(variable.name, variable.key.key, value) }
         try replaceProcess(search)
+    }
+
+    /// A key, or KEY=NAME.
+    private static func variable(_ text: Substring, _ prefix: String) throws -> Variable {
+        let named = text.wholeMatch(of: /(.+)=([A-Za-z_][A-Za-z0-9_]*)/)
+        let key = String(named?.1 ?? text)
+        return Variable(
+            name: named.map { String($0.2) } ?? VariableName.of(key: key),
+            key: try ItemKey(prefix: prefix, key: key)
+        )
     }
 
     private static func set(_ name: String, _ key: String, _ value: Data) throws {
@@ -70,46 +127,97 @@ struct ExecCommand: ParsableCommand {
         }
     }
 
-    /// All keys with the prefix, without those of expired items, which are named. An item that cannot be read is an error, because
+    /// All items with the prefix, without those that have expired, which are named. An item that cannot be read is an error, because
     /// a missing variable would be noticed too late. So is a prefix without items, which is probably a typing error.
-    private func keys(_ store: Store, _ now: Date) throws -> [String] {
+    private func all(_ store: Store, _ now: Date) throws -> [Variable] {
         let all = try store.backend.attributes(prefix: store.prefix, now: nil)
         let expired = all.filter { $0.value.isExpired(at: now) }.keys
         if all.count == expired.count { throw expired.first.map { store.expired($0.key) } ?? store.empty }
         for key in expired.map(\.key).sorted() { store.say("\(store.expired(key).message) It is left out.") }
-        return all.keys.filter { !expired.contains($0) }.map(\.key).sorted()
+        return all.keys.filter { !expired.contains($0) }.sorted { $0.key < $1.key }
+            .map { Variable(name: VariableName.of(key: $0.key), key: $0) }
     }
 
-    private func value(_ key: String, _ store: Store, _ now: Date) throws -> Data {
-        let item = try ItemKey(prefix: store.prefix, key: key)
-        if let value = try store.backend.value(for: item, now: now) { return try value.plain(key) }
-        throw try store.backend.attributes(for: item, now: nil) == nil
-            ? store.missing(key) : store.expired(key)
-    }
-
-    private func variables(_ keys: [String]) throws -> [(name: String, key: String)] {
-        var keyOfName: [String: String] = [:]
-        return try keys.map { key in
-            if let refusal = VariableName.refusal(ofKey: key, allowed: allowVariable) {
-                throw Failure(.conflict, "The key \(String(reflecting: key)) was refused: \(refusal).")
+    private func value(_ variable: Variable, _ store: Store, _ now: Date) throws -> Data {
+        let key = variable.key
+        do {
+            guard let value = try store.backend.value(for: key, now: now) else {
+                throw try store.of(key.prefix).missing(key.key)
             }
-            let name = VariableName.of(key: key)
-            if let other = keyOfName.updateValue(key, forKey: name) {
+            return try (variable.field.map { try value.field($0, key.key) } ?? value).plain(key.key)
+        } catch let failure as Failure {
+            throw Failure(failure.status, variable.place + failure.message)
+        }
+    }
+
+    private func check(_ variables: [Variable]) throws {
+        var keys: [String: ItemKey] = [:]
+        for variable in variables {
+            let key = String(reflecting: variable.key.key)
+            if let refusal = VariableName.refusal(of: variable.name, allowed: allowVariable) {
+                throw Failure(.conflict, "\(variable.place)The key \(key) was refused: \(refusal).")
+            }
+            if let other = keys.updateValue(variable.key, forKey: variable.name) {
                 throw Failure(
                     .conflict,
-                    "The keys \(String(reflecting: other)) and \(String(reflecting: key)) would both become \(name). "
-                        + "Give --only with one of them."
+                    "\(variable.place)The keys \(String(reflecting: other.key)) and \(key) would both become \(variable.name). "
+                        + "Give --only with one of them, or another name as KEY=NAME."
                 )
             }
-            return (name, key)
         }
     }
 
     private func replaceProcess(_ search: ProgramSearch) throws -> Never {
         ProcessMemory.restoreCoreLimit()
         let code = search.replaceProcess(RawArguments.last(command.count))
-        Output.note("lockbox: \(command[0].onOneLine) cannot be run: \(String(cString: strerror(code))).")
+        Output.note("lockbox: \(command.first!.onOneLine) cannot be run: \(String(cString: strerror(code))).")
         throw ExitCode(code == ENOENT ? 127 : 126)
+    }
+}
+
+/// A file of references to items.
+enum References {
+    /// - Parameter allowed: The prefixes that they may name.
+    static func read(_ path: String, allowed: [String]) throws -> [ExecCommand.Variable] {
+        try Input.lines(ofFile: path).map { number, line in
+            let place = "\(path.onOneLine), line \(number): "
+            let form = /([A-Za-z_][A-Za-z0-9_]*)=lockbox:\/\/([^\/#]+)\/([^#]+)(?:#(.+))?/
+            guard let parts = line.wholeMatch(of: form), let prefix = decoded(parts.2),
+                let key = decoded(parts.3)
+            else {
+                throw Failure(
+                    .usage,
+                    "\(place)This is no reference NAME=lockbox://prefix/key#field. Nothing was run."
+                )
+            }
+            guard allowed.contains(prefix) else {
+                throw Failure(
+                    .conflict,
+                    "\(place)It names the prefix \(prefix.onOneLine). Use --allow-prefix to allow it. Nothing was run."
+                )
+            }
+            return ExecCommand.Variable(
+                name: String(parts.1),
+                key: try ItemKey(prefix: prefix, key: key),
+                field: parts.4.map(String.init),
+                place: place
+            )
+        }
+    }
+
+    /// With the bytes for %2F and the like.
+    private static func decoded(_ text: Substring) -> String? {
+        var (bytes, rest) = ([UInt8](), text.utf8)
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let digits = Substring(rest).prefixMatch(of: /[0-9A-Fa-f]{2}/)?.output else { return nil }
+            bytes.append(UInt8(digits, radix: 16)!)
+            rest.removeFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
     }
 }
 
@@ -128,7 +236,10 @@ enum VariableName {
     ///
     /// - Parameter allowed: The names that the user has allowed.
     static func refusal(ofKey key: String, allowed: [String]) -> String? {
-        let name = of(key: key)
+        refusal(of: of(key: key), allowed: allowed)
+    }
+
+    static func refusal(of name: String, allowed: [String]) -> String? {
         guard !allowed.contains(name), let effect = DangerousVariables.effect(of: name) else { return nil }
         return "as \(name) it controls \(effect); use --allow-variable \(name) to allow it"
     }

@@ -7,16 +7,17 @@ struct GitCredentialCommand: ParsableCommand {
         abstract: "Store git's passwords: a credential helper.",
         discussion: """
             Uses git's protocol on standard input and output. The items are internet \
-            passwords, which Docker and apps can use too: their prefix is internet-passwords.
+            passwords, which Docker and apps can use too: their prefix is internet-passwords. With --unlock-for, the passcode \
+            is asked for once in that time.
 
-            Example: git config --global credential.helper '!lockbox git-credential'
+            Example: git config --global credential.helper '!lockbox git-credential --unlock-for 1m'
             """
     )
 
     @Argument(help: "get, store or erase. Other operations are ignored, as git requires.")
     var operation: String
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if options.passcodeFd == STDIN_FILENO {
@@ -53,7 +54,7 @@ struct GitCredentialCommand: ParsableCommand {
         let passwords = found.filter { $0.password.authenticationType == nil }
         for item in passwords.isEmpty ? found : passwords {
             do {
-                let lines = try store.unlocking { try answer(item, found, store, now) }
+                let lines = try store.unlocking(for: item.key.key) { try answer(item, found, store, now) }
                 if lines.count == 1 { continue }  // gone meanwhile
                 unreadable.note()
                 return try Output.bytes(

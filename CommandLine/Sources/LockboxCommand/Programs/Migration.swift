@@ -25,7 +25,7 @@ struct ImportEnvCommand: ParsableCommand {
     )
     var allowVariable: [String] = []
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         try file.run(
@@ -52,7 +52,7 @@ struct ImportNetrcCommand: ParsableCommand {
 
     @OptionGroup var file: ImportedFile
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         try file.run(options, .netrc(at: file.file)) {

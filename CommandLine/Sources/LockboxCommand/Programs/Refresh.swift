@@ -38,8 +38,8 @@ struct RefreshCommand: ParsableCommand {
     @Argument(parsing: .postTerminator, help: "The command and its arguments.")
     var command: [String]
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if command.isEmpty { throw ValidationError("Give the command after --.") }

@@ -40,8 +40,8 @@ struct ExportCommand: ParsableCommand {
     @Flag(help: "Replace an earlier backup whatever it has.")
     var replace = false
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if !(1...22).contains(workFactor) { throw ValidationError("--work-factor takes 1 to 22.") }
@@ -78,7 +78,7 @@ struct ExportCommand: ParsableCommand {
     /// None if it is to be encrypted with a passphrase.
     private func keys(_ store: Store) throws -> [String] {
         if passphraseFile != nil { return [] }
-        let listed = try recipientsFile.map { try Input.lines(ofFile: $0) } ?? []
+        let listed = try recipientsFile.map { try Input.lines(ofFile: $0).map(\.text) } ?? []
         let given = recipients + listed
         return try given.isEmpty && recipientsFile == nil ? store.backend.backupRecipients() : given
     }
@@ -142,8 +142,8 @@ struct BackupKeyCommand: ParsableCommand {
     @Option(help: "Write the private key to this open file descriptor instead of the terminal.")
     var outputFd: Int32?
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if [!recipients.isEmpty, show, remove, outputFd != nil].count(where: { $0 }) > 1 {
@@ -252,8 +252,8 @@ struct ImportCommand: ParsableCommand {
     @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
     var passphraseFile: String?
 
-    @OptionGroup var secret: UnlockOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if options.prefix != nil {

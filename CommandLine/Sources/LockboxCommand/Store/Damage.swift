@@ -16,7 +16,7 @@ struct VerifyCommand: ParsableCommand {
     @Flag(help: "Print a JSON object.")
     var json = false
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     /// The `--json` output. Documented: fields may be added, but never removed.
     private struct Report: Encodable {
@@ -73,7 +73,7 @@ struct QuarantineCommand: ParsableCommand {
     @Argument(help: "The items, as list, verify or rotate named them.")
     var records: [String]
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let store = try options.store()
@@ -99,9 +99,9 @@ struct AcceptRestoredCommand: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
 
-    @OptionGroup var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         // Before it is accepted, nothing else can be asked of the store.

@@ -39,8 +39,8 @@ struct PasscodeCommand: ParsableCommand {
 
         @OptionGroup var new: NewPasscode
         @OptionGroup var resealing: ResealingOptions
-        @OptionGroup var secret: UnlockOptions
-        @OptionGroup var options: StoreOptions
+        @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+        @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
             let store = try store()
@@ -82,8 +82,8 @@ struct PasscodeCommand: ParsableCommand {
 
         @OptionGroup var new: NewPasscode
         @OptionGroup var resealing: ResealingOptions
-        @OptionGroup var recovery: RecoveryOptions
-        @OptionGroup var options: StoreOptions
+        @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
+        @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
             let store = try PasscodeCommand.store(options, recovery)
@@ -130,8 +130,8 @@ struct PasscodeCommand: ParsableCommand {
         @Flag var others: Others?
 
         @OptionGroup var resealing: ResealingOptions
-        @OptionGroup var recovery: RecoveryOptions
-        @OptionGroup var options: StoreOptions
+        @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
+        @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
             let store = try PasscodeCommand.store(options, recovery)
@@ -222,9 +222,9 @@ struct RecoveryCommand: ParsableCommand {
 
     @OptionGroup var resealing: ResealingOptions
 
-    @OptionGroup var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if (outputFd == nil) != (confirmFile == nil) {

@@ -28,9 +28,9 @@ struct RotateCommand: ParsableCommand {
     @Flag(help: "Afterwards, compact the store's cluster.")
     var compact = false
 
-    @OptionGroup var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if newDeviceKeyFile == "" { throw ValidationError("--new-device-key-file is empty. Give a file.") }

@@ -28,7 +28,7 @@ struct SlotsCommand: ParsableCommand {
         @Flag(help: "Print a JSON array.")
         var json = false
 
-        @OptionGroup var options: StoreOptions
+        @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
             let store = try options.store()
@@ -69,8 +69,8 @@ struct SlotsCommand: ParsableCommand {
         var id: String
 
         @OptionGroup var resealing: ResealingOptions
-        @OptionGroup var secret: UnlockOptions
-        @OptionGroup var options: StoreOptions
+        @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+        @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func validate() throws {
             if id.wholeMatch(of: /[0-9a-fA-F]{4,32}/) == nil {
@@ -171,8 +171,8 @@ struct AddKeyCommand: ParsableCommand {
     var keyCredential: String?
 
     @OptionGroup var slot: NewSlotOptions
-    @OptionGroup var recovery: RecoveryOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if (keyFile == nil) == (keyCredential == nil) {
@@ -210,9 +210,9 @@ struct AddTPMCommand: ParsableCommand {
     var withoutPin = false
 
     @OptionGroup var slot: NewSlotOptions
-    @OptionGroup var hardware: HardwareOptions
-    @OptionGroup var recovery: RecoveryOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
+    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if withoutPin, hardware.pinFile != nil {
@@ -244,9 +244,9 @@ struct AddFIDO2Command: ParsableCommand {
     )
 
     @OptionGroup var slot: NewSlotOptions
-    @OptionGroup var hardware: HardwareOptions
-    @OptionGroup var recovery: RecoveryOptions
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
+    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let store = try options.store(unlockedBy: recovery.secret)

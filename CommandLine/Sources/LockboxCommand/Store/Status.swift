@@ -15,7 +15,7 @@ struct StatusCommand: ParsableCommand {
     @Flag(help: "Print a JSON object.")
     var json = false
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     /// The `--json` output. Documented: fields may be added, but never removed.
     private struct Status: Encodable {

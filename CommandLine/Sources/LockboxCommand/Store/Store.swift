@@ -31,6 +31,14 @@ struct Store {
         note("the prefix \(prefix.onOneLine) of the store \(location.onOneLine)")
     }
 
+    /// The same store with another prefix.
+    func of(_ prefix: String) throws -> Store {
+        if prefix == self.prefix { return self }
+        var choice = choice
+        choice.prefix = prefix
+        return try Store(choice, prefix: prefix, asks: asks)
+    }
+
     func note(_ text: @autoclosure () -> String) {
         if choice.verbose { Output.note("lockbox: \(text())") }
     }
@@ -38,6 +46,11 @@ struct Store {
     /// Prints additional information, unless --quiet is given.
     func say(_ text: String) {
         if !choice.quiet { Output.note("lockbox: \(text)") }
+    }
+
+    /// Says at a terminal what was done. Scripts need no such line.
+    func tell(_ text: String) {
+        if Terminal.isThere(STDERR_FILENO) { say(text) }
     }
 
     /// Prints what has been done.
@@ -69,10 +82,11 @@ struct Store {
         {
             return expired(key)
         }
+        let keys = (try? lockbox.list().items.keys).map(Array.init) ?? []
         return Failure(
             .noSuchItem,
             "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix)) in the "
-                + "store \(location.onOneLine)."
+                + "store \(location.onOneLine).\(Similar.question(key, keys))"
         )
     }
 
@@ -89,10 +103,11 @@ struct Store {
     }
 
     var empty: Failure {
-        Failure(
+        let prefixes = (try? backend.prefixes { _ in }) ?? []
+        return Failure(
             .noSuchItem,
             "There are no items under the prefix \(String(reflecting: prefix)) in the store \(location.onOneLine). "
-                + "Check --prefix and the store."
+                + "Check --prefix and the store.\(Similar.question(prefix, prefixes))"
         )
     }
 }
@@ -105,4 +120,6 @@ extension ItemKey {
 /// The secret that was given to unlock the store.
 final class GivenSecret {
     var isUsed = false
+    /// The item that is to be opened.
+    var purpose: String?
 }

@@ -4,10 +4,19 @@ import Lockbox
 /// The options that all commands share.
 struct StoreOptions: ParsableArguments {
     @Option(
-        help: "The key prefix. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all prefixes)",
+        name: .customLong("prefix"),
+        help: ArgumentHelp(
+            """
+            The key prefix. `list` and `exec` take several. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all \
+            prefixes)
+            """,
+            valueName: "prefix"
+        ),
         completion: .custom(Keys.prefixes)
     )
-    var prefix: String?
+    var prefixes: [String] = []
+
+    var prefix: String? { prefixes.first }
 
     @Option(
         help: "The store's folder. (default: $LOCKBOX_DIRECTORY, otherwise this user's store)",
@@ -59,6 +68,14 @@ struct StoreOptions: ParsableArguments {
     )
     var deviceKeyCredential: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Once the passcode is typed, keep the store unlocked for all programs of this user this long, such as 1m.",
+            valueName: "time"
+        )
+    )
+    var unlockFor: String?
+
     @Flag(help: "Refuse a store that has no passcode.")
     var requirePasscode = false
 
@@ -83,6 +100,9 @@ struct StoreOptions: ParsableArguments {
         if passcodeFile != nil, passcodeFd != nil {
             throw ValidationError("Give --passcode-file or --passcode-fd, not both.")
         }
+        if let unlockFor, Lifetime.seconds(unlockFor) == nil {
+            throw ValidationError("--unlock-for takes a time such as 1m or 8h.")
+        }
         if let identity, identity.wholeMatch(of: /[0-9a-fA-F]{32}/) == nil {
             throw ValidationError("--identity takes 32 hexadecimal digits, as `lockbox status` prints them.")
         }
@@ -99,6 +119,7 @@ struct StoreOptions: ParsableArguments {
             deviceKeyFiles: deviceKeyFile,
             deviceKeyCredentials: deviceKeyCredential,
             requirements: requirements,
+            unlockFor: unlockFor.flatMap(Lifetime.seconds).map { .seconds($0) },
             quiet: quiet,
             verbose: verbose
         )
@@ -144,6 +165,8 @@ struct StoreChoice {
     /// Whether the environment may name the device key. It is that of one store.
     var inheritsDeviceKey = true
     var requirements = StoreRequirements()
+    /// How long an unlock in passing lasts for all programs of this user.
+    var unlockFor: Duration?
     /// The secret that unlocks the store instead of its passcode.
     var otherSecret: OtherSecret?
     var quiet = false

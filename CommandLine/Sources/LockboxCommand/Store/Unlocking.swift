@@ -17,9 +17,9 @@ struct UnlockCommand: ParsableCommand {
     @Option(help: "Lock again after a time span such as 30m or 8h.")
     var timeout: String?
 
-    @OptionGroup var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let timeout = try timeout.map { text in
@@ -33,10 +33,10 @@ struct UnlockCommand: ParsableCommand {
         if secret.secret == nil, try store.backend.lockState == .unprotected {
             return store.say("The store has no passcode: it is open.")
         }
-        if secret.secret == nil, timeout == nil, SecretInput.passcode(store.choice) == nil, !Terminal.canAsk,
+        if secret.secret == nil, timeout == nil, SecretInput.passcode(store.choice) == nil,
             try store.backend.lockState == .unlocked
         {
-            return store.say("The store is unlocked already.")
+            return store.say("The store is unlocked already\(try Self.end(store)).")
         }
         let scope = try store.unlock { try store.backend.unlock(with: $0, scope: .user, timeout: timeout) }
         guard scope == .user else {
@@ -47,8 +47,14 @@ struct UnlockCommand: ParsableCommand {
             )
         }
         if try store.backend.lockState != .unlocked {
-            store.say("This key unlocks only the afterFirstUnlock classes.")
+            return store.say("This key unlocks only the afterFirstUnlock classes.")
         }
+        store.tell("The store is unlocked\(try Self.end(store)).")
+    }
+
+    private static func end(_ store: Store) throws -> String {
+        try store.backend.status()?.unlockedUntil.map { ", until \($0.local)" }
+            ?? ", until `lockbox lock` or a restart"
     }
 }
 
@@ -67,19 +73,22 @@ struct LockCommand: ParsableCommand {
     @Flag(help: "Lock the afterFirstUnlock classes too.")
     var all = false
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let store = try options.choice.store(checksPasscode: false)
         // A store that cannot be opened may still be unlocked for other programs.
         if (try? store.backend.lockState) == .unprotected { throw LockboxError.passcodeNotSet }
         try store.backend.lock(includingAfterFirstUnlock: all)
+        store.tell(
+            all ? "The store is locked." : "The store is locked, except for the afterFirstUnlock classes."
+        )
     }
 }
 
 /// The options for everything that can unlock a store instead of its passcode.
 struct UnlockOptions: ParsableArguments {
-    @OptionGroup var recovery: RecoveryOptions
+    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
 
     @Option(help: "Unlock with the key in this file. The store must have a slot for it.", completion: .file())
     var keyFile: String?
@@ -96,7 +105,7 @@ struct UnlockOptions: ParsableArguments {
     @Flag(help: "Unlock with a FIDO2 security key, which must be touched. The store must have a slot for it.")
     var fido2 = false
 
-    @OptionGroup var hardware: HardwareOptions
+    @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
 
     func validate() throws {
         let given = [recovery.secret != nil, keyFile != nil, keyCredential != nil, tpm, fido2]
@@ -191,11 +200,15 @@ struct WrongSecret: Error {
 /// How a command unlocks its store.
 extension Store {
     /// Runs `body`. If it fails because the store is locked, unlocks the store and runs it again, so that an
-    /// open store needs no key derivation.
-    func unlocking<Result>(_ body: () throws -> Result) throws -> Result {
+    /// open store needs no key derivation. The prompt names the item.
+    func unlocking<Result>(for key: String? = nil, _ body: () throws -> Result) throws -> Result {
         try unlockIfGiven()
         do { return try body() } catch LockboxError.interactionNotAllowed {
-            try unlock { _ = try backend.unlock(with: $0) }
+            given.purpose = key
+            let span = choice.unlockFor
+            try unlock {
+                _ = try backend.unlock(with: $0, scope: span == nil ? .process : .user, timeout: span)
+            }
             return try body()
         }
     }
@@ -281,7 +294,7 @@ extension Store {
     enum Typed {
         case passcode, recoveryCode
 
-        var question: String { self == .passcode ? "Passcode of the store: " : "Recovery code: " }
+        var question: String { self == .passcode ? "Passcode of the store" : "Recovery code" }
 
         func method(_ typed: TypedSecret) -> any UnlockMethod {
             self == .passcode ? .passcode(typed.source) : .recoveryCode(typed.source)
@@ -293,8 +306,11 @@ extension Store {
         _ otherwise: String,
         _ body: (any UnlockMethod) throws -> Result
     ) throws -> Result {
+        let key = given.purpose.map { ", for \($0.onOneLine)" } ?? ""
+        let asker = ParentProgram.name.map { ", asked by \($0.onOneLine)" } ?? ""
         func attempt() throws -> Result {
-            let method = try typed.method(Terminal.secret(typed.question, otherwise: otherwise))
+            let question = "\(typed.question)\(key)\(asker): "
+            let method = try typed.method(Terminal.secret(question, otherwise: otherwise))
             return try typed == .passcode ? body(method) : named { try body(method) }
         }
         for _ in 1...2 {
