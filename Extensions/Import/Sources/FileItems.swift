@@ -18,6 +18,15 @@ struct FileItems: SourceItems {
         try self.init(format: format) { () throws(LockboxError) in try ReplaceableFile(path) }
     }
 
+    /// Creates the entries of a text, of which nothing can be removed.
+    init(text: [UInt8], named name: String, format: SourceFile.Format) throws {
+        self.format = format
+        read = { () throws(LockboxError) in nil }
+        do { file = try SourceFile(bytes: text, format: format) } catch {
+            throw LockboxError.sourceRefused(path: name, reason: error.description)
+        }
+    }
+
     init(format: SourceFile.Format, read: @escaping Read) throws {
         (self.format, self.read) = (format, read)
         file = try Self.current(read, format)?.entries

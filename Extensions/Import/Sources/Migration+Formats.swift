@@ -1,5 +1,5 @@
 @_spi(Extensions) public import Lockbox
-import LockboxPlatform
+public import LockboxPlatform
 
 extension MigrationSource {
     /// The entries of a property list's top-level dictionary, binary or XML. Entries that are not migrated are
@@ -21,11 +21,23 @@ extension MigrationSource {
 
     /// The variables of an `.env` file. The rest of the file is kept byte for byte.
     ///
-    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
-    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
-    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
-    public static func environmentFile(at path: String) -> MigrationSource { file(path, .environment) }
+    /// - Parameters:
+    ///   - path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
+    ///     and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
+    ///     ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
+    ///     loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
+    ///   - dialect: The program whose rules the file follows.
+    ///   - text: The file's bytes, if they were read already, for example from a pipe. Then nothing can be removed.
+    public static func environmentFile(
+        at path: String,
+        dialect: EnvironmentDialect = .common,
+        text: Data? = nil
+    ) -> MigrationSource {
+        let formats: [EnvironmentDialect: SourceFile.Format] = [
+            .common: .environment, .docker: .docker, .dotenv: .dotenv, .shell: .shell,
+        ]
+        return file(path, formats[dialect]!, text)
+    }
 
     /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, followed by
     /// `:` and its port or protocol if it has one. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port`
@@ -33,14 +45,42 @@ extension MigrationSource {
     ///
     /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
     ///
-    /// - Parameter path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
-    ///   and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
-    ///   ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
-    ///   loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
-    public static func netrc(at path: String) -> MigrationSource { file(path, .netrc) }
+    /// - Parameters:
+    ///   - path: The file, of at most 16 MiB, which need not exist. It is replaced atomically, with the same owner
+    ///     and permissions. If it is not a regular file, or has other hard links or an access control list, calls throw
+    ///     ``LockboxError/unsafePermissions(path:reason:)``. If it is not in this format, or cannot be read without
+    ///     loss, they throw ``LockboxError/sourceRefused(path:reason:)``.
+    ///   - text: The file's bytes, if they were read already, for example from a pipe. Then nothing can be removed.
+    public static func netrc(at path: String, text: Data? = nil) -> MigrationSource {
+        file(path, .netrc, text)
+    }
 
-    private static func file(_ path: String, _ format: SourceFile.Format) -> MigrationSource {
-        MigrationSource { _ in try FileItems(path: path, format: format) }
+    private static func file(_ path: String, _ format: SourceFile.Format, _ text: Data? = nil)
+        -> MigrationSource
+    {
+        MigrationSource { _ in
+            guard let text else { return try FileItems(path: path, format: format) }
+            return try FileItems(text: Array(text), named: path, format: format)
+        }
+    }
+}
+
+extension InternetPassword {
+    /// The internet password for the key of a netrc entry, or nil for one without a machine or a login. The protocol is `https` if
+    /// the entry names none.
+    ///
+    /// - Parameter netrcKey: The key: `login@machine`, followed by `:` and a port or a protocol if the entry has one.
+    public init?(netrcKey: String) {
+        guard let found = netrcKey.wholeMatch(of: /(.+)@([^@:]+)(?::([^:]+))?/), found.2 != "default" else {
+            return nil
+        }
+        let port = found.3.flatMap { UInt16($0) }
+        self.init(
+            server: String(found.2),
+            account: String(found.1),
+            protocol: port == nil ? found.3.map(String.init) ?? "https" : "https",
+            port: port.map(Int.init)
+        )
     }
 }
 
@@ -114,6 +154,25 @@ extension Migration.Item {
     ) -> Self {
         Self(key, to: newKey, accessibility: accessibility) {
             try JSONDecoder().decode(type, from: Data($0.bytes()))
+        }
+    }
+
+    /// The password of a netrc entry. Becomes an internet password, which git's and Docker's helpers find.
+    ///
+    /// - Parameters:
+    ///   - key: The key in the source.
+    ///   - password: The identity under which it is stored.
+    ///   - accessibility: The accessibility class.
+    public static func netrc(_ key: String, as password: InternetPassword, accessibility: Accessibility)
+        -> Self
+    {
+        Self(
+            key,
+            to: password.key.name,
+            accessibility: accessibility,
+            attributes: password.searchable
+        ) { value in
+            try value.decode { _ -> [String: String] in [:] }["password"].map { Data($0.utf8) }
         }
     }
 

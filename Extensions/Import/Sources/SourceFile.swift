@@ -8,7 +8,7 @@ struct SourceFile: Unprinted {
         /// An object.
         case json
         /// `NAME=value` lines: see ``EnvironmentText``.
-        case environment
+        case environment, docker, dotenv, shell
         /// Machines with logins: see ``NetrcText``.
         case netrc
     }
@@ -67,7 +67,10 @@ struct SourceFile: Unprinted {
         switch format {
         case .propertyList: try XMLPropertyList.entries(bytes, encoding)
         case .json: try JSONText.entries(bytes)
-        case .environment: try EnvironmentText.entries(bytes)
+        case .environment: try EnvironmentText.entries(bytes, .common)
+        case .docker: try EnvironmentText.entries(bytes, .docker)
+        case .dotenv: try EnvironmentText.entries(bytes, .dotenv)
+        case .shell: try EnvironmentText.entries(bytes, .shell)
         case .netrc: try NetrcText.entries(bytes)
         }
     }

@@ -1,5 +1,18 @@
-/// Reads `.env` files as far as dotenv for Node.js and Docker Compose agree. A file that they would read
-/// differently is refused, with the numbers of all such lines.
+/// What reads an `.env` file: programs do not agree on its comments, quotes, `$` and backslashes.
+public enum EnvironmentDialect: String, Sendable, Hashable, CaseIterable {
+    /// Only what dotenv for Node.js and Docker Compose read alike. Anything else is refused.
+    case common
+    /// `docker run --env-file`: a value is everything after `=`, to the end of the line. Only a line that begins with `#` is a
+    /// comment.
+    case docker
+    /// dotenv for Node.js: `#` begins a comment outside quotes, `$` and backslashes are text, and quotes are `'`, `"` or a
+    /// backtick. In double quotes, `\n` and `\r` stand for line ends.
+    case dotenv
+    /// Assignments of a POSIX shell. What it would expand or run is refused.
+    case shell
+}
+
+/// Reads `.env` files. A file that cannot be read is refused, with the numbers of all such lines. In the common dialect:
 ///
 /// * The file is UTF-8, with lines that end in LF or CRLF. Empty lines and lines that begin with `#` are
 ///   skipped.
@@ -14,13 +27,20 @@
 /// * A closing quote may be followed only by spaces and a comment.
 struct EnvironmentText {
     private var cursor: ByteCursor
-    private var names: Set<String> = []
+    private let dialect: EnvironmentDialect
+    private var names: [String: Int] = [:]
     private var refused: [(reason: String, lines: [Int])] = []
 
-    static func entries(_ bytes: [UInt8]) throws(SourceError) -> [SourceFile.Entry] {
-        var text = EnvironmentText(cursor: ByteCursor(bytes))
+    static func entries(_ bytes: [UInt8], _ dialect: EnvironmentDialect) throws(SourceError)
+        -> [SourceFile.Entry]
+    {
+        var text = EnvironmentText(cursor: ByteCursor(bytes), dialect: dialect)
         _ = text.cursor.take("\u{FEFF}")
-        guard !String(utf8: bytes).unicodeScalars.contains(where: { $0 == "\u{2028}" || $0 == "\u{2029}" })
+        guard
+            dialect != .common
+                || !String(utf8: bytes).unicodeScalars.contains(where: {
+                    $0 == "\u{2028}" || $0 == "\u{2029}"
+                })
         else {
             throw .unsupported("it has line separators")
         }
@@ -43,9 +63,9 @@ struct EnvironmentText {
             let reasons = text.refused.map {
                 "\($0.reason), in line\($0.lines.count == 1 ? "" : "s") \($0.lines.list)"
             }
-            throw .unsupported(
-                "\(reasons.joined(separator: "; ")); in single quotes, a value is read as it is"
-            )
+            let advice =
+                dialect == .common ? "; in single quotes, or with a dialect, a value is read as it is" : ""
+            throw .unsupported(reasons.joined(separator: "; ") + advice)
         }
         return entries
     }
@@ -66,11 +86,65 @@ struct EnvironmentText {
             try endLine()
             return nil
         }
-        let name = try name()
-        if !names.insert(name).inserted { refuse("a name occurs for the second time") }
-        let value = try value()
-        try endLine()
-        return (name, value)
+        let line = cursor.line()
+        let name = dialect == .docker ? try dockerName() : try name()
+        if let first = names.updateValue(line, forKey: name) {
+            refuse("\(name) occurs for the second time, after line \(first)")
+        }
+        switch dialect {
+        case .common, .dotenv:
+            let value = try value()
+            try endLine()
+            return (name, value)
+        case .docker:
+            let value = String(utf8: cursor.taking { !$0.isNewline })
+            try endLine()
+            return (name, .string(value))
+        case .shell:
+            let value = try shellWord()
+            cursor.skip(\.isSpaceOrTab)
+            if cursor.next == UInt8(ascii: "\r") { refuse("a shell keeps the carriage return at the end") }
+            try endLine()
+            return (name, .string(value))
+        }
+    }
+
+    private mutating func dockerName() throws(SourceError) -> String {
+        let name = cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "=") }
+        guard cursor.take("=") else {
+            throw .malformed("a name has no value; docker takes it from the environment")
+        }
+        guard !name.isEmpty, !name.contains(where: \.isSpaceOrTab) else {
+            throw .malformed("a name is empty, or has spaces")
+        }
+        return String(utf8: name)
+    }
+
+    private mutating func shellWord() throws(SourceError) -> String {
+        var text: [UInt8] = []
+        var isQuoted = false
+        while let byte = cursor.next, isQuoted || !byte.isNewline && !byte.isSpaceOrTab {
+            cursor.advance()
+            switch byte {
+            case UInt8(ascii: "\""): isQuoted.toggle()
+            case UInt8(ascii: "'") where !isQuoted:
+                text += cursor.taking { $0 != UInt8(ascii: "'") }
+                guard cursor.take("'") else { throw .malformed("a quoted value is not closed") }
+            case UInt8(ascii: "\\"):
+                guard let next = cursor.next else { throw .malformed("a backslash ends the file") }
+                if isQuoted, !"$`\"\\\n".utf8.contains(next) { text.append(byte) }
+                cursor.advance()
+                if next != UInt8(ascii: "\n") { text.append(next) }
+            case UInt8(ascii: "$"), UInt8(ascii: "`"): refuse(Self.expansion)
+            case UInt8(ascii: "~") where !isQuoted && (text.isEmpty || text.last == UInt8(ascii: ":")):
+                refuse("a shell expands ~")
+            case _ where !isQuoted && ";&|<>()".utf8.contains(byte):
+                refuse("a value contains ; & | < > ( or ) outside quotes")
+            default: text.append(byte)
+            }
+        }
+        if isQuoted { throw .malformed("a quoted value is not closed") }
+        return String(utf8: text)
     }
 
     private var isAtLineEnd: Bool {
@@ -96,6 +170,12 @@ struct EnvironmentText {
         guard let first = name.first, first.isLetter || first == UInt8(ascii: "_") else {
             throw .malformed("a name does not begin with a letter")
         }
+        if dialect == .shell {
+            guard cursor.take("="), !name.contains(where: { "-.".utf8.contains($0) }) else {
+                throw .malformed("a shell takes no such name, or no spaces around =")
+            }
+            return String(utf8: name)
+        }
         cursor.skip(\.isSpaceOrTab)
         guard cursor.take("=") else { throw .malformed("a name is not followed by =") }
         cursor.skip(\.isSpaceOrTab)
@@ -108,6 +188,8 @@ struct EnvironmentText {
             value = try quoted(UInt8(ascii: "'"))
         } else if cursor.take("\"") {
             value = try quoted(UInt8(ascii: "\""))
+        } else if dialect == .dotenv, cursor.take("`") {
+            value = try quoted(UInt8(ascii: "`"))
         } else {
             return .string(try unquoted())
         }
@@ -116,10 +198,12 @@ struct EnvironmentText {
     }
 
     private mutating func unquoted() throws(SourceError) -> String {
-        if cursor.next == UInt8(ascii: "#") { throw .malformed("a value begins with #") }
-        if cursor.next == UInt8(ascii: "`") { throw .malformed("a value begins with a backtick") }
+        if dialect == .common {
+            if cursor.next == UInt8(ascii: "#") { throw .malformed("a value begins with #") }
+            if cursor.next == UInt8(ascii: "`") { throw .malformed("a value begins with a backtick") }
+        }
         let line = cursor.taking { !$0.isNewline && $0 != UInt8(ascii: "#") }
-        if cursor.next == UInt8(ascii: "#"), line.last != UInt8(ascii: " ") {
+        if dialect == .common, cursor.next == UInt8(ascii: "#"), line.last != UInt8(ascii: " ") {
             throw .malformed("an unquoted value contains #")
         }
         let text = String(utf8: line.prefix(line.count - line.reversed().prefix { $0.isSpaceOrTab }.count))
@@ -128,7 +212,7 @@ struct EnvironmentText {
         // The parsers differ in which non-ASCII spaces they trim.
         let hasSpace = ends.contains { $0.properties.isWhitespace || $0 == "\u{FEFF}" }
         if isControl || hasSpace { refuse("an unquoted value contains unusual spaces") }
-        if text.utf8.contains(UInt8(ascii: "$")) { refuse(Self.expansion) }
+        if dialect == .common, text.utf8.contains(UInt8(ascii: "$")) { refuse(Self.expansion) }
         return text
     }
 
@@ -141,11 +225,11 @@ struct EnvironmentText {
             cursor.advance()
             switch byte {
             case UInt8(ascii: "\r"): refuse("a quoted value contains a carriage return")
-            case UInt8(ascii: "$") where isDouble: refuse(Self.expansion)
-            case UInt8(ascii: "\\") where isDouble:
+            case UInt8(ascii: "$") where isDouble && dialect == .common: refuse(Self.expansion)
+            case UInt8(ascii: "\\") where isDouble && cursor.next != quote:
                 guard cursor.next == UInt8(ascii: "n") || cursor.next == UInt8(ascii: "r") else {
-                    refuse("a quoted value contains a backslash")
-                    cursor.advance()
+                    if dialect == .common { refuse("a quoted value contains a backslash") }
+                    text.append(byte)
                     continue
                 }
                 text.append(cursor.take("n") ? 0x0A : 0x0D)
@@ -169,8 +253,8 @@ extension [Int] {
 /// `protocol`, in lower case.
 ///
 /// An entry is named `login@machine`, or `machine` if it has no login; for `default`, likewise. Its port, or else its protocol,
-/// follows after a colon, because one machine may have several. Its value is a dictionary of its fields, with `user` as `login`. `macdef` and the lines up to the next empty one are skipped, and are kept when the
-/// machine before them is removed. Lines that begin with `#` are skipped too. A value may be in double quotes,
+/// follows after a colon, because one machine may have several. Its value is a dictionary of its fields, with `user` as `login`.
+/// `macdef` and the lines up to the next empty one are skipped, and are kept when the machine before them is removed. Lines that begin with `#` are skipped too. A value may be in double quotes,
 /// with `\"` and `\\`. Elsewhere a backslash is refused, because programs interpret it differently.
 struct NetrcText {
     private var cursor: ByteCursor

@@ -78,8 +78,63 @@ import Testing
             fault(text, .environment)?.description
                 == "it cannot be read without loss: a value contains $, which may be expanded as a variable, in lines 1, 4, 5, 10; "
                 + "a name does not begin with a letter, in line 3; an unquoted value contains #, in line 6; "
-                + "a name occurs for the second time, in line 7; a name is not followed by =, in line 8; "
-                + "a quoted value is not closed, in line 9; in single quotes, a value is read as it is"
+                + "A occurs for the second time, after line 1, in line 7; a name is not followed by =, in line 8; "
+                + "a quoted value is not closed, in line 9; in single quotes, or with a dialect, a value is read as it is"
         )
+    }
+
+    /// Read as the program of that name reads it, or refused.
+    @Test(
+        arguments: [
+            (
+                .docker, "A=abc#def $x \\n 'q' # c\n#B=c\nC=\nx.y-z=1",
+                ["A": "abc#def $x \\n 'q' # c", "C": "", "x.y-z": "1"]
+            ),
+            (.docker, "A", nil), (.docker, "A B=c", nil), (.docker, "=b", nil), (.docker, "A=b\nA=c", nil),
+            (.docker, "export A=b", nil), (.docker, "  A=b ", ["A": "b "]),
+            (.dotenv, "A=abc#def\nB=$x\nC=`a'b`\nD=a\\b", ["A": "abc", "B": "$x", "C": "a'b", "D": "a\\b"]),
+            (.dotenv, "A=\"a$b\\nc\\td\"\nB='a\\nb'", ["A": "a$b\nc\\td", "B": "a\\nb"]),
+            (.dotenv, "A=\"b", nil), (.dotenv, "A=b\nA=c", nil),
+        ] as [(EnvironmentDialect, String, [String: String]?)]
+    )
+    func dialects(_ dialect: EnvironmentDialect, _ text: String, expected: [String: String]?) throws {
+        let format = dialect == .docker ? SourceFile.Format.docker : .dotenv
+        guard let expected else { return #expect(fault(text, format) != nil) }
+        let file = try file(text, format)
+        for (name, value) in expected { #expect(try file.value(forName: name).decode(String.self) == value) }
+        #expect(file.names.count == expected.count)
+    }
+
+    /// A real shell reads the same, unless the text is refused.
+    @Test func theShellsDialectIsTheShells() throws {
+        let read = [
+            "A=b", "A=", "A='b c'", "A=\"b c\"", "A=a#b", "A=a #b", "A=\"a\"'b'c", "A=a\\ b", "A=\"a\\\"b\"",
+            "A=\"a\\nb\"",
+            "A='a\\nb'", "A=\"a\\\\b\"", "A='a\nb'", "A=\"a\nb\"", "A=a\\\nb", "A=\"a\\\nb\"", "A=\"\\$x\"",
+            "A=a*b", "A=a=b",
+            "export A=b", "A=a\\\\", "A=ü", "A='#'", "A=a~b", "A=\\~", "A='$x'", "A=\"'\"", "A=\"\\`\"",
+            "  A=b  ",
+        ]
+        for text in read {
+            let own = try file(text, .shell).value(forName: "A").decode(String.self)
+            #expect(try shell(text) == own, "\(text)")
+        }
+        for text in [
+            "A=$x", "A=`x`", "A=\"$x\"", "A=\"`x`\"", "A=~", "A=a:~", "A=a;b", "A=a&b", "A=a|b", "A=<b",
+            "A=(b)", "A=a b", "A = b",
+            "A-B=c", "A='b", "A=\"b", "A=b\r\n", "B", "A=b\nA=c", "A=b\\",
+        ] { #expect(fault(text, .shell) != nil, "\(text)") }
+    }
+
+    private func shell(_ text: String) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", "eval \"$1\"; printf %s \"$A\"", "sh", text]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let bytes = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

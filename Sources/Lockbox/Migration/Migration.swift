@@ -126,6 +126,9 @@ extension Migration {
         /// `whenUnlocked`.
         let accessibility: Accessibility?
 
+        /// The texts by name that a new item can be found by.
+        let attributes: [String: String]
+
         let typeName: String
         let decode: @Sendable (SourceValue) throws -> (any MigratedValue)?
 
@@ -138,11 +141,13 @@ extension Migration {
             _ key: String,
             to newKey: String?,
             accessibility: Accessibility?,
+            attributes: [String: String] = [:],
             decode: @escaping @Sendable (SourceValue) throws -> Value?
         ) {
             self.key = key
             self.newKey = newKey ?? key
             self.accessibility = accessibility
+            self.attributes = attributes
             typeName = "\(Value.self)"
             self.decode = { try decode($0).map { Migrated(value: $0) } }
         }

@@ -12,8 +12,8 @@ public struct MigrationReport: StoreReport, Hashable, Codable {
         /// The item was stored in the new format, or moved as it is if it had one already. It was removed from
         /// the source unless the old items are kept.
         case migrated
-        /// The item already exists in the new format, and there is no old one elsewhere. If the source is not the store
-        /// itself, the next run checks again: an old one may appear later, for example on a disk that is mounted then.
+        /// The item already exists in the new format, and there is no old one elsewhere, or it is kept. If the source is not the
+        /// store itself, the next run checks again: an old one may appear later, for example on a disk that is mounted then.
         case alreadyMigrated
         /// The old item does not exist, or is an archive of nil.
         case absent

@@ -52,7 +52,12 @@ struct MigrationRun {
 
     private func outcomes(_ steps: [(key: String, step: MigrationStep)]) -> [String: MigrationReport.Outcome]
     {
-        Dictionary(uniqueKeysWithValues: steps.map { ($0.key, $0.step.outcome) })
+        Dictionary(uniqueKeysWithValues: steps.map { ($0.key, outcome(of: $0.step)) })
+    }
+
+    private func outcome(of step: MigrationStep) -> MigrationReport.Outcome {
+        if case .move(_, _, isWritten: true) = step, migration.keepsOldItems { return .alreadyMigrated }
+        return step.outcome
     }
 
     /// - Parameter outcomes: Those of the items with which there was something to do.
@@ -92,7 +97,7 @@ struct MigrationRun {
             try claim?.renew()
             for key in try source.remove(moved) { outcomes[key] = .refused(.changed) }
         }
-        let finished = steps.filter { $0.step.isToBeRecorded && outcomes[$0.key] == $0.step.outcome }
+        let finished = steps.filter { $0.step.isToBeRecorded && outcomes[$0.key] == outcome(of: $0.step) }
         return (outcomes, Set(finished.map(\.key)))
     }
 
@@ -122,7 +127,7 @@ struct MigrationRun {
             switch step {
             case .none(let outcome): return outcome
             case .inPlace: return step.outcome
-            case .move(_, _, true) where migration.keepsOldItems: return .migrated
+            case .move(_, _, true) where migration.keepsOldItems: return outcome(of: step)
             case .move(let old, let new, _):
                 if isDurable.contains(new.key) {
                     // Somebody may have replaced it since the batch.
@@ -400,7 +405,7 @@ extension MigrationRun {
             expires: old?.expires,
             label: old?.label,
             comment: old?.comment,
-            searchable: old?.searchable ?? [:]
+            searchable: old?.searchable ?? item.attributes
         ).with(item.accessibility == nil ? old?.origin : nil)
     }
 }

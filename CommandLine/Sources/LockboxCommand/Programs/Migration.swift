@@ -7,15 +7,21 @@ struct ImportEnvCommand: ParsableCommand {
         commandName: "import-env",
         abstract: "Store the variables of an .env file.",
         discussion: """
-            Each variable is stored as text under its name, even if it is empty. An existing item with \
-            another value is kept, and listed. Variables such as PATH or LD_PRELOAD, which control what \
-            programs run, are refused unless they are given with --allow-variable.
+            Each variable is stored as text under its name, even if it is empty; - is standard input. All are stored, or \
+            none: if a line cannot be read, a name occurs twice, an item has another value, or a variable such as PATH or \
+            LD_PRELOAD controls what programs run, all of these are named, and the status is 4.
 
             Example: lockbox import-env .env --remove
             """
     )
 
     @OptionGroup var file: ImportedFile
+
+    @Option(help: "The program whose rules the file follows.")
+    var dialect = Dialect.common
+
+    @Flag(help: "Values are read as they are: --dialect docker.")
+    var literal = false
 
     @Option(
         help: ArgumentHelp(
@@ -28,13 +34,27 @@ struct ImportEnvCommand: ParsableCommand {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
+        let dialect = EnvironmentDialect(rawValue: (literal ? .docker : dialect).rawValue)!
         try file.run(
-            options,
-            .environmentFile(at: file.file),
+            options.store(),
+            { .environmentFile(at: file.file, dialect: dialect, text: $0) },
             refusing: { VariableName.refusal(ofKey: $0, allowed: allowVariable) }
         ) {
             .string($0, accessibility: $1)
         }
+    }
+}
+
+enum Dialect: String, CaseIterable, ExpressibleByArgument {
+    case common, docker, dotenv, shell
+
+    static var allValueDescriptions: [String: String] {
+        [
+            "common": "what dotenv and Docker Compose read alike",
+            "docker": "all after = is the value, as `docker run --env-file` reads it",
+            "dotenv": "# begins a comment outside quotes; $ and backslashes are text",
+            "shell": "assignments of sh; what it would expand or run is refused",
+        ]
     }
 }
 
@@ -43,10 +63,11 @@ struct ImportNetrcCommand: ParsableCommand {
         commandName: "import-netrc",
         abstract: "Store the logins of a netrc file.",
         discussion: """
-            Each login is stored as JSON with machine, login, password, account, port and protocol, under a key such as \
-            alice@example.com. An existing item with another value is kept, and listed.
+            Each login becomes an internet password, under the prefix internet-passwords, where git's and Docker's helpers \
+            find it. A machine without a login, and `default`, which is for every machine, are named and left out. All are \
+            stored, or none.
 
-            Example: lockbox import-netrc ~/.netrc --prefix netrc
+            Example: lockbox import-netrc ~/.netrc --remove
             """
     )
 
@@ -55,8 +76,15 @@ struct ImportNetrcCommand: ParsableCommand {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        try file.run(options, .netrc(at: file.file)) {
-            .value($0, as: [String: String].self, accessibility: $1)
+        let store = try options.choice.store(prefix: InternetPassword.sharedPrefix)
+        try file.run(
+            store,
+            { .netrc(at: file.file, text: $0) },
+            leavingOut: {
+                InternetPassword(netrcKey: $0) == nil ? "it has no login, or is for every machine" : nil
+            }
+        ) {
+            .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1)
         }
     }
 }
@@ -75,50 +103,77 @@ struct ImportedFile: ParsableArguments {
     @Flag(help: "Print what would be done, without doing it.")
     var dryRun = false
 
-    func validate() throws { try Input.checkIsFile(file) }
+    func validate() throws {
+        if remove, file == "-" { throw ValidationError("Nothing can be removed from standard input.") }
+    }
 
     func run(
-        _ options: StoreOptions,
-        _ source: MigrationSource,
+        _ store: Store,
+        _ source: (Data?) -> MigrationSource,
         refusing refusal: (String) -> String? = { _ in nil },
+        leavingOut omission: (String) -> String? = { _ in nil },
         _ item: (String, Accessibility) -> Migration.Item
     ) throws {
-        let store = try options.store()
-        guard access(file, R_OK) == 0 else {
+        let source = try source(text())
+        let keys = try source.keys(for: store.lockbox)
+        if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
+        var refused = Dictionary(uniqueKeysWithValues: keys.map { ($0, refusal($0)) }).compactMapValues { $0 }
+        let items = keys.filter { refused[$0] == nil && omission($0) == nil }
+            .map { item($0, itemClass.accessibility) }
+        let migration = Migration(nil, from: source, items: items, keepsOldItems: !remove)
+        var progress = ProgressReport("import", quiet: store.choice.quiet)
+        var result = try store.unlocking { try store.lockbox.migrate(migration, dryRun: true) }
+        for (key, error) in result.refused { refused[key] = "\(error)" }
+        let isStored = refused.isEmpty && !dryRun
+        if isStored {
+            defer { progress.end() }
+            result = try store.lockbox.migrate(migration) { progress.show($0) }
+            // Somebody else has written in the meantime.
+            for (key, error) in result.refused { refused[key] = "\(error)" }
+        }
+        let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
+        for key in keys {
+            let text =
+                refused[key].map { "refused: \($0.onOneLine)" } ?? omission(key).map { "left out: \($0)" }
+                ?? outcomes[key].flatMap { self.text($0, isStored: isStored) }
+            if let text { try store.report("\(key.onOneLine): \(text)") }
+        }
+        if refused.isEmpty { return }
+        throw Failure(
+            .conflict,
+            "\(refused.count) of \(keys.count) items were refused. \(isStored ? "The others were" : "Nothing was") stored."
+        )
+    }
+
+    /// What is no file that can be read twice. Nil for a file, which the library reads.
+    private func text() throws -> Data? {
+        var status = stat()
+        if file != "-", stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, access(file, R_OK) == 0
+        {
+            return nil
+        }
+        let descriptor = file == "-" ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
             throw Failure(
                 .inputOutput,
                 "\(file.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
             )
         }
-        let keys = try source.keys(for: store.lockbox)
-        if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        let refused = keys.compactMap { key in refusal(key).map { (key: key, reason: $0) } }
-        let items = keys.filter { refusal($0) == nil }.map { item($0, itemClass.accessibility) }
-        let migration = Migration(nil, from: source, items: items, keepsOldItems: !remove)
-        var progress = ProgressReport("import", quiet: store.choice.quiet)
-        let result = try store.unlocking {
-            defer { progress.end() }
-            return try store.lockbox.migrate(migration, dryRun: dryRun) { progress.show($0) }
+        defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+        if remove {
+            throw Failure(.usage, "\(file.onOneLine) is no file, so nothing can be removed from it.")
         }
-        try report(result, refused, store)
+        return try Input.all(from: descriptor, file.onOneLine)
     }
 
-    /// Prints the outcome for each item. Exits with status 4 if an item was refused.
-    ///
-    /// - Parameter refused: Items that are not part of the migration, with the reason.
-    private func report(_ result: MigrationReport, _ refused: [(key: String, reason: String)], _ store: Store)
-        throws
-    {
-        for item in result.outcomes {
-            try store.report("\(item.key.onOneLine): \("\(item.outcome)".onOneLine)")
-        }
-        for (key, reason) in refused { try store.report("\(key.onOneLine): refused: \(reason)") }
-        let count = result.refused.count + refused.count
-        if count > 0 {
-            throw Failure(
-                .conflict,
-                "\(count) of \(result.outcomes.count + refused.count) items were refused and are unchanged."
-            )
+    private func text(_ outcome: MigrationReport.Outcome, isStored: Bool) -> String? {
+        switch outcome {
+        case .migrated:
+            !isStored ? "would be stored" : remove ? "stored, and removed from the file" : "stored"
+        case .alreadyMigrated, .migratedBefore: "is stored already"
+        case .absent: "has no value"
+        case .refused: nil
+        @unknown default: nil
         }
     }
 }
