@@ -35,6 +35,10 @@ package struct AgePublicKey: Sendable, Hashable {
         guard let (name, bytes) = Bech32.decode(text), name == "age", bytes.count == 32 else {
             throw .key("it is not a recipient of age, which begins with age1")
         }
+        // Of low order: anybody could open what is encrypted to it.
+        guard X25519.shared(WipedBytes(random: 32), bytes) != nil else {
+            throw .key("it is no key of X25519")
+        }
         self.bytes = bytes
     }
 

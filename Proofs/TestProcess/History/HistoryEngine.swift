@@ -112,7 +112,8 @@ struct SealedHistoryEngine: HistoryEngine {
         let report = try backend.exportBackup(to: path, for: .passphrase(passphrase, workFactor: 10))
         let identity = try passphrase.withBytes { AgeIdentity.passphrase(WipedBytes($0)) }
         var items: [StoredItem] = []
-        try BackupReader(path, [identity], SystemCalls()).read { items.append($0) }
+        var reader = try BackupReader(path, [identity], SystemCalls())
+        try reader.read { items.append($0) }
         try require(items.count == report.exportedCount, "the backup has \(items.count) items")
         return (items, report.excludedKeys)
     }

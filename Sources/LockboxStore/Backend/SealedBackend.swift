@@ -200,15 +200,15 @@ public final class SealedBackend: LockboxBackend {
 
     /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
     func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord) throws {
+        guard let reason = refusal(of: accessibility, for: key) else { return }
+        throw LockboxError.requirementNotMet(record: storage.location(of: record.name), reason: reason)
+    }
+
+    func refusal(of accessibility: Accessibility, for key: ItemKey) -> String? {
         guard let minimum = keyStore.requirements.minimumAccessibility,
-            !ItemKey.isReserved(prefix: key.prefix)
-        else { return }
-        if accessibility.protection >= minimum.protection { return }
-        throw LockboxError.requirementNotMet(
-            record: storage.location(of: record.name),
-            reason:
-                "its class is \(accessibility); this program requires at least \(minimum)"
-        )
+            !ItemKey.isReserved(prefix: key.prefix), accessibility.protection < minimum.protection
+        else { return nil }
+        return "its class is \(accessibility); this program requires at least \(minimum)"
     }
 
     /// The store's own records are exempt, as the class keeps them out of backups.

@@ -37,7 +37,11 @@ package struct AtomicFile: ~Copyable {
         let flags = O_WRONLY | O_CREAT | O_EXCL
         let result = calls.open(path, at: SystemCalls.currentDirectory, flags, mode: 0o600)
         let file = CInt(try check(result, "open", path))
-        do { if let status { try copyOwner(of: status, to: file, path: path, calls: calls) } } catch {
+        do {
+            if let status { try copyOwner(of: status, to: file, path: path, calls: calls) }
+            // Whatever the umask is.
+            if status == nil { try check(calls.chmod(file, mode: 0o600), "chmod", path) }
+        } catch {
             calls.close(file)
             _ = calls.unlink(path, at: SystemCalls.currentDirectory)
             throw error

@@ -2,12 +2,16 @@ import LockboxAge
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
-/// Reads a backup file, from the beginning as often as needed.
+/// Reads a backup file, from the beginning as often as needed. Each time it must be what it was the first time.
 ///
 /// A pipe, which cannot be read twice, is first copied as it comes, still encrypted, to a file without a name.
 struct BackupReader: ~Copyable {
     private let path: String
     private let file: CInt
+    /// The position in the file where the backup begins: of standard input, somebody may have read before.
+    private let start: off_t
+    /// The SHA-256 hash of the bytes of each call of the first reading. Empty before that.
+    private var verified: [UInt8]
     private let identities: [AgeIdentity]
     private let calls: SystemCalls
 
@@ -19,12 +23,12 @@ struct BackupReader: ~Copyable {
         let descriptor =
             path == "-" ? dup(STDIN_FILENO) : LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         let opened = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", path))
-        if lseek(opened, 0, SEEK_CUR) < 0, errno == ESPIPE {
-            defer { calls.close(opened) }
-            file = try Self.copy(opened, path, calls)
-        } else {
-            file = opened
-        }
+        let position = lseek(opened, 0, SEEK_CUR)
+        let isPipe = position < 0 && errno == ESPIPE
+        defer { if isPipe { calls.close(opened) } }
+        file = isPipe ? try Self.copy(opened, path, calls) : opened
+        start = max(position, 0)
+        verified = []
         self.path = path
         self.identities = identities
         self.calls = calls
@@ -41,11 +45,15 @@ struct BackupReader: ~Copyable {
         do {
             _ = calls.unlink(name, at: SystemCalls.currentDirectory)
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            var isFirst = true
             while true {
                 let count = try buffer.withUnsafeMutableBytes {
                     try calls.readAll(source, into: $0, path: path)
                 }
                 if count == 0 { return copy }
+                // What never ends would fill the disk.
+                if isFirst, !Age.isBeginning(buffer) { throw refusal(of: buffer[..<count], path) }
+                isFirst = false
                 try buffer[..<count].withUnsafeBytes { try calls.writeAll($0, to: copy, path: folder) }
             }
         } catch {
@@ -58,42 +66,71 @@ struct BackupReader: ~Copyable {
     ///
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)`` and
     ///   other errors of damaged files.
-    func read(_ body: (StoredItem) throws -> Void) throws {
-        try check(lseek(file, 0, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
+    mutating func read(_ body: (StoredItem) throws -> Void) throws {
+        try check(lseek(file, start, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
         do {
             var lines = BackupLines()
-            var decryptor = try AgeDecryptor(identities) { [file, calls, path] buffer in
-                try calls.readAll(file, into: buffer, path: path)
+            var hashes: [UInt8] = []
+            var decryptor = try AgeDecryptor(identities) { [file, calls, path, verified] buffer in
+                let count = try calls.readAll(file, into: buffer, path: path)
+                var hash = SHA256()
+                hash.add(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                hashes += hash.finished()
+                if !verified.isEmpty, !verified[..<min(hashes.count, verified.count)].elementsEqual(hashes) {
+                    throw BackupError.damaged(
+                        "it was changed while it was imported; the items before the change are in the store"
+                    )
+                }
+                return count
             }
             while let bytes = try decryptor.next() {
                 try lines.add(bytes) { item in
                     // These are the store's own, and no export contains them.
                     if ItemKey.isReserved(prefix: item.key.prefix) {
-                        throw BackupError("it has an item with a reserved prefix")
+                        throw BackupError.damaged("it has an item with a reserved prefix")
                     }
                     try body(item)
                 }
             }
             try lines.checkIsWhole()
-        } catch AgeError.notAge where (try? beginning(4)) == Array("LBXE".utf8) {
-            throw LockboxError.notSupported(
-                operation:
-                    "reading \(path), a backup of the format before 0.1.0; Lockbox at the commit 377b19f reads it"
-            )
+            verified = hashes
+        } catch AgeError.notAge {
+            throw Self.refusal(of: try beginning(), path)
         } catch let error as AgeError {
             throw error.lockboxError(path, identities)
-        } catch let error as BackupError {
-            throw LockboxError.corrupt(record: path, reason: error.reason)
+        } catch BackupError.damaged(let reason) {
+            throw LockboxError.corrupt(record: path, reason: reason)
+        } catch BackupError.unknown(let what) {
+            throw LockboxError.notSupported(
+                operation: "reading \(path): it has \(what), which a newer version of Lockbox may read"
+            )
         }
     }
 }
 
 extension BackupReader {
-    private func beginning(_ count: Int) throws -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        try check(lseek(file, 0, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
+    private func beginning() throws -> ArraySlice<UInt8> {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        try check(lseek(file, start, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
         let read = try bytes.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
-        return Array(bytes.prefix(read))
+        return bytes[..<read]
+    }
+
+    /// The error for a file that does not begin like one of age.
+    private static func refusal(of beginning: ArraySlice<UInt8>, _ path: String) -> LockboxError {
+        if beginning.starts(with: "LBXE".utf8) {
+            return .notSupported(
+                operation:
+                    "reading \(path), a backup of the format before 0.1.0; Lockbox at the commit 377b19f reads it"
+            )
+        }
+        if beginning.starts(with: "-----BEGIN AGE ENCRYPTED FILE-----".utf8) {
+            return .notSupported(
+                operation:
+                    "reading \(path), which is armored; without its first and last line, `base64 -d` decodes it"
+            )
+        }
+        return .notABackup(path: path)
     }
 }
 
@@ -108,7 +145,8 @@ extension AgeError {
         case .header(let reason): .corrupt(record: path, reason: reason)
         case .noMatch(let types) where types.allSatisfy({ $0 != "X25519" && $0 != "scrypt" }):
             .notSupported(
-                operation: "reading a backup for recipients of the type \(types.joined(separator: ", "))"
+                operation:
+                    "reading a backup for recipients of the type \(String((types.first ?? "").prefix(40)))"
             )
         case .noMatch(["scrypt"]) where identities.allSatisfy(\.isKey):
             .invalidPasscode(reason: "the backup is encrypted with a passphrase, not to a public key")
@@ -158,15 +196,16 @@ struct BackupEncryptor {
 
 /// Where a backup is going.
 enum BackupFile {
-    /// Returns whether there is an earlier backup at the path. Keeps a mistyped path from overwriting a keybag
+    /// Returns the earlier backup at the path, or nil if there is none. Keeps a mistyped path from overwriting a keybag
     /// or a device.
     ///
     /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
-    static func isReplaceable(_ path: String, _ calls: SystemCalls) throws -> Bool {
+    static func replaceable(_ path: String, _ calls: SystemCalls) throws -> FileIdentity? {
         let path = try Path.absolute(path)
-        let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls: calls)
-        guard let kind else { return false }
+        var status = stat()
+        guard calls.stat(path, at: SystemCalls.currentDirectory, &status) == 0 else { return nil }
+        let kind = FileIdentity.kind(status)
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
                 path: path,
@@ -178,9 +217,22 @@ enum BackupFile {
         defer { calls.close(file) }
         var start = [UInt8](repeating: 0, count: Age.introLength)
         let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
-        if count == 0 { return false }
+        if count == 0 { return nil }
         guard Age.isBeginning(start) else { throw LockboxError.notABackup(path: path) }
-        return true
+        return FileIdentity(status)
+    }
+
+    /// Runs `body` while others who put backups into the folder wait.
+    static func alone<Result>(at path: String, _ calls: SystemCalls, _ body: () throws -> Result) throws
+        -> Result
+    {
+        let folder = Path.parent(of: try Path.absolute(path))
+        let opened = calls.open(folder, at: SystemCalls.currentDirectory, O_RDONLY | O_DIRECTORY)
+        let file = CInt(try check(opened, "open", folder))
+        defer { calls.close(file) }
+        // Not every file system has locks. Without one, only those who come in the same moment are not noticed.
+        _ = calls.waitForLock(file)
+        return try body()
     }
 }
 
@@ -206,7 +258,7 @@ struct EarlierBackup {
     private static func items(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws
         -> [ItemKey: Dates]
     {
-        let reader = try BackupReader(path, identities, calls)
+        var reader = try BackupReader(path, identities, calls)
         let today = Date()
         var items: [ItemKey: Dates] = [:]
         try reader.read { item in

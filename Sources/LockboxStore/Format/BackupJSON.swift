@@ -79,7 +79,7 @@ struct BackupJSON {
             _ name: String,
             _ member: (String) throws(BackupError) -> Member?
         ) throws(BackupError) -> Member {
-            guard let member = try member(name) else { throw BackupError("a line has no \(name)") }
+            guard let member = try member(name) else { throw BackupError.damaged("a line has no \(name)") }
             return member
         }
 

@@ -1,13 +1,14 @@
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
-/// Something in a backup that is not well-formed.
-struct BackupError: Error {
-    let reason: String
+/// Something in a backup that cannot be read.
+enum BackupError: Error {
+    /// It is not well-formed.
+    case damaged(String)
+    /// This version of Lockbox does not know it.
+    case unknown(String)
 
-    init(_ reason: String) { self.reason = reason }
-
-    static let line = BackupError("one of its lines is not well-formed")
+    static let line = BackupError.damaged("one of its lines is not well-formed")
 }
 
 /// A backup's contents, as JSON in lines: what it is, an item in each, and how many there were. See <doc:OnDiskFormat>.
@@ -83,26 +84,28 @@ struct BackupLines {
             start = end + 1
         }
         rest += bytes[start...]
-        if rest.count > Self.maximumLength { throw BackupError("one of its lines is too long") }
+        if rest.count > Self.maximumLength { throw BackupError.damaged("one of its lines is too long") }
     }
 
     func checkIsWhole() throws(BackupError) {
-        guard state == .whole, rest.isEmpty else { throw BackupError("it does not end where it should") }
+        guard state == .whole, rest.isEmpty else {
+            throw BackupError.damaged("it does not end where it should")
+        }
     }
 
     private mutating func add(line: [UInt8], _ body: (StoredItem) throws -> Void) throws {
-        guard state != .whole else { throw BackupError("it does not end where it should") }
+        guard state != .whole else { throw BackupError.damaged("it does not end where it should") }
         let members = try BackupJSON.Members(of: line[...])
         if state == .first {
             let version = try members.required("lockbox-backup", members.number)
             guard version == 1 else {
-                throw BackupError("it has a version that this version of Lockbox does not know")
+                throw BackupError.unknown("another version of the format")
             }
             state = .items
         } else if let items = try members.number("items") {
             let digest = try members.required("sha256", members.string)
             guard items == Double(count), digest == hash.finished().hexadecimal else {
-                throw BackupError("it does not have the items that it should")
+                throw BackupError.damaged("it does not have the items that it should")
             }
             state = .whole
         } else {
@@ -119,7 +122,7 @@ struct BackupLines {
         guard let accessibility = classes.first(where: { $0.value == name })?.key,
             let format = BackupValue.format(named: format)
         else {
-            throw BackupError("an item has a class or a format that this version of Lockbox does not know")
+            throw BackupError.unknown("an item of another class or format")
         }
         let encoding = try members.string("encoding")
         let value = try BackupValue.value(members.required("value", members.json), format, encoding)
@@ -145,7 +148,7 @@ struct BackupLines {
                 searchable: attributes
             )
             return item.with(isChosen ? nil : ClassOrigin(.missing))
-        } catch { throw BackupError("an item is not valid: \(error)") }
+        } catch { throw BackupError.damaged("an item is not valid: \(error)") }
     }
 }
 
@@ -174,11 +177,11 @@ enum BackupValue {
         case nil: data = format == .json ? Data(json) : nil
         case Encoding.text.rawValue: data = BackupJSON.string(json).map { Data($0.utf8) }
         case Encoding.base64.rawValue: data = BackupJSON.string(json).flatMap { Data(base64Encoded: $0) }
-        default: throw BackupError("an item has an encoding that this version of Lockbox does not know")
+        default: throw BackupError.unknown("an item in another encoding")
         }
-        guard let data else { throw BackupError("a value is not in its encoding") }
+        guard let data else { throw BackupError.damaged("a value is not in its encoding") }
         do { return try ArchivedValue(data: data, format: format) } catch {
-            throw BackupError("an item is not valid: \(error)")
+            throw BackupError.damaged("an item is not valid: \(error)")
         }
     }
 

@@ -18,22 +18,23 @@ public struct PasscodeSource: Sendable {
     /// The time limit for reading the passcode from a pipe: 10 seconds.
     package static let timeout: Duration = .seconds(10)
 
-    private let source: @Sendable () throws -> [UInt8]
+    /// Reads at most so many bytes.
+    private let source: @Sendable (_ maximum: Int) throws -> [UInt8]
 
-    init(source: @escaping @Sendable () throws -> [UInt8]) { self.source = source }
+    private init(source: @escaping @Sendable (_ maximum: Int) throws -> [UInt8]) { self.source = source }
 
     /// Uses the passcode itself.
     ///
     /// - Parameter passcode: 1 to 1,024 bytes of UTF-8. The caller's own string cannot be wiped.
     public static func value(_ passcode: String) -> PasscodeSource {
-        PasscodeSource { Array(passcode.utf8) }
+        PasscodeSource { _ in Array(passcode.utf8) }
     }
 
     /// Uses the result of a closure, for programs with their own prompt.
     ///
     /// - Parameter passcode: Called every time the passcode is needed. Errors that it throws are rethrown.
     public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> PasscodeSource {
-        PasscodeSource { Array(try passcode().utf8) }
+        PasscodeSource { _ in Array(try passcode().utf8) }
     }
 
     /// Uses the bytes that a closure returns, for programs that keep what was typed in memory that they wipe.
@@ -41,7 +42,7 @@ public struct PasscodeSource: Sendable {
     /// - Parameter passcode: Called every time the passcode is needed. It must return a new array each time, which is wiped
     ///   after use. A copy that you keep is not. Errors that it throws are rethrown.
     public static func bytes(_ passcode: @escaping @Sendable () throws -> [UInt8]) -> PasscodeSource {
-        PasscodeSource { try passcode() }
+        PasscodeSource { _ in try passcode() }
     }
 
     /// Reads the passcode from a file. Symbolic links are followed, because Kubernetes mounts secrets through
@@ -53,7 +54,7 @@ public struct PasscodeSource: Sendable {
     ///   The group of a file of root's may read it. An open descriptor, such as `/dev/fd/3`, and a systemd credential are not held
     ///   to that.
     public static func file(_ path: String) -> PasscodeSource {
-        PasscodeSource { try SecretReader.file(path, maximum: maximumLength + 2) }
+        PasscodeSource { try SecretReader.file(path, maximum: $0) }
     }
 
     /// Reads the passcode from an open file descriptor, up to the end of file: a pipe or a file, but not a
@@ -63,11 +64,7 @@ public struct PasscodeSource: Sendable {
     @_spi(Extensions)
     public static func fileDescriptor(_ descriptor: Int32) -> PasscodeSource {
         PasscodeSource {
-            try SecretReader.descriptor(
-                descriptor,
-                path: "file descriptor \(descriptor)",
-                maximum: maximumLength + 2
-            )
+            try SecretReader.descriptor(descriptor, path: "file descriptor \(descriptor)", maximum: $0)
         }
     }
 
@@ -76,11 +73,11 @@ public struct PasscodeSource: Sendable {
     ///
     /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-passcode") -> PasscodeSource {
-        PasscodeSource {
+        PasscodeSource { maximum in
             guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
                 throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
             }
-            return try SecretReader.file("\(directory)/\(name)", maximum: maximumLength + 2)
+            return try SecretReader.file("\(directory)/\(name)", maximum: maximum)
         }
     }
 
@@ -89,7 +86,7 @@ public struct PasscodeSource: Sendable {
     ///
     /// - Parameter name: The variable. An empty one counts as unset.
     public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> PasscodeSource {
-        PasscodeSource {
+        PasscodeSource { _ in
             guard let value = Environment.bytes(name) else {
                 throw LockboxError.invalidPasscode(reason: "\(name) is not set")
             }
@@ -100,22 +97,25 @@ public struct PasscodeSource: Sendable {
     /// The first of these that is set: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
     /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`. If reading it fails, its error is thrown, and the
     /// next is not tried.
-    public static let standard = PasscodeSource {
+    public static let standard = PasscodeSource { maximum in
         if let path = try Environment["LOCKBOX_PASSCODE_FILE"] {
-            return try SecretReader.file(path, maximum: maximumLength + 2)
+            return try SecretReader.file(path, maximum: maximum)
         }
         if let directory = try Environment["CREDENTIALS_DIRECTORY"],
             access("\(directory)/lockbox-passcode", F_OK) == 0
         {
-            return try credential().source()
+            return try credential().source(maximum)
         }
-        return try environment().source()
+        return try environment().source(maximum)
     }
 
     /// Calls `body` with the passcode, and wipes it afterwards.
     @_spi(Extensions)
-    public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
-        var bytes = try source()
+    public func withBytes<Result>(
+        atMost maximum: Int = maximumLength,
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        var bytes = try source(maximum + 2)
         defer { Sodium.wipe(&bytes) }
         if bytes.last == UInt8(ascii: "\n") {
             bytes.removeLast()
@@ -123,8 +123,8 @@ public struct PasscodeSource: Sendable {
         }
         canonicalize(&bytes)
         if bytes.isEmpty { throw LockboxError.invalidPasscode(reason: "it is empty") }
-        if bytes.count > Self.maximumLength {
-            throw LockboxError.invalidPasscode(reason: "it is longer than \(Self.maximumLength) bytes")
+        if bytes.count > maximum {
+            throw LockboxError.invalidPasscode(reason: "it is longer than \(maximum) bytes")
         }
         return try bytes.withUnsafeBytes(body)
     }

@@ -98,4 +98,17 @@ extension Accessibility {
         case .whenPasscodeSetThisDeviceOnly: 3
         }
     }
+
+    /// The least protected class that is as well protected as both, and stays on this device if one of them does.
+    func raised(to other: Accessibility?) -> Accessibility {
+        guard let other else { return self }
+        let higher = other.protection > protection ? other : self
+        guard isThisDeviceOnly || other.isThisDeviceOnly else { return higher }
+        switch higher {
+        case .always: return .alwaysThisDeviceOnly
+        case .afterFirstUnlock: return .afterFirstUnlockThisDeviceOnly
+        case .whenUnlocked: return .whenUnlockedThisDeviceOnly
+        default: return higher
+        }
+    }
 }

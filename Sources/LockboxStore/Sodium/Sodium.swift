@@ -123,7 +123,12 @@ struct SHA256 {
         crypto_hash_sha256_init(&state)
     }
 
-    mutating func add(_ bytes: [UInt8]) { crypto_hash_sha256_update(&state, bytes, UInt64(bytes.count)) }
+    mutating func add(_ bytes: [UInt8]) { bytes.withUnsafeBytes { add($0) } }
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
+        crypto_hash_sha256_update(&state, start, UInt64(bytes.count))
+    }
 
     func finished() -> [UInt8] {
         var state = state

@@ -181,7 +181,7 @@ import Testing
             let error = lockboxError {
                 switch operation {
                 case "change":
-                    let passcode = PasscodeSource {
+                    let passcode = PasscodeSource.bytes {
                         lock.call()
                         return Array("new".utf8)
                     }

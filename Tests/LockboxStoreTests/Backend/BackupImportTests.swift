@@ -58,7 +58,7 @@ import Testing
         )
     }
 
-    /// An expired item can be replaced without reading it.
+    /// Its class is not lowered, so the store has to be unlocked.
     @Test(arguments: ExistingItemPolicy.allCases) func anExpiredItemThatIsLocked(_ policy: ExistingItemPolicy)
         throws
     {
@@ -72,8 +72,12 @@ import Testing
         expectError(.interactionNotAllowed) {
             try backend.item(for: expired.key, now: nil)
         }
+        let before = try target.snapshot()
+        expectError(.interactionNotAllowed) { try restore(backend, policy) }
+        #expect(try target.snapshot() == before)
+        try backend.unlock(.value("1234"))
         #expect(try restore(backend, policy).importedCount == 1)
-        #expect(try backend.item(for: expired.key, now: now) == open)
+        #expect(try backend.item(for: expired.key, now: now) == item("k", text: "of k"))
     }
 
     /// Between the look at it and the lock, another process stores a new value in its place.
@@ -124,7 +128,7 @@ import Testing
         #expect(report.isComplete && report.importedCount == (policy == .keep ? 4 : 5))
         #expect(report.keptKeys == (policy == .keep ? [newer.key] : []))
         // The newer item's class was better protected, and stays.
-        #expect(try restore(backend).unchangedCount == 6)
+        #expect(try restore(backend).unchangedCount == (policy == .keep ? 6 : 7))
         #expect(try backend.item(for: item("1").key, now: now) == item("1"))
         if policy == .keep { #expect(try backend.value(for: newer.key, now: now) == newer.value) }
         #expect(try backend.verify().findings.isEmpty)
@@ -201,7 +205,14 @@ import Testing
         var bytes = try readBytes(path)
         bytes[4] = 9
         try overwrite(path, bytes)
+        let preview = try backend.importBackup(
+            from: self.path,
+            with: .passphrase(.value("passphrase")),
+            existing: policy,
+            isDryRun: true
+        )
         let report = try restore(backend, policy)
+        #expect(preview == report)
         #expect(report.findings.map(\.location) == [path] && !report.isComplete)
         #expect(try readBytes(path) == bytes)
     }
@@ -340,6 +351,57 @@ import Testing
         #expect(number > 40)
     }
 
+    /// The class that this program requires is too low in one item of many, also where there is no store yet.
+    @Test(arguments: [true, false]) func anItemThatIsRefusedChangesNothing(_ isThere: Bool) throws {
+        for number in 0..<70 { try source.backend().write(item("\(number)"), policy: .addOnly) }
+        try source.backend().write(item("low", "b", .always), policy: .addOnly)
+        try export(source.backend())
+        if isThere { try target.backend().write(item("own"), policy: .addOnly) }
+        let before = isThere ? try target.snapshot() : [:]
+        let backend = SealedBackend(
+            directory: target.directory,
+            requires: StoreRequirements(minimumAccessibility: .afterFirstUnlock)
+        )
+        for isDryRun in [true, false] {
+            let error = lockboxError {
+                try backend.importBackup(
+                    from: path,
+                    with: .passphrase(.value("passphrase")),
+                    isDryRun: isDryRun
+                )
+            }
+            #expect(error?.code == .requirementNotMet && "\(error!)".contains("low"))
+            if isThere { #expect(try target.snapshot() == before) }
+            #expect(FileManager.default.fileExists(atPath: target.directory) == isThere)
+        }
+    }
+
+    /// What is imported is what was verified.
+    @Test func aFileThatIsChangedMeanwhileIsRefused() throws {
+        let long = String(repeating: "v", count: 1 << 17)
+        for number in 0..<3 { try source.backend().write(item("\(number)", text: long), policy: .addOnly) }
+        try export(source.backend())
+        let first = try readBytes(path)
+        for number in 0..<3 {
+            try source.backend().write(item("\(number)", text: long + "w"), policy: .replace)
+        }
+        try FileManager.default.removeItem(atPath: path)
+        try export(source.backend())
+        let second = try readBytes(path)
+        try overwrite(path, first)
+        let backend = target.backend()
+        let error = lockboxError {
+            try backend.importBackup(from: path, with: .passphrase(.value("passphrase"))) { _ in
+                try? overwrite(path, second)
+            }
+        }
+        #expect(error?.code == .corrupt && "\(error!)".contains("while"), "\(String(describing: error))")
+        #expect(!"\(error!)".contains("Nothing was changed"))
+        try overwrite(path, first)
+        #expect(try restore(backend).isComplete)
+        #expect(try backend.allItems().allSatisfy { $0.value.data.count == long.utf8.count })
+    }
+
     // MARK: Files that are no backups
 
     @Test func aWrongPassphraseOrADamagedFileChangesNothing() throws {
@@ -394,11 +456,20 @@ import Testing
         let backend = target.backend()
         try backend.write(item("mine"), policy: .addOnly)
         let before = try target.snapshot()
-        let error = lockboxError { _ = try restore(backend, .fail) }
-        #expect(error == .duplicateItem(key: "1"))
+        for policy in ExistingItemPolicy.allCases {
+            for isDryRun in [true, false] {
+                let error = lockboxError {
+                    try backend.importBackup(
+                        from: path,
+                        with: .passphrase(.value("passphrase")),
+                        existing: policy,
+                        isDryRun: isDryRun
+                    )
+                }
+                #expect(error?.code == .corrupt && "\(error!)".contains("twice"))
+            }
+        }
         #expect(try target.snapshot() == before)
-        #expect(try restore(backend, .keep).keptKeys.map(\.key) == ["1"])
-        #expect(try backend.item(for: items[0].key, now: now) == items[0])
     }
 
     /// It is copied as it comes, and read twice from there.

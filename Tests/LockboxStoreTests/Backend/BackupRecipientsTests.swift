@@ -82,7 +82,7 @@ import LockboxTesting
                 .notSupported, "piv-p256"
             ),
             ("LBXE\u{1}\u{1}", .notSupported, "377b19f"), ("notes", .notABackup, "not a Lockbox backup"),
-            ("-----BEGIN AGE ENCRYPTED FILE-----\n", .notABackup, "not a Lockbox backup"),
+            ("-----BEGIN AGE ENCRYPTED FILE-----\n", .notSupported, "armored"),
             ("", .notABackup, "not a Lockbox backup"),
         ] as [(String, LockboxError.Code, String)] {
             try overwrite(path, Array(text.utf8))
@@ -182,24 +182,113 @@ import LockboxTesting
         #expect(!FileManager.default.fileExists(atPath: fresh.directory))
     }
 
-    /// Otherwise whoever forges one could have the owner's next value for it in a class that the device key opens.
-    @Test func anImportLowersNoClass() throws {
+    /// What the owner's item is like when the backup comes.
+    enum Condition: CaseIterable { case whole, expired, damaged, readableByOthers }
+
+    /// Otherwise whoever forges one could have the owner's next value for it in a class that the device key opens, or in a backup.
+    @Test(arguments: Condition.allCases) func anImportLowersNoClass(_ condition: Condition) throws {
         let classes = Accessibility.allCases.filter { $0 != .whenPasscodeSetThisDeviceOnly }
         for old in classes {
             for new in classes.filter({ !$0.isThisDeviceOnly }) {
-                let (forger, owner) = (SealedBackend.inMemory(), SealedBackend.inMemory())
+                let (forger, owner) = (SealedBackend.inMemory(), try TestStore())
                 let forged = try item("k", "a", new, text: "forged")
                 try forger.write(forged, policy: .addOnly)
                 try forger.exportBackup(to: path, for: .publicKeys([key.publicKey]), replacing: true)
-                try owner.write(item("k", "a", old, text: "the owner's"), policy: .addOnly)
-                #expect(try importWithKey(owner, .keep).keptKeys == [forged.key])
-                #expect(try importWithKey(owner, .replace).replacedKeys == [forged.key])
-                let now = try #require(try owner.item(for: forged.key, now: nil))
-                #expect(now.value == forged.value)
-                let expected = old.protection > new.protection ? old : new
-                #expect(now.attributes.accessibility == expected, "\(new) over \(old)")
+                let mine = try item(
+                    "k",
+                    "a",
+                    old,
+                    text: "the owner's",
+                    expires: condition == .expired ? now - 1 : nil
+                )
+                let backend = owner.backend()
+                try backend.write(mine, policy: .addOnly)
+                let place = try owner.path("k", prefix: "a")
+                switch condition {
+                case .whole: #expect(try importWithKey(backend, .keep).keptKeys == [forged.key])
+                case .expired: break
+                case .damaged: try owner.damage("k", prefix: "a")
+                case .readableByOthers: try #require(chmod(place, 0o644) == 0)
+                }
+                let preview = try importWithKey(backend, .replace, isDryRun: true)
+                let report = try importWithKey(backend, .replace)
+                #expect(report == preview)
+                #expect(
+                    (condition == .expired ? report.addedKeys : report.replacedKeys) == [forged.key]
+                )
+                let found = try #require(try backend.item(for: forged.key, now: nil))
+                #expect(found.value == forged.value)
+                let level = old.protection > new.protection ? old : new
+                let isOfDevice = old.isThisDeviceOnly
+                #expect(
+                    found.attributes.accessibility.protection == level.protection
+                        && found.attributes.accessibility.isThisDeviceOnly == isOfDevice,
+                    "\(new) over \(old), \(condition)"
+                )
+                #expect(try importWithKey(backend, .replace).unchangedCount == 1, "and again")
             }
         }
+    }
+
+    /// Two exports to one file, or another program's file that has come in the meantime.
+    @Test func whatComesMeanwhileIsNotLost() throws {
+        let backend = try prepare()
+        let key = key.publicKey
+        var other: [UInt8] = []
+        let report = try backend.exportBackup(to: path, for: .publicKeys([key])) { progress in
+            guard progress.completed == 1 else { return }
+            #expect(throws: Never.self) {
+                try backend.exportBackup(to: path, for: .publicKeys([key]))
+                other = try readBytes(path)
+            }
+        }
+        #expect(report.keptBackup == "\(path).earlier-1")
+        #expect(try readBytes("\(path).earlier-1") == other && !other.isEmpty)
+        let error = lockboxError {
+            try backend.exportBackup(to: "\(path)-2", for: .publicKeys([key])) { _ in
+                try? overwrite("\(path)-2", Array("notes".utf8))
+            }
+        }
+        #expect(error?.code == .notABackup)
+        #expect(try readBytes("\(path)-2") == Array("notes".utf8))
+    }
+
+    @Test func aLongFileOfPrivateKeys() throws {
+        try exportToKey(prepare())
+        let lines = (0..<400).map { _ in "# \(BackupKey().publicKey)\n\(BackupKey().privateKey)\n" }.joined()
+        let file = Path.parent(of: source.directory) + "/keys"
+        try overwrite(file, Array((lines + self.key.privateKey + "\n").utf8))
+        try #require(chmod(file, 0o600) == 0)
+        #expect(
+            try target.backend().importBackup(from: path, with: .privateKeys(.file(file))).importedCount == 7
+        )
+    }
+
+    /// The message names the line, and not what is in it.
+    @Test func aLineThatIsNoPrivateKeyIsNamed() throws {
+        try exportToKey(prepare())
+        for (text, part) in [
+            ("# k\n\nAGE-PLUGIN-YUBIKEY-1XYZ\n", "line 3"), ("\(self.key.privateKey)Q\n", "line 1"),
+            ("# nothing\n", "no private key"),
+        ] {
+            let error = lockboxError {
+                try target.backend().importBackup(from: path, with: .privateKeys(.value(text)))
+            }
+            #expect(
+                error?.code == .invalidPasscode && "\(error!)".contains(part),
+                "\(String(describing: error))"
+            )
+            #expect(!"\(error!)".contains("XYZ"))
+        }
+    }
+
+    /// More than a reader takes would be a backup that nobody opens.
+    @Test func tooManyRecipientsAreRefused() throws {
+        let backend = try prepare()
+        let keys = (0..<20_000).map { _ in key.publicKey }
+        let error = lockboxError { try backend.exportBackup(to: path, for: .publicKeys(keys)) }
+        #expect(error?.code == .invalidPasscode)
+        #expect(!FileManager.default.fileExists(atPath: path))
     }
 
     // MARK: The store's own recipients
@@ -267,5 +356,25 @@ import LockboxTesting
             policy: .replace
         )
         expectError(.corrupt) { try owner.backupRecipients() }
+    }
+
+    /// An old copy of the record, which somebody has put back.
+    @Test(arguments: [true, false]) func earlierOnesDoNotComeBack(_ areReplaced: Bool) throws {
+        let owner = source.backend()
+        _ = try owner.setUp()
+        try owner.setBackupRecipients([BackupKey().publicKey])
+        let recipients = try ItemKey(storedPrefix: "\0backup", key: "recipients")
+        let path = owner.storage.location(of: try owner.recordName(of: recipients))
+        let old = try readBytes(path)
+        try owner.setBackupRecipients(areReplaced ? [key.publicKey] : [])
+        try FileManager.default.createDirectory(
+            atPath: Path.parent(of: path),
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
+        try overwrite(path, old)
+        try #require(chmod(path, 0o600) == 0)
+        let error = lockboxError { try owner.backupRecipients() }
+        #expect([.authenticationFailed, .corrupt].contains(error?.code), "\(String(describing: error))")
     }
 }

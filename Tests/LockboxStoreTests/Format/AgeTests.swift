@@ -146,6 +146,12 @@ import Testing
         }
         #expect(count > 80)
     }
+
+    /// With such a key the shared secret would be zero, and anybody could open the file.
+    @Test(arguments: [0, 1]) func pointsOfLowOrderAreNoKeys(_ first: UInt8) {
+        let bytes = [first] + [UInt8](repeating: 0, count: 31)
+        #expect(throws: AgeError.self) { try AgePublicKey(Bech32.encode("age", bytes)) }
+    }
 }
 
 /// A file of age's test kit: what is expected, then the file of age.

@@ -68,7 +68,7 @@ import Testing
 
     private func expectRefused(_ reason: String, _ body: () throws -> Void) {
         let error = #expect(throws: BackupError.self, "\(reason)") { try body() }
-        #expect(error?.reason.contains(reason) == true, "\(String(describing: error))")
+        #expect(error.map { "\($0)" }?.contains(reason) == true, "\(String(describing: error))")
     }
 
     // MARK: Items
@@ -217,11 +217,11 @@ import Testing
 
     @Test(arguments: [
         (#""k""#, #""k","key":"l""#, "not well-formed"), (#""k""#, #""k","k\u0065y":"l""#, "not well-formed"),
-        (#""afterFirstUnlock""#, #""whenUnlockedThisDeviceOnly""#, "class or a format"),
-        (#""afterFirstUnlock""#, #""best""#, "class or a format"),
-        (#""json""#, #""yaml""#, "class or a format"),
-        (#""json""#, #""256""#, "class or a format"), (#""json""#, #""data""#, "encoding"),
-        (#""key""#, #""encoding":"hex","key""#, "encoding that"),
+        (#""afterFirstUnlock""#, #""whenUnlockedThisDeviceOnly""#, "class or format"),
+        (#""afterFirstUnlock""#, #""best""#, "class or format"),
+        (#""json""#, #""yaml""#, "class or format"),
+        (#""json""#, #""256""#, "class or format"), (#""json""#, #""data""#, "encoding"),
+        (#""key""#, #""encoding":"hex","key""#, "another encoding"),
         (#""key""#, #""encoding":"text","key""#, "encoding"),
         (#""key""#, #""name""#, "has no key"), (#""prefix""#, #""x""#, "has no prefix"),
         (#""value""#, #""x""#, "has no value"), (#""created""#, #""x""#, "has no created"),

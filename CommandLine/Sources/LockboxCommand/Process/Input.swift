@@ -41,15 +41,6 @@ enum Input {
         return lines.enumerated().map { ($0.offset + 1, $0.element.trimmingWhitespace) }
             .filter { !$0.1.isEmpty && !$0.1.hasPrefix("#") }
     }
-
-    /// Only a file can be replaced, and only a file can be read twice.
-    static func checkIsFile(_ path: String) throws {
-        if path == "-" {
-            throw ValidationError(
-                "- is not taken for standard input or output. Name a file, or ./- if that is its name."
-            )
-        }
-    }
 }
 
 /// The sources of passcodes and passphrases.
@@ -89,6 +80,11 @@ enum SecretInput {
             throw WrongSecret(reason: "The \(name) is wrong.")
         } catch LockboxError.invalidPasscode(let reason) {
             throw WrongSecret(reason: "The \(name) cannot be used: \(reason).")
+        } catch LockboxError.notEnoughMemory(let bytes) where name == "passphrase" {
+            throw Failure(
+                .inputOutput,
+                "scrypt needs \(bytes) bytes of memory for the \(name), which are not available. Raise the memory limit."
+            )
         }
     }
 

@@ -56,6 +56,12 @@ struct ExportCommand: ParsableCommand {
         if file == "-", Terminal.isThere(STDOUT_FILENO) {
             throw Failure(.usage, "A backup is not text for a terminal. Name a file, or write to a pipe.")
         }
+        if file != "-", Self.isInside(file, store.location) {
+            throw Failure(
+                .usage,
+                "A backup in the store's own folder would be lost with it. Name another folder."
+            )
+        }
         let keys = try keys(store)
         var progress = ProgressReport("export", quiet: options.quiet)
         defer { progress.end() }
@@ -75,12 +81,34 @@ struct ExportCommand: ParsableCommand {
         try unreadable.fail(advice: "They are not in the backup.")
     }
 
+    private static func isInside(_ file: String, _ folder: String) -> Bool {
+        func real(_ path: String) -> String? {
+            guard let found = realpath(path, nil) else { return nil }
+            defer { free(found) }
+            return String(cString: found)
+        }
+        let end = file.utf8.lastIndex(of: UInt8(ascii: "/"))
+        guard let folder = real(folder), let parent = real(end.map { String(file[...$0]) } ?? ".") else {
+            return false
+        }
+        return "\(parent)/".hasPrefix("\(folder)/")
+    }
+
     /// None if it is to be encrypted with a passphrase.
     private func keys(_ store: Store) throws -> [String] {
         if passphraseFile != nil { return [] }
         let listed = try recipientsFile.map { try Input.lines(ofFile: $0).map(\.text) } ?? []
         let given = recipients + listed
-        return try given.isEmpty && recipientsFile == nil ? store.backend.backupRecipients() : given
+        if !given.isEmpty || recipientsFile != nil { return given }
+        do { return try store.backend.backupRecipients() } catch let error as LockboxError
+            where [.requirementNotMet, .corrupt, .authenticationFailed].contains(error.code)
+        {
+            throw Failure(
+                error.status,
+                "The public keys that are kept for backups cannot be trusted: \(error.description.onOneLine) "
+                    + "Run `lockbox backup-key` to store yours again, or give --recipient."
+            )
+        }
     }
 
     private func export(_ store: Store, to keys: [String], _ progress: (StoreProgress) -> Void) throws
@@ -94,7 +122,7 @@ struct ExportCommand: ParsableCommand {
             let passphrase = try SecretInput.new(
                 "passphrase",
                 file: passphraseFile,
-                option: "--passphrase-file or --recipient"
+                option: "--passphrase-file or --recipient, or run `lockbox backup-key` once"
             )
             recipients = .passphrase(passphrase, workFactor: workFactor)
         }
@@ -117,8 +145,8 @@ struct BackupKeyCommand: ParsableCommand {
         discussion: """
             The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
             the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
-            public key whose private key you have already, --remove forgets the one that is kept, and without a terminal \
-            and options, it is printed.
+            public key whose private key you have already, --show prints the one that is kept, and --remove forgets it. To \
+            replace or forget one, every item is sealed with new keys.
 
             Example: lockbox backup-key && lockbox export lockbox.age
             """

@@ -36,6 +36,8 @@ struct StatusCommand: ParsableCommand {
         /// Whether a change of the keys was interrupted, so that a rotation has to end it.
         let isInterrupted: Bool
         let slots: [SlotDescription]
+        /// The public keys that backups are encrypted to. Missing if the store is locked, or if they cannot be trusted.
+        let backupKeys: [String]?
         let requirements: Requirements
         /// Of a cluster.
         let members: [MemberDescription]?
@@ -81,6 +83,7 @@ struct StatusCommand: ParsableCommand {
             olderEpochs: keys?.olderEpochs ?? [],
             isInterrupted: keys?.isInterrupted ?? false,
             slots: keys?.slots.map(SlotDescription.init) ?? [],
+            backupKeys: try? backend.backupRecipients(),
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
                 minimumClass: options.minimumClass?.itemClass.rawValue,
@@ -116,6 +119,7 @@ struct StatusCommand: ParsableCommand {
         if let identity = status.identity { fields.insert(("identity", identity), at: 1) }
         if let date = status.unlockedUntil { fields.append(("until", date.local)) }
         if let epoch = status.epoch { fields.append(("keys", Self.text(epoch, status))) }
+        for key in status.backupKeys ?? [] { fields.append(("backups", "encrypted to \(key)")) }
         let required = Self.text(status.requirements)
         if !required.isEmpty { fields.append(("required", required)) }
         try Output.fields(fields)

@@ -1,0 +1,339 @@
+import LockboxAge
+public import LockboxCore
+import LockboxPlatform
+
+extension SealedBackend {
+    /// Imports a backup into this store.
+    ///
+    /// Before it writes anything, it authenticates the whole file and checks that every class in it is open. An
+    /// interrupted import can be repeated with any policy: items that are identical in the store and the backup
+    /// do not count as existing, and neither do expired ones.
+    ///
+    /// A damaged item of the store is replaced by the backup's. So is one that cannot be read because of its permissions or
+    /// because it is a link or a folder, after it has been set aside as by ``LockboxBackend/quarantine(record:)``. Items
+    /// of a newer version, sealed with keys newer than the keybag's, or of a class that this program refuses stay, and the
+    /// report names them.
+    ///
+    /// - Parameters:
+    ///   - path: The backup file. `-` is standard input.
+    ///   - secret: Decrypts it. Anybody who knows a public key can make a backup for it: know where the file comes from.
+    ///   - existing: How to treat a different, unexpired item under the same key in the store. With
+    ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read. No class is
+    ///     lowered: an item that is replaced, also a damaged or expired one, keeps a class that is better protected than the
+    ///     backup's, and stays on this device if it was to.
+    ///   - isDryRun: Whether only to report what would be imported.
+    ///   - progress: Called after each batch of items.
+    /// - Returns: The items that were written, those that were kept, and those that could not be replaced.
+    /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
+    ///   ``LockboxError/invalidPasscode(reason:)``, ``LockboxError/notEnoughMemory(bytes:)``,
+    ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
+    ///   ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class,
+    ///   ``LockboxError/interactionNotAllowed(_:)``, also for an item of the store that is locked, or
+    ///   ``LockboxError/duplicateItem(key:)``. Nothing has then changed, unless the file was changed meanwhile.
+    @discardableResult
+    public func importBackup(
+        from path: String,
+        with secret: BackupSecret,
+        existing: ExistingItemPolicy = .keep,
+        isDryRun: Bool = false,
+        progress: (StoreProgress) -> Void = { _ in }
+    ) throws -> ImportReport {
+        var reader = try BackupReader(path, secret.identities(), SystemCalls())
+        var state = Import(policy: existing)
+        let keyring = try keyStore.keyring(creating: false).map { _ in try keyStore.currentKeyring() }
+        var found: Set<ItemKey> = []
+        try reader.read { item in
+            // Which of two would win would depend on their places in the file.
+            guard found.insert(item.key).inserted else {
+                throw BackupError.damaged("\(ItemKey.location(ofKey: item.key.key)) is in it twice")
+            }
+            // Under every policy, so that what cannot be written is found before anything is.
+            try check(item, keyring, &state)
+        }
+        let total = found.count
+        var completed = 0
+        var batch: [StoredItem] = []
+        func importBatch() throws {
+            if isDryRun { try preview(batch, &state) } else { try importItems(batch, &state) }
+            completed += batch.count
+            batch = []
+            progress(StoreProgress(completed: completed, total: total))
+        }
+        try reader.read { item in
+            batch.append(item)
+            if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue {
+                try importBatch()
+            }
+        }
+        if !batch.isEmpty { try importBatch() }
+        // Whoever wrote these items may have been killed before they were durable.
+        try state.unchanged.sorted().forEach(storage.synchronize)
+        return state.report
+    }
+
+    /// An import that has begun.
+    private struct Import {
+        let policy: ExistingItemPolicy
+        let today = Date()
+        var report = ImportReport()
+        /// The namespaces of the items that the store had already.
+        var unchanged: Set<String> = []
+        /// Something in the place of an item that cannot be read, and the class of what is to replace it.
+        var unreadable: [RecordName: Accessibility] = [:]
+    }
+
+    /// A value of this length or more ends a batch, so that a batch needs little memory.
+    private static var largeValue: Int { 1 << 16 }
+
+    /// The store's item under the key of a backup's item.
+    private enum InStore {
+        /// No item, or an expired one, which may be overwritten.
+        case absent
+        case same
+        /// A different item.
+        case other
+        /// Bytes that nobody can read any more.
+        case damaged
+        /// Something that this program cannot read, and that may be whole.
+        case unreadable(LockboxError)
+    }
+
+    /// - Throws: ``LockboxError`` if the item must not be written, or is locked, or if there must not be one.
+    private func check(_ item: StoredItem, _ keyring: Keyring?, _ state: inout Import) throws {
+        guard let keyring else { return try checkIsAllowed(item) }
+        let record = itemRecord(of: item.key, keyring)
+        let place = try place(record, keyring, of: item, state)
+        switch (place.state, state.policy) {
+        case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+        case (.unreadable(let error), .fail): throw error
+        case (.unreadable, _): state.unreadable[record.name] = place.item.attributes.accessibility
+        default: break
+        }
+        let accessibility = place.item.attributes.accessibility
+        if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
+        try checkIsAllowed(place.item)
+        // The storage's limit is less than the format's: only a trial tells whether it fits.
+        if item.value.data.count > maximumValueSize { _ = try seal(place.item, into: record, with: keyring) }
+    }
+
+    private func checkIsAllowed(_ item: StoredItem) throws {
+        guard let reason = refusal(of: item.attributes.accessibility, for: item.key) else { return }
+        throw LockboxError.requirementNotMet(record: ItemKey.location(ofKey: item.key.key), reason: reason)
+    }
+
+    /// The place of a backup's item in the store.
+    private struct Place {
+        let state: InStore
+        let revision: RecordRevision
+        /// What would be written. Anybody who knows a public key can make a backup, so it lowers no class.
+        let item: StoredItem
+    }
+
+    private func place(_ record: ItemRecord, _ keyring: Keyring, of new: StoredItem, _ state: Import) throws
+        -> Place
+    {
+        do { return try readablePlace(record, keyring, of: new, state) } catch let error as LockboxError
+            where error.location == storage.location(of: record.name)
+        {
+            let item = try new.raised(to: classInHeader(ofFile: storage.location(of: record.name)))
+            return Place(state: .unreadable(error), revision: .absent, item: item)
+        }
+    }
+
+    private func readablePlace(_ record: ItemRecord, _ keyring: Keyring, of new: StoredItem, _ state: Import)
+        throws -> Place
+    {
+        let old = try existingItem(record, keyring, at: nil)
+        // What was set aside, if nobody has written since.
+        let aside = state.unreadable[record.name]
+        let item = try new.raised(to: old.attributes?.accessibility ?? aside)
+        if old.damage != nil { return Place(state: .damaged, revision: old.revision, item: item) }
+        guard let attributes = old.attributes else {
+            return Place(state: .absent, revision: old.revision, item: item)
+        }
+        let isAbsent = attributes.isExpired(at: state.today)
+        if !keyring.isOpen(attributes.accessibility) {
+            throw LockboxError.interactionNotAllowed(attributes.accessibility)
+        }
+        do {
+            // The value too: it can be damaged where the attributes are not.
+            let (found, revision) = try openItem(record, keyring, at: nil)
+            let state = found == item ? InStore.same : found == nil || isAbsent ? .absent : .other
+            return Place(state: state, revision: revision, item: item)
+        } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
+        {
+            return Place(state: isAbsent ? .absent : .damaged, revision: old.revision, item: item)
+        }
+    }
+
+    /// The class that an item's file names which the storage refuses to read. It is not authentic, and only raises another.
+    private func classInHeader(ofFile path: String) -> Accessibility? {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let file = LockboxPlatform.open(path, flags)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: ItemHeader.length)
+        let count = bytes.withUnsafeMutableBytes { LockboxPlatform.read(file, $0.baseAddress!, $0.count) }
+        guard count == bytes.count else { return nil }
+        return bytes.withUnsafeMutableBytes { ItemHeader.classAndEpoch(of: $0)?.0 }
+    }
+
+    /// Makes room for the backup's item. The bytes are kept, because they may be whole.
+    private func setAside(_ record: ItemRecord, _ keyring: Keyring, for item: StoredItem, _ state: Import)
+        throws
+    {
+        guard case .unreadable(let error) = try place(record, keyring, of: item, state).state,
+            error.isInTheWay
+        else { return }
+        do { _ = try storage.quarantine(record.name, lock: nil) } catch is LockboxError {
+            // It is in the way still, and will be named.
+        }
+    }
+
+    /// The outcome for an item of the backup.
+    private enum Imported {
+        case added, replaced, unchanged, kept
+        case failed(LockboxError)
+    }
+
+    private func preview(_ items: [StoredItem], _ state: inout Import) throws {
+        let keyring = try keyStore.keyring(creating: false)
+        for item in items {
+            guard let keyring else {
+                state.report.addedKeys.append(item.key)
+                continue
+            }
+            let record = itemRecord(of: item.key, keyring)
+            switch (try place(record, keyring, of: item, state).state, state.policy) {
+            case (.same, _): state.report.unchangedCount += 1
+            case (.other, .keep): state.report.keptKeys.append(item.key)
+            case (.absent, _): state.report.addedKeys.append(item.key)
+            case (.unreadable(let error), _) where !error.isInTheWay:
+                state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
+            case (.other, _), (.damaged, _), (.unreadable, _): state.report.replacedKeys.append(item.key)
+            }
+        }
+    }
+
+    private func importItems(_ items: [StoredItem], _ state: inout Import) throws {
+        guard let keyring = try keyStore.keyring(creating: true) else { return }
+        let records = items.map { itemRecord(of: $0.key, keyring) }
+        let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
+        guard byName.count == items.count else {
+            // A commit changes a record once.
+            return try items.forEach { try importItems([$0], &state) }
+        }
+        let begun = state
+        for (record, item) in zip(records, items) where begun.unreadable[record.name] != nil {
+            try setAside(record, keyring, for: item, begun)
+        }
+        var imported: [RecordName: Imported] = [:]
+        try changeItems(records, with: keyring) { record, keyring in
+            guard let item = byName[record.name] else { return .keep }
+            let place = try place(record, keyring, of: item, begun)
+            switch (place.state, begun.policy) {
+            case (.same, _): imported[record.name] = .unchanged
+            case (.other, .keep): imported[record.name] = .kept
+            case (.unreadable(let error), _): imported[record.name] = .failed(error)
+            case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+            case (.absent, _) where begun.unreadable[record.name] == nil:
+                imported[record.name] = .added
+                return .replace(place.revision, with: place.item)
+            case (.other, .replace), (.damaged, _), (.absent, _):
+                imported[record.name] = .replaced
+                return .replace(place.revision, with: place.item)
+            }
+            return .keep
+        }
+        for (record, item) in zip(records, items) {
+            switch imported[record.name] {
+            case .added: state.report.addedKeys.append(item.key)
+            case .replaced: state.report.replacedKeys.append(item.key)
+            case .unchanged:
+                state.report.unchangedCount += 1
+                if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
+            case .kept: state.report.keptKeys.append(item.key)
+            case .failed(let error):
+                state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
+            case nil: break
+            }
+        }
+    }
+}
+
+extension LockboxError {
+    /// Whether it is not about what is in an item's file, but about the file, which can be set aside.
+    fileprivate var isInTheWay: Bool { [.unsafePermissions, .unreadable].contains(code) }
+}
+
+extension StoredItem {
+    /// Returns the item in a class that is as well protected as another one, too.
+    fileprivate func raised(to other: Accessibility?) throws -> StoredItem {
+        let accessibility = attributes.accessibility.raised(to: other)
+        if accessibility == attributes.accessibility { return self }
+        let changes = ItemChanges(
+            options: WriteOptions(accessibility: accessibility),
+            modified: attributes.modified
+        )
+        return try changes.item(after: self, for: key)
+    }
+}
+
+/// The secret that decrypts a backup.
+public enum BackupSecret: Sendable {
+    /// The passphrase that it was written with, if a guess costs at most so much: the cost is read from the file, which cannot be
+    /// authenticated before. See ``BackupRecipients/passphrase(_:workFactor:)``.
+    case passphrase(PasscodeSource, maximumWorkFactor: Int = 22)
+
+    /// Private keys of age, one in each line, as `age-keygen` writes them: empty lines and lines that begin with `#` do not count.
+    /// At most 64 KiB.
+    case privateKeys(PasscodeSource)
+
+    func identities() throws -> [AgeIdentity] {
+        switch self {
+        case .passphrase(let passphrase, let maximum):
+            return try passphrase.withBytes { [.passphrase(WipedBytes($0), maximumWorkFactor: maximum)] }
+        case .privateKeys(let keys):
+            let found = try keys.withBytes(atMost: 64 << 10) { bytes in
+                let lines = String(decoding: bytes, as: UTF8.self)
+                    .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+                return try lines.enumerated().filter { !$1.isEmpty && !$1.hasPrefix("#") }.map {
+                    number,
+                    line in
+                    do { return AgeIdentity.x25519(try AgePrivateKey(line)) } catch {
+                        throw LockboxError.invalidPasscode(
+                            reason:
+                                "line \(number + 1) is no private key of age, which begins with AGE-SECRET-KEY-1"
+                        )
+                    }
+                }
+            }
+            if found.isEmpty {
+                throw LockboxError.invalidPasscode(reason: "there is no private key of age in it")
+            }
+            return found
+        }
+    }
+}
+
+/// The result of ``SealedBackend``'s `importBackup`.
+public struct ImportReport: StoreReport, Hashable, Codable {
+    /// The items that the store did not have.
+    public var addedKeys: [ItemKey] = []
+
+    /// The items that have replaced others: different ones with ``ExistingItemPolicy/replace``, and damaged ones.
+    public var replacedKeys: [ItemKey] = []
+
+    /// The number of items written.
+    public var importedCount: Int { addedKeys.count + replacedKeys.count }
+
+    /// The number of items that were already identical in the store.
+    public var unchangedCount = 0
+
+    /// The items that were not imported, because the store keeps a different item under the same key
+    /// (``ExistingItemPolicy/keep``).
+    public var keptKeys: [ItemKey] = []
+
+    /// The items that were not imported, because the existing item can be neither read nor replaced.
+    public var findings: [StoreFinding] = []
+}
