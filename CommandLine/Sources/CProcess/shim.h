@@ -12,13 +12,24 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <linux/keyctl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #endif
 
 // Other programs of the user can neither read the memory of this process nor trace it, until it runs another program.
 static inline void forbid_reading_memory(void) {
 #ifdef __linux__
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
+// Whether the kernel keeps keys for the user of this process. Some containers forbid it.
+static inline int has_user_keyring(void) {
+#ifdef __linux__
+    return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_USER_KEYRING, 1) >= 0;
+#else
+    return 1;
 #endif
 }
 

@@ -38,7 +38,7 @@ import ArgumentParser
                 name: "For other programs:",
                 subcommands: [
                     ExecCommand.self, RefreshCommand.self, GitCredentialCommand.self,
-                    DockerCredentialCommand.self, StoreHelp.self,
+                    DockerCredentialCommand.self, DoctorCommand.self, StoreHelp.self,
                 ]
             ),
         ]
