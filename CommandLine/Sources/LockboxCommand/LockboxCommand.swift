@@ -6,7 +6,8 @@ import ArgumentParser
         commandName: "lockbox",
         abstract: "Store secrets in encrypted files or in an etcd cluster.",
         discussion: """
-            A value is read from standard input, or typed without echo. It is never an argument.
+            A value is read from standard input, or typed without echo. It is never an argument. `lockbox help store` lists \
+            what every command takes: the store, the prefix and the passcode.
 
             Exit status: 0 success; 1 no such item; 2 locked, or a passcode is needed or wrong; 3 damaged or tampered \
             with, rolled back, or not what was required; 4 already exists, or refused; 64 usage; 74 input or output.
@@ -124,7 +125,8 @@ struct StoreHelp: ParsableCommand {
         abstract: "What every command takes.",
         usage: "lockbox COMMAND [<store options>] …",
         discussion: """
-            A key has a prefix, such as an app's identifier. Without options, commands use the prefix lockbox in this user's \
+            A key has a prefix, such as an app's identifier. A / in a key is only part of its name: web/token is a key, and web \
+            no folder and no prefix. Without options, commands use the prefix lockbox in this user's \
             store. A locked store is unlocked by what the options or the environment name; otherwise the passcode is asked for \
             at the terminal.
             """,

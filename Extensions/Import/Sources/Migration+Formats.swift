@@ -40,7 +40,7 @@ extension MigrationSource {
     }
 
     /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, followed by
-    /// `:` and its port or protocol if it has one. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port`
+    /// its protocol and its port, each after a `:`, if it has them. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port`
     /// and `protocol`. `user` is read as `login`.
     ///
     /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
@@ -69,17 +69,17 @@ extension InternetPassword {
     /// The internet password for the key of a netrc entry, or nil for one without a machine or a login. The protocol is `https` if
     /// the entry names none.
     ///
-    /// - Parameter netrcKey: The key: `login@machine`, followed by `:` and a port or a protocol if the entry has one.
+    /// - Parameter netrcKey: The key: `login@machine`, followed by its protocol and its port, each after a `:`.
     public init?(netrcKey: String) {
-        guard let found = netrcKey.wholeMatch(of: /(.+)@([^@:]+)(?::([^:]+))?/), found.2 != "default" else {
-            return nil
-        }
-        let port = found.3.flatMap { UInt16($0) }
+        let form = /(.+)@([A-Za-z0-9._-]+)(?::([A-Za-z][A-Za-z0-9+.-]*))?(?::([1-9][0-9]{0,4}))?/
+        guard let found = netrcKey.wholeMatch(of: form), found.2 != "default",
+            found.4.map({ UInt16($0) != nil }) ?? true
+        else { return nil }
         self.init(
-            server: String(found.2),
+            server: found.2.lowercased(),
             account: String(found.1),
-            protocol: port == nil ? found.3.map(String.init) ?? "https" : "https",
-            port: port.map(Int.init)
+            protocol: found.3?.lowercased() ?? "https",
+            port: found.4.flatMap { Int($0) }
         )
     }
 }
@@ -172,7 +172,11 @@ extension Migration.Item {
             accessibility: accessibility,
             attributes: password.searchable
         ) { value in
-            try value.decode { _ -> [String: String] in [:] }["password"].map { Data($0.utf8) }
+            let fields = try value.decode { _ -> [String: String] in [:] }
+            if fields["account"] != nil {
+                throw MigrationRefusal.lossy("an internet password has no place for its account")
+            }
+            return fields["password"].map { Data($0.utf8) }
         }
     }
 

@@ -30,14 +30,17 @@ struct EnvironmentText {
     private let dialect: EnvironmentDialect
     private var names: [String: Int] = [:]
     private var refused: [(reason: String, lines: [Int])] = []
+    /// Where the comment after the value begins that was read last, in dotenv's dialect.
+    private var comment: Int?
 
     static func entries(_ bytes: [UInt8], _ dialect: EnvironmentDialect) throws(SourceError)
         -> [SourceFile.Entry]
     {
         var text = EnvironmentText(cursor: ByteCursor(bytes), dialect: dialect)
-        _ = text.cursor.take("\u{FEFF}")
+        // To a shell it is part of the first word.
+        if dialect != .shell { _ = text.cursor.take("\u{FEFF}") }
         guard
-            dialect != .common
+            dialect != .common && dialect != .dotenv
                 || !String(utf8: bytes).unicodeScalars.contains(where: {
                     $0 == "\u{2028}" || $0 == "\u{2029}"
                 })
@@ -47,9 +50,11 @@ struct EnvironmentText {
         var entries: [SourceFile.Entry] = []
         while !text.cursor.isAtEnd {
             let start = text.cursor
+            text.comment = nil
             do {
                 guard let (name, value) = try text.line() else { continue }
-                let range = start.position..<text.cursor.position
+                // A comment after a value stays, as somebody may have meant it to be part of that.
+                let range = start.position..<(text.comment ?? text.cursor.position)
                 entries.append(SourceFile.Entry(name: name, value: .success(value), range: range))
             } catch {
                 // After a quote that is not closed, the lines below it are looked at, too.
@@ -64,7 +69,9 @@ struct EnvironmentText {
                 "\($0.reason), in line\($0.lines.count == 1 ? "" : "s") \($0.lines.list)"
             }
             let advice =
-                dialect == .common ? "; in single quotes, or with a dialect, a value is read as it is" : ""
+                dialect == .common
+                ? "; in single quotes a value is read as it is, and the docker dialect keeps everything after ="
+                : ""
             throw .unsupported(reasons.joined(separator: "; ") + advice)
         }
         return entries
@@ -94,6 +101,7 @@ struct EnvironmentText {
         switch dialect {
         case .common, .dotenv:
             let value = try value()
+            if dialect == .dotenv, cursor.next == UInt8(ascii: "#") { comment = cursor.position }
             try endLine()
             return (name, value)
         case .docker:
@@ -114,7 +122,10 @@ struct EnvironmentText {
         guard cursor.take("=") else {
             throw .malformed("a name has no value; docker takes it from the environment")
         }
-        guard !name.isEmpty, !name.contains(where: \.isSpaceOrTab) else {
+        let isPlain = String(utf8: name).unicodeScalars.allSatisfy {
+            !$0.properties.isWhitespace && $0.value > 0x20
+        }
+        guard !name.isEmpty, isPlain else {
             throw .malformed("a name is empty, or has spaces")
         }
         return String(utf8: name)
@@ -138,8 +149,8 @@ struct EnvironmentText {
             case UInt8(ascii: "$"), UInt8(ascii: "`"): refuse(Self.expansion)
             case UInt8(ascii: "~") where !isQuoted && (text.isEmpty || text.last == UInt8(ascii: ":")):
                 refuse("a shell expands ~")
-            case _ where !isQuoted && ";&|<>()".utf8.contains(byte):
-                refuse("a value contains ; & | < > ( or ) outside quotes")
+            case _ where !isQuoted && ";&|<>(){".utf8.contains(byte):
+                refuse("a value contains ; & | < > ( ) or { outside quotes")
             default: text.append(byte)
             }
         }
@@ -252,8 +263,8 @@ extension [Int] {
 /// Reads netrc files: `machine` or `default`, each followed by `login` or `user`, `password`, `account`, `port` and
 /// `protocol`, in lower case.
 ///
-/// An entry is named `login@machine`, or `machine` if it has no login; for `default`, likewise. Its port, or else its protocol,
-/// follows after a colon, because one machine may have several. Its value is a dictionary of its fields, with `user` as `login`.
+/// An entry is named `login@machine`, or `machine` if it has no login; for `default`, likewise. Its protocol and its port follow,
+/// each after a colon, because one machine may have several. Its value is a dictionary of its fields, with `user` as `login`.
 /// `macdef` and the lines up to the next empty one are skipped, and are kept when the machine before them is removed. Lines that begin with `#` are skipped too. A value may be in double quotes,
 /// with `\"` and `\\`. Elsewhere a backslash is refused, because programs interpret it differently.
 struct NetrcText {
@@ -301,7 +312,7 @@ struct NetrcText {
         let pairs = (["machine"] + Self.fields).compactMap { name in
             fields[name].map { PropertyValue.Pair(key: .string(name), value: .string($0)) }
         }
-        let service = (fields["port"] ?? fields["protocol"]).map { ":\($0)" } ?? ""
+        let service = ["protocol", "port"].compactMap { fields[$0].map { ":\($0)" } }.joined()
         return SourceFile.Entry(
             name: "\(fields["login"].map { "\($0)@" } ?? "")\(host)\(service)",
             value: .success(.dictionary(pairs)),

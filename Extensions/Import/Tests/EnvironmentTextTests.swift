@@ -79,7 +79,7 @@ import Testing
                 == "it cannot be read without loss: a value contains $, which may be expanded as a variable, in lines 1, 4, 5, 10; "
                 + "a name does not begin with a letter, in line 3; an unquoted value contains #, in line 6; "
                 + "A occurs for the second time, after line 1, in line 7; a name is not followed by =, in line 8; "
-                + "a quoted value is not closed, in line 9; in single quotes, or with a dialect, a value is read as it is"
+                + "a quoted value is not closed, in line 9; in single quotes a value is read as it is, and the docker dialect keeps everything after ="
         )
     }
 
@@ -94,7 +94,8 @@ import Testing
             (.docker, "export A=b", nil), (.docker, "  A=b ", ["A": "b "]),
             (.dotenv, "A=abc#def\nB=$x\nC=`a'b`\nD=a\\b", ["A": "abc", "B": "$x", "C": "a'b", "D": "a\\b"]),
             (.dotenv, "A=\"a$b\\nc\\td\"\nB='a\\nb'", ["A": "a$b\nc\\td", "B": "a\\nb"]),
-            (.dotenv, "A=\"b", nil), (.dotenv, "A=b\nA=c", nil),
+            (.dotenv, "A=\"b", nil), (.dotenv, "A=b\nA=c", nil), (.dotenv, "A=b\u{2028}B=c", nil),
+            (.docker, "\u{A0}A=b", nil), (.docker, "\u{0B}A=b", nil), (.docker, "A\u{A0}=b", nil),
         ] as [(EnvironmentDialect, String, [String: String]?)]
     )
     func dialects(_ dialect: EnvironmentDialect, _ text: String, expected: [String: String]?) throws {
@@ -122,7 +123,7 @@ import Testing
         for text in [
             "A=$x", "A=`x`", "A=\"$x\"", "A=\"`x`\"", "A=~", "A=a:~", "A=a;b", "A=a&b", "A=a|b", "A=<b",
             "A=(b)", "A=a b", "A = b",
-            "A-B=c", "A='b", "A=\"b", "A=b\r\n", "B", "A=b\nA=c", "A=b\\",
+            "A-B=c", "A='b", "A=\"b", "A=b\r\n", "B", "A=b\nA=c", "A=b\\", "\u{FEFF}A=b", "export A={a,b}",
         ] { #expect(fault(text, .shell) != nil, "\(text)") }
     }
 

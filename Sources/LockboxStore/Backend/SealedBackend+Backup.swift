@@ -61,8 +61,8 @@ extension SealedBackend {
 
     /// Stores the public keys that this store is backed up to, for every program that makes its backups.
     ///
-    /// In place of others, or to remove them, it calls ``rotateKeys(newDeviceKey:progress:)`` too: otherwise whoever has kept the
-    /// earlier record could put it back.
+    /// It calls ``rotateKeys(newDeviceKey:progress:)``: otherwise whoever has kept an earlier record could put it back. After an error,
+    /// call it again.
     ///
     /// - Parameter recipients: Public keys of age, which begin with `age1`. None removes those that are stored.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if one is not a key of X25519;
@@ -82,7 +82,9 @@ extension SealedBackend {
             let value = try ArchivedValue(data: JSONEncoder().encode(recipients), format: .json)
             try write(StoredItem(key: key, value: value, modified: Date()), policy: .replace)
         }
-        if old != [], old != recipients { try rotateKeys() }
+        // Also for the first ones, and for the same: somebody may have taken away what was there, and an earlier call may have been
+        // interrupted.
+        if old != [] || !recipients.isEmpty { try rotateKeys() }
     }
 
     private static func recipientsKey() throws -> ItemKey {

@@ -146,7 +146,8 @@ extension SealedBackend {
         let old = try existingItem(record, keyring, at: nil)
         // What was set aside, if nobody has written since.
         let aside = state.unreadable[record.name]
-        let item = try new.raised(to: old.attributes?.accessibility ?? aside)
+        let header = old.damage.flatMap { _ in classInHeader(ofFile: storage.location(of: record.name)) }
+        let item = try new.raised(to: old.attributes?.accessibility ?? header ?? aside)
         if old.damage != nil { return Place(state: .damaged, revision: old.revision, item: item) }
         guard let attributes = old.attributes else {
             return Place(state: .absent, revision: old.revision, item: item)

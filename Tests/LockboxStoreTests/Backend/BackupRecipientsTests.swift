@@ -183,7 +183,7 @@ import LockboxTesting
     }
 
     /// What the owner's item is like when the backup comes.
-    enum Condition: CaseIterable { case whole, expired, damaged, readableByOthers }
+    enum Condition: CaseIterable { case whole, expired, damaged, withDamagedNames, readableByOthers }
 
     /// Otherwise whoever forges one could have the owner's next value for it in a class that the device key opens, or in a backup.
     @Test(arguments: Condition.allCases) func anImportLowersNoClass(_ condition: Condition) throws {
@@ -208,6 +208,10 @@ import LockboxTesting
                 case .whole: #expect(try importWithKey(backend, .keep).keptKeys == [forged.key])
                 case .expired: break
                 case .damaged: try owner.damage("k", prefix: "a")
+                case .withDamagedNames:
+                    var bytes = try readBytes(place)
+                    bytes[100] ^= 1
+                    try overwrite(place, bytes)
                 case .readableByOthers: try #require(chmod(place, 0o644) == 0)
                 }
                 let preview = try importWithKey(backend, .replace, isDryRun: true)
@@ -358,15 +362,25 @@ import LockboxTesting
         expectError(.corrupt) { try owner.backupRecipients() }
     }
 
+    enum Change: CaseIterable { case replaced, removed, takenAwayBefore, interrupted }
+
     /// An old copy of the record, which somebody has put back.
-    @Test(arguments: [true, false]) func earlierOnesDoNotComeBack(_ areReplaced: Bool) throws {
+    @Test(arguments: Change.allCases) func earlierOnesDoNotComeBack(_ change: Change) throws {
         let owner = source.backend()
         _ = try owner.setUp()
         try owner.setBackupRecipients([BackupKey().publicKey])
         let recipients = try ItemKey(storedPrefix: "\0backup", key: "recipients")
         let path = owner.storage.location(of: try owner.recordName(of: recipients))
         let old = try readBytes(path)
-        try owner.setBackupRecipients(areReplaced ? [key.publicKey] : [])
+        switch change {
+        case .replaced, .removed: break
+        case .takenAwayBefore: try FileManager.default.removeItem(atPath: path)
+        case .interrupted:
+            // Before it had made new keys.
+            let value = try ArchivedValue(data: JSONEncoder().encode([key.publicKey]), format: .json)
+            try owner.write(StoredItem(key: recipients, value: value, modified: now), policy: .replace)
+        }
+        try owner.setBackupRecipients(change == .removed ? [] : [key.publicKey])
         try FileManager.default.createDirectory(
             atPath: Path.parent(of: path),
             withIntermediateDirectories: true,

@@ -7,7 +7,7 @@ struct MoveCommand: ParsableCommand {
         abstract: "Move an item to another key.",
         discussion: """
             Value, attributes and dates stay as they are. The new item is safely stored before the old one is \
-            removed. Without --replace, the command fails if the new key already has an item.
+            removed. Without --replace, the command fails if the new key already has an item, unless it is identical.
 
             Example: lockbox move token web-shop/token
             """,

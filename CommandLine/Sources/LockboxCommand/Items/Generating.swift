@@ -36,7 +36,7 @@ struct GenerateCommand: ParsableCommand {
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String?
 
-    @Option(help: "The number of characters.")
+    @Option(help: "The number of characters. (default: 24)")
     var length: Int?
 
     @Option(help: "The characters to choose from.")

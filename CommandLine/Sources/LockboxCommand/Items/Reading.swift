@@ -67,7 +67,7 @@ struct ListCommand: ParsableCommand {
     @Argument(help: "Only keys that match this pattern of the shell, such as 'web-*'.")
     var pattern: String?
 
-    @Flag(help: "Print class, dates, expiry, size and label too.")
+    @Flag(name: .shortAndLong, help: "Print class, dates, expiry, size and label too.")
     var long = false
 
     @Flag(help: "Print a JSON array with the attributes of each item.")
@@ -113,6 +113,11 @@ struct ListCommand: ParsableCommand {
         let isAny = items.isEmpty && unreadable.count == 0 && attributes.isEmpty && !expired
         if isAny { store.say(store.empty.message) }
         items = items.filter(isMeant(at: Date()))
+        if !isAny, items.isEmpty, let pattern {
+            store.say(
+                "No key matches \(pattern.onOneLine). A pattern is for the whole key: 'web*' finds those that begin with web."
+            )
+        }
         try print(
             items.sorted { ($0.key.prefix, $0.key.key) < ($1.key.prefix, $1.key.key) },
             isAll: all || prefixes.count > 1

@@ -8,7 +8,8 @@ struct RemoveCommand: ParsableCommand {
         abstract: "Remove items.",
         discussion: """
             Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
-            If some keys do not exist, the other items are removed all the same.
+            If some keys do not exist, the other items are removed all the same. Keys are not patterns: to remove what \
+            matches one, run `lockbox list 'web/*' | xargs -d '\\n' lockbox remove`, and for a prefix `lockbox clear`.
 
             Example: lockbox remove token old-token
             """,

@@ -4,10 +4,11 @@
 /// The list consists of what ld.so(8) ignores in secure-execution mode, what sudo removes (`env_delete`), and
 /// what widely used interpreters and tools document. Other programs may have such variables of their own.
 enum DangerousVariables {
-    /// Returns what the variable controls, as the end of a sentence, or nil if it is not in the list. Names are
-    /// case-sensitive, as in every environment.
+    /// Returns what the variable controls, as the end of a sentence, or nil if it is not in the list. Some programs, such as npm,
+    /// read their variables in small letters too.
     static func effect(of name: String) -> String? {
-        groups.first { $0.names.contains(name) || $0.prefixes.contains(where: name.hasPrefix) }?.effect
+        let name = name.uppercased()
+        return groups.first { $0.names.contains(name) || $0.prefixes.contains(where: name.hasPrefix) }?.effect
             ?? (isOfFamily(name) ? "what programs load, run or trust" : nil)
     }
 
@@ -25,7 +26,7 @@ enum DangerousVariables {
         DIR DIRS PATH HOME _ROOT FLAGS OPTS OPTIONS _ARGS _CONFIG CONFIG_FILE _CONF _RC CMD COMMAND _EDITOR PAGER ASKPASS \
         _SHELL _ENV PRELOAD LIBS PLUGIN PLUGINS HOOK HOOKS WRAPPER LAUNCHER COMPILER LINKER _CC _CXX _LD _AR _BIN _EXE _PROGRAM \
         _EXEC _HELPER _FILE CONFFILE SERVICEFILE CAFILE CACERT CA_BUNDLE CA_CERT KEYLOGFILE SSL_VERIFY TLS_VERIFY INSECURE \
-        ROOTCERT INI MODULE MODULES SOCK REGISTRY INDEX_URL ENDPOINT_URL PROXY_COMMAND LOADER
+        ROOTCERT INI MODULE MODULES SOCK REGISTRY INDEX_URL ENDPOINT_URL PROXY_COMMAND LOADER SKIP_VERIFY _BASE_URL _MIRROR GOAUTH
         """
     )
 

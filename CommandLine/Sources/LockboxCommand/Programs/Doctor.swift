@@ -10,14 +10,18 @@ struct DoctorCommand: ParsableCommand {
         discussion: """
             Looks into the files where ten programs keep tokens, and says how to move them into the store, and how the \
             program gets them from then on. It never shows a token, changes nothing and needs no passcode. The status is \
-            4 if it has found something.
+            4 if it has found something. --move stores the tokens of one program, and takes them out of its file. Where a \
+            file is not as simple as usual, nothing is moved, and somebody has to look.
 
-            Example: lockbox doctor
+            Example: lockbox doctor --move npm
             """
     )
 
     @Flag(help: "Print a JSON object.")
     var json = false
+
+    @Option(help: "Move the tokens of this program into the store.")
+    var move: String?
 
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
@@ -26,7 +30,7 @@ struct DoctorCommand: ParsableCommand {
             let program: String
             let file: String
             let tokens: Int
-            /// Missing if there is no token, or if it takes more than one command.
+            /// Missing if there is no token, or if somebody has to look.
             let move: String?
             let use: String
             let error: String?
@@ -42,8 +46,8 @@ struct DoctorCommand: ParsableCommand {
     }
 
     func run() throws {
-        let home = (try? Environment["HOME"]) ?? ""
-        let report = Report(places: PlainTextPlace.all(home).map(look), store: findings())
+        if let move { return try self.move(move) }
+        let report = Report(places: PlainTextPlace.all().map(Self.look), store: findings())
         if json { try Output.json(report) } else { try print(report) }
         let found = report.places.count { $0.tokens > 0 || $0.error != nil }
         if found + report.store.count == 0 { return }
@@ -59,7 +63,7 @@ struct DoctorCommand: ParsableCommand {
         try table.print()
         for place in report.places where place.tokens > 0 || place.error != nil {
             try Output.line("\n\(place.program): \((place.error ?? place.file).onOneLine)")
-            try Output.line("  move  \(place.move ?? "by hand: there is more than one, or no command fits")")
+            try Output.line("  move  \(place.move ?? "by hand")")
             try Output.line("  use   \(place.use)")
         }
         if !report.store.isEmpty { try Output.line("\nThe store") }
@@ -68,31 +72,69 @@ struct DoctorCommand: ParsableCommand {
         }
     }
 
-    /// Counts the lines with a token.
-    private func look(_ place: PlainTextPlace) -> Report.Place {
-        var (tokens, error) = (0, String?.none)
-        let file = open(place.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        if file >= 0 {
-            defer { close(file) }
-            do {
-                let text = String(
-                    decoding: try Input.all(from: file, place.file, limit: 1 << 20),
-                    as: UTF8.self
-                )
-                tokens = text.split(whereSeparator: \.isNewline).count { $0.contains(place.token) }
-            } catch let caught { error = Failure(caught).message }
-        } else if errno != ENOENT, errno != ENOTDIR {
-            error = "\(place.file) cannot be read: \(String(cString: strerror(errno)))"
-        }
-        let isMovable = tokens > 0 && (tokens == 1 || place.movesAll)
+    private static func look(_ place: PlainTextPlace) -> Report.Place {
+        var (tokens, edit, error) = (0, PlainTextPlace.Edit?.none, String?.none)
+        do {
+            if let lines = try place.contents()?.lines {
+                tokens = lines.count { $0.contains(place.token) }
+                edit = place.edit(lines)
+            }
+        } catch let caught { error = Failure(caught).message }
         return Report.Place(
             program: place.program,
             file: place.file,
             tokens: tokens,
-            move: isMovable ? place.move : nil,
+            move: edit.map { _ in "lockbox doctor --move \(place.program)" },
             use: place.use,
             error: error
         )
+    }
+
+    /// Stores the tokens of a file, and then takes them out of it.
+    private func move(_ program: String) throws {
+        let places = PlainTextPlace.all()
+        guard let place = places.first(where: { $0.program == program }) else {
+            throw ValidationError(
+                "There is no program \(program). They are \(places.map(\.program).joined(separator: ", "))."
+            )
+        }
+        guard let (file, lines) = try place.contents(), let edit = place.edit(lines) else {
+            throw Failure(
+                .noSuchItem,
+                "\(place.file.onOneLine) has no token that a command can move. Nothing was changed."
+            )
+        }
+        let store = try options.choice.store(prefix: edit.prefix)
+        try store.unlocking {
+            // Without a word, nothing takes the place of another item. What an interrupted move has stored is equal.
+            for item in edit.items {
+                let old = try store.backend.value(for: ItemKey(prefix: store.prefix, key: item.key), now: nil)
+                guard let old, try old.plain(item.key) != Data(item.value.utf8) else { continue }
+                throw Failure(
+                    .conflict,
+                    "There is another value for \(item.key.onOneLine). Rename it, for example with `lockbox move`. Nothing was changed."
+                )
+            }
+            try store.lockbox.batch {
+                for item in edit.items {
+                    try $0.archiveObject(
+                        item.value,
+                        forKey: item.key,
+                        options: WriteOptions(attributes: .set(item.attributes))
+                    )
+                }
+            }
+        }
+        guard try file.replace(with: Array(edit.lines.joined(separator: "\n").utf8)) else {
+            throw Failure(
+                .conflict,
+                "\(place.file.onOneLine) was changed meanwhile. The tokens are stored; run this again."
+            )
+        }
+        for item in edit.items {
+            try store.report("\(item.key.onOneLine): stored, and removed from the file")
+        }
+        try store.report("use: \(place.use)")
     }
 
     private func findings() -> [Report.Finding] {
@@ -139,127 +181,176 @@ struct DoctorCommand: ParsableCommand {
 
 /// A file in which a program keeps tokens.
 private struct PlainTextPlace {
+    struct Item {
+        let key: String
+        let value: String
+        var attributes: [String: String] = [:]
+    }
+
+    /// What is to be stored, and the file afterwards.
+    struct Edit {
+        /// Nil for the prefix of the other commands.
+        var prefix: String?
+        var items: [Item]
+        var lines: [String]
+    }
+
     let program: String
     let file: String
-    /// Found in each line with a token.
+    /// Found in each line with a token, in whatever form.
     let token: Regex<Substring>
-    /// A command that stores the tokens and takes them out of the file.
-    let move: String?
-    /// Whether the command moves several.
-    var movesAll = false
-    /// How the program gets them then.
+    /// How the program gets its tokens from Lockbox.
     let use: String
+    /// Nil if the lines are not as simple as they usually are: then somebody has to look.
+    var edit: ([String]) -> Edit? = { _ in nil }
 
-    static func all(_ home: String) -> [PlainTextPlace] {
-        let config = (try? Environment["XDG_CONFIG_HOME"]) ?? "\(home)/.config"
-        /// The shell's word for a path.
-        func word(_ path: String) -> String { "'\(path.replacing("'", with: "'\\''"))'" }
-        /// Stores what a sed script prints under a key, and then edits the file with another.
-        func sed(_ file: String, _ read: String, _ key: String, _ edit: String) -> String {
-            "sed -n '\(read)' \(word(file)) | lockbox set \(key) && sed -i '\(edit)' \(word(file))"
+    func contents() throws -> (file: ReplaceableFile, lines: [String])? {
+        guard let file = try ReplaceableFile(file) else { return nil }
+        // A line that ends with CR and LF is none here, and so is not simple.
+        let lines = String(decoding: file.bytes, as: UTF8.self).split(omittingEmptySubsequences: false) {
+            $0 == "\n"
         }
+        return (file, lines.map(String.init))
+    }
+
+    /// Moves the one token of a file, if its line is as simple as that.
+    private static func one(
+        _ token: Regex<Substring>,
+        _ line: Regex<(Substring, Substring, Substring)>,
+        _ key: String,
+        value: @escaping (Substring) -> String = { String($0) },
+        replacement: @escaping (Substring) -> String?
+    ) -> ([String]) -> Edit? {
+        { lines in
+            let found = lines.indices.filter { lines[$0].contains(token) }
+            guard found.count == 1, let parts = lines[found[0]].wholeMatch(of: line) else { return nil }
+            var edit = Edit(items: [Item(key: key, value: value(parts.2))], lines: lines)
+            edit.lines.replaceSubrange(found[0]...found[0], with: replacement(parts.1).map { [$0] } ?? [])
+            return edit
+        }
+    }
+
+    static func all() -> [PlainTextPlace] {
+        let home = (try? Environment["HOME"]) ?? ""
+        let config = (try? Environment["XDG_CONFIG_HOME"]) ?? "\(home)/.config"
         func exec(_ key: String, _ program: String) -> String { "lockbox exec --only \(key) \(program)" }
-        let (git, netrc) = ("\(home)/.git-credentials", "\(home)/.netrc")
-        let (docker, gh) = ("\(home)/.docker/config.json", "\(config)/gh/hosts.yml")
-        let (npm, pgpass, aws) = ("\(home)/.npmrc", "\(home)/.pgpass", "\(home)/.aws/credentials")
-        let (pypi, kube, claude) = (
-            "\(home)/.pypirc", "\(home)/.kube/config", "\(home)/.claude/.credentials.json"
-        )
         let helper = "git config --global credential.helper '!lockbox git-credential --unlock-for 1m'"
-        let kubeValue =
-            #"{"apiVersion":"client.authentication.k8s.io\/v1","kind":"ExecCredential","status":{"token":"\1"}}"#
-        let kubeUser =
-            "exec: {apiVersion: client.authentication.k8s.io\\/v1, command: lockbox, args: [get, kube], interactiveMode: IfAvailable}"
+        let (npm, gh, pypi) = (
+            /_(?:authToken|auth|password)["']?\s*=\s*[^$\s]/, /oauth_token["']?\s*:\s*\S/,
+            /^\s*password\s*[=:]\s*\S/
+        )
+        let kube = /(?:token|password|client-key-data)["']?\s*:\s*\S/
         return [
             PlainTextPlace(
                 program: "git",
-                file: git,
+                file: "\(home)/.git-credentials",
                 token: /:\/\/[^\/@]*:[^\/@]+@/,
-                move: "while read -r url; do echo \"url=$url\" | git -c credential.helper= "
-                    + "-c credential.helper='!lockbox git-credential' credential approve || break; done <\(word(git)) && rm \(word(git))",
-                movesAll: true,
-                use: helper
+                use: helper,
+                edit: gitCredentials
             ),
             PlainTextPlace(
-                program: "curl, netrc",
-                file: netrc,
-                token: /\bpassword\s+\S/,
-                move: "lockbox import-netrc --remove \(word(netrc))",
-                movesAll: true,
-                use: helper
+                program: "netrc",
+                file: "\(home)/.netrc",
+                token: /\b(?:password|account)\b/,
+                use: "`lockbox import-netrc ~/.netrc --remove`, then \(helper)"
             ),
             PlainTextPlace(
-                program: "Docker",
-                file: docker,
-                token: /"auth"\s*:\s*"[^"]+"/,
-                move:
-                    "jq -c '.auths | to_entries[] | select(.value.auth) | {ServerURL: .key} + (.value.auth | @base64d | "
-                    + "{Username: sub(\":.*\"; \"\"), Secret: sub(\"[^:]*:\"; \"\")})' \(word(docker)) | "
-                    + "while read -r login; do echo \"$login\" | lockbox docker-credential store || break; done && "
-                    + "jq 'del(.auths[].auth) | .credsStore = \"lockbox\"' \(word(docker)) >\(word(docker + ".new")) && "
-                    + "mv \(word(docker + ".new")) \(word(docker))",
-                movesAll: true,
-                use: "\"credsStore\": \"lockbox\" in the file, which the command puts there"
+                program: "docker",
+                file: "\(home)/.docker/config.json",
+                token: /"(?:auth|identitytoken)"/,
+                use:
+                    "put \"credsStore\": \"lockbox\" into the file, then `docker login` for each server: it takes the token out"
             ),
             PlainTextPlace(
                 program: "gh",
-                file: gh,
-                token: /oauth_token:\s*\S/,
-                move: sed(gh, "s/^ *oauth_token: *//p", "GH_TOKEN", "/oauth_token:/d"),
-                use: exec("GH_TOKEN", "gh …")
+                file: "\(config)/gh/hosts.yml",
+                token: gh,
+                use: exec("GH_TOKEN", "gh …"),
+                edit: one(gh, /(\s*)oauth_token: ([A-Za-z0-9_]+)/, "GH_TOKEN") { _ in nil }
             ),
             PlainTextPlace(
                 program: "npm",
-                file: npm,
-                token: /_authToken\s*=\s*[^$\s]/,
-                move: sed(
-                    npm,
-                    "s/.*_authToken *= *//p",
-                    "NPM_TOKEN",
-                    "s/_authToken *=.*/_authToken=${NPM_TOKEN}/"
-                ),
-                use: exec("NPM_TOKEN", "npm …")
+                file: "\(home)/.npmrc",
+                token: npm,
+                use: exec("NPM_TOKEN", "npm …"),
+                edit: one(npm, /(\S*:_authToken=)([A-Za-z0-9_=.\/+-]+)/, "NPM_TOKEN") { "\($0)${NPM_TOKEN}" }
             ),
             PlainTextPlace(
-                program: "PostgreSQL",
-                file: pgpass,
-                token: /^[^#:]*:[^:]*:[^:]*:[^:]*:[^:]+/,
-                move: sed(pgpass, "s/.*://p", "PGPASSWORD", "/:/d"),
-                use: exec("PGPASSWORD", "psql …")
+                program: "psql",
+                file: "\(home)/.pgpass",
+                token: /^[^#:][^:]*:[^:]*:[^:]*:[^:]*:.+/,
+                use: exec("PGPASSWORD", "psql …"),
+                edit: one(/^[^#]/, /([^:\\#]+:[^:\\]*:[^:\\]*:[^:\\]*:)([^:\\]+)/, "PGPASSWORD") { _ in nil }
             ),
             PlainTextPlace(
-                program: "AWS",
-                file: aws,
-                token: /aws_(?:secret_access_key|session_token)\s*=\s*\S/,
-                move: "awk '/^aws_access_key_id/ {sub(/^[^=]*= */, \"\"); i = $0} "
-                    + "/^aws_secret_access_key/ {sub(/^[^=]*= */, \"\"); s = $0} END {printf "
-                    + "\"{\\\"Version\\\":1,\\\"AccessKeyId\\\":\\\"%s\\\",\\\"SecretAccessKey\\\":\\\"%s\\\"}\", i, s}' \(word(aws)) | "
-                    + "lockbox set aws && sed -i -e '/^aws_secret_access_key/d' "
-                    + "-e 's/^aws_access_key_id.*/credential_process = lockbox get aws/' \(word(aws))",
-                use: "credential_process = lockbox get aws, which the command puts there"
+                program: "aws",
+                file: "\(home)/.aws/credentials",
+                token: /(?i)aws_(?:secret_access_key|session_token)\s*=\s*\S/,
+                use: "credential_process = lockbox get aws, which the move puts into the file",
+                edit: awsCredentials
             ),
             PlainTextPlace(
-                program: "PyPI",
-                file: pypi,
-                token: /^\s*password\s*[=:]\s*\S/,
-                move: sed(pypi, "s/^ *password *[=:] *//p", "TWINE_PASSWORD", "/^ *password *[=:]/d"),
-                use: exec("TWINE_PASSWORD", "twine upload …") + "; for uv, UV_PUBLISH_TOKEN"
+                program: "pypi",
+                file: "\(home)/.pypirc",
+                token: pypi,
+                use: exec("TWINE_PASSWORD", "twine upload …") + "; for uv, UV_PUBLISH_TOKEN",
+                edit: one(pypi, /(\s*)password\s*[=:]\s*([A-Za-z0-9_-]+)/, "TWINE_PASSWORD") { _ in nil }
             ),
             PlainTextPlace(
                 program: "kubectl",
-                file: kube,
-                token: /^\s*(?:- )?token:\s*\S/,
-                move: sed(kube, "s/^ *token: *\\(.*\\)/\(kubeValue)/p", "kube", "s/token: .*/\(kubeUser)/"),
-                use: "an exec plugin in the file, which the command puts there"
+                file: "\(home)/.kube/config",
+                token: kube,
+                use: "an exec plugin, which the move puts into the file",
+                edit: one(kube, /(\s+)token: ([A-Za-z0-9_.-]+)/, "kube") {
+                    #"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"\#($0)"}}"#
+                } replacement: {
+                    "\($0)exec: {apiVersion: client.authentication.k8s.io/v1, command: lockbox, args: [get, kube], interactiveMode: IfAvailable}"
+                }
             ),
             PlainTextPlace(
-                program: "Claude Code",
-                file: claude,
+                program: "claude",
+                file: "\(home)/.claude/.credentials.json",
                 token: /"(?:accessToken|refreshToken)"/,
-                move: nil,
                 use:
-                    "\"apiKeyHelper\": \"lockbox get anthropic\" in \(home)/.claude/settings.json, with an API key"
+                    "an API key, with \"apiKeyHelper\": \"lockbox get anthropic\" in \(home)/.claude/settings.json, and /logout"
             ),
         ]
+    }
+
+    /// URLs, one in each line, with what is not simple in %XX. Paths do not count, as git ignores them by default.
+    private static func gitCredentials(_ lines: [String]) -> Edit? {
+        var edit = Edit(prefix: InternetPassword.sharedPrefix, items: [], lines: [])
+        for line in lines where !line.isEmpty {
+            let form = /(https?):\/\/([^:\/@\s]+):([^:\/@\s]+)@([A-Za-z0-9.-]+)(?::([0-9]{1,5}))?(?:\/\S*)?/
+            guard let parts = line.wholeMatch(of: form), let account = References.decoded(parts.2),
+                let password = References.decoded(parts.3), !password.contains("\n"),
+                parts.5.map({ UInt16($0) != nil }) ?? true
+            else { return nil }
+            let item = InternetPassword(
+                server: parts.4.lowercased(),
+                account: account,
+                protocol: String(parts.1),
+                port: parts.5.flatMap { Int($0) }
+            )
+            if let other = edit.items.first(where: { $0.key == item.key.name }) {
+                if other.value != password { return nil }
+                continue
+            }
+            edit.items.append(Item(key: item.key.name, value: password, attributes: item.searchable))
+        }
+        return edit.items.isEmpty ? nil : edit
+    }
+
+    /// One profile, whose two lines follow each other.
+    private static func awsCredentials(_ lines: [String]) -> Edit? {
+        let found = lines.indices.filter { lines[$0].contains(/(?i)aws_/) }
+        guard found.count == 2, found[1] == found[0] + 1,
+            let id = lines[found[0]].wholeMatch(of: /aws_access_key_id\s*=\s*([A-Z0-9]+)/)?.1,
+            let secret = lines[found[1]].wholeMatch(of: /aws_secret_access_key\s*=\s*([A-Za-z0-9\/+=]+)/)?.1
+        else { return nil }
+        let value = #"{"Version":1,"AccessKeyId":"\#(id)","SecretAccessKey":"\#(secret)"}"#
+        var edit = Edit(items: [Item(key: "aws", value: value)], lines: lines)
+        edit.lines.replaceSubrange(found[0]...found[1], with: ["credential_process = lockbox get aws"])
+        return edit
     }
 }

@@ -86,13 +86,18 @@ struct ExecCommand: ParsableCommand {
         var variables = try Set(only.flatMap { $0.split(separator: ",") }).sorted()
             .map { try Self.variable($0, store.prefix) }
         if let envFile { variables += try References.read(envFile, allowed: allowPrefix + [store.prefix]) }
+        if envFile != nil, variables.isEmpty {
+            throw Failure(.noSuchItem, "There is no reference in the file. Nothing was run.")
+        }
         if only.isEmpty, envFile == nil {
             for prefix in options.prefixes.isEmpty ? [store.prefix] : options.prefixes {
                 variables += try all(store.of(prefix), now)
             }
         }
         try check(variables)
-        let purpose = variables.map(\.key.key).joined(separator: ", ")
+        let purpose = variables.map { $0.key.prefix == store.prefix ? $0.key.key : $0.key.text }.joined(
+            separator: ", "
+        )
         let values = try store.unlocking(for: purpose) {
             try variables.map { ($0, try value($0, store, now)) }
         }
@@ -193,7 +198,8 @@ enum References {
             guard allowed.contains(prefix) else {
                 throw Failure(
                     .conflict,
-                    "\(place)It names the prefix \(prefix.onOneLine). Use --allow-prefix to allow it. Nothing was run."
+                    "\(place)It names the prefix \(prefix.onOneLine). If that is the beginning of a key, put the prefix before it: "
+                        + "lockbox://\(allowed.last!.onOneLine)/\(prefix.onOneLine)/\(key.onOneLine). If not, use --allow-prefix. Nothing was run."
                 )
             }
             return ExecCommand.Variable(
@@ -206,7 +212,7 @@ enum References {
     }
 
     /// With the bytes for %2F and the like.
-    private static func decoded(_ text: Substring) -> String? {
+    static func decoded(_ text: Substring) -> String? {
         var (bytes, rest) = ([UInt8](), text.utf8)
         while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "%") else {

@@ -64,7 +64,8 @@ struct ImportNetrcCommand: ParsableCommand {
         abstract: "Store the logins of a netrc file.",
         discussion: """
             Each login becomes an internet password, under the prefix internet-passwords, where git's and Docker's helpers \
-            find it. A machine without a login, and `default`, which is for every machine, are named and left out. All are \
+            find it. A machine without a login, or whose name is no host's, and `default`, which is for every machine, are \
+            named and left out. An entry with an account is refused. All are \
             stored, or none.
 
             Example: lockbox import-netrc ~/.netrc --remove
@@ -81,7 +82,9 @@ struct ImportNetrcCommand: ParsableCommand {
             store,
             { .netrc(at: file.file, text: $0) },
             leavingOut: {
-                InternetPassword(netrcKey: $0) == nil ? "it has no login, or is for every machine" : nil
+                InternetPassword(netrcKey: $0) == nil
+                    ? "it has no login, is for every machine, or its machine or port is none of the Internet"
+                    : nil
             }
         ) {
             .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1)

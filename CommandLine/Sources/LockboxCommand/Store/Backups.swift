@@ -7,7 +7,8 @@ struct ExportCommand: ParsableCommand {
         abstract: "Write a backup, which age can decrypt too.",
         discussion: """
             The backup is encrypted to the public keys that are given, otherwise to the one of `lockbox backup-key`, \
-            otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines. \
+            otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines, with \
+            prefix, key and value, which is base64 if encoding says so: `age -d FILE | jq -r 'select(.key == "token").value'`. \
             Items of the ThisDeviceOnly classes are left out, and listed. Without --prefix, items of all prefixes are \
             included. An earlier backup that has an item which the new one lacks, or that cannot be read, stays beside \
             it as FILE.earlier-1.
@@ -145,8 +146,8 @@ struct BackupKeyCommand: ParsableCommand {
         discussion: """
             The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
             the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
-            public key whose private key you have already, --show prints the one that is kept, and --remove forgets it. To \
-            replace or forget one, every item is sealed with new keys.
+            public key whose private key you have already, --show prints the one that is kept, and --remove forgets it. \
+            Every item is sealed with new keys then, so that no earlier public key can be put back.
 
             Example: lockbox backup-key && lockbox export lockbox.age
             """
