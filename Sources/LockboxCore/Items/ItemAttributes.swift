@@ -47,6 +47,16 @@ public struct ItemAttributes: Sendable, Hashable {
     /// The origin of ``accessibility``.
     package var origin = ClassOrigin(.unlocked)
 
+    /// Whether somebody who could unlock the store has stored the item under this name. Nil if the store is locked, so that nobody can
+    /// tell. In a store without a passcode, everybody can.
+    @_spi(Extensions) public var isByOwner: Bool? {
+        switch origin.proof {
+        case .unlocked, .unprotected: true
+        case .missing: false
+        case .locked: nil
+        }
+    }
+
     /// Creates the attributes of an item.
     ///
     /// - Parameters:

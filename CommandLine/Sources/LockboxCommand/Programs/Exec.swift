@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxCore
 
 struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -8,7 +9,8 @@ struct ExecCommand: ParsableCommand {
         discussion: """
             A variable's name is the item's key in upper case, with _ for everything except letters and \
             digits: web-shop/token becomes WEB_SHOP_TOKEN. --only token=NAME gives it another one. Names such as PATH and \
-            LD_PRELOAD, which control what programs run, are refused unless they are given with --allow-variable. The \
+            LD_PRELOAD, which control what programs run, are refused unless they are given with --allow-variable. Of a whole \
+            prefix, an item that nobody is known to have stored who could unlock the store is refused too: name it. The \
             command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
             was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, \
             and 1 if there is nothing to pass: a missing item, or no item with the prefix.
@@ -99,7 +101,8 @@ struct ExecCommand: ParsableCommand {
             separator: ", "
         )
         let values = try store.unlocking(for: purpose) {
-            try variables.map { ($0, try value($0, store, now)) }
+            if only.isEmpty, envFile == nil { try checkAreOwners(variables, store) }
+            return try variables.map { ($0, try value($0, store, now)) }
         }
         let search = ProgramSearch()
         // The command must not inherit these.
@@ -152,6 +155,25 @@ struct ExecCommand: ParsableCommand {
             return try (variable.field.map { try value.field($0, key.key) } ?? value).plain(key.key)
         } catch let failure as Failure {
             throw Failure(failure.status, variable.place + failure.message)
+        }
+    }
+
+    /// Of a whole prefix, nobody has named the variables. A program with the device key alone could have added one, of a class that
+    /// needs no unlock.
+    private func checkAreOwners(_ variables: [Variable], _ store: Store) throws {
+        for prefix in Set(variables.map(\.key.prefix)) {
+            let found = try store.backend.attributes(prefix: prefix, now: nil)
+            for key in variables.map(\.key) where key.prefix == prefix {
+                guard let attributes = found[key] else { continue }
+                guard let isByOwner = attributes.isByOwner else {
+                    throw LockboxError.interactionNotAllowed(.whenUnlocked)
+                }
+                if isByOwner { continue }
+                throw Failure(
+                    .conflict,
+                    "Nobody who could unlock the store is known to have stored \(key.key.onOneLine). Store it again, or name the items with --only."
+                )
+            }
         }
     }
 
