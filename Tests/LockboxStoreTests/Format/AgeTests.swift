@@ -68,6 +68,14 @@ import Testing
         #expect(throws: AgeError.self) { try decrypt(file + [0], [.x25519(key)]) }
     }
 
+    /// Otherwise one file could have several headers.
+    @Test func base64IsWrittenInOneWay() {
+        #expect(Base64.decode("AAA") == [0, 0] && Base64.decode("") == [])
+        for text in ["AAB", "AA=", "AA==", "A", "AA A", "AAA\n"] {
+            #expect(Base64.decode(text) == nil, "\(text)")
+        }
+    }
+
     /// Each chunk is authentic, but in another place.
     @Test func chunksKeepTheirOrder() throws {
         let key = AgePrivateKey()
