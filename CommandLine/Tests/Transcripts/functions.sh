@@ -11,6 +11,7 @@ has() {
     keyring) "$TRANSCRIPTS/keyring" ;;
     no-keyring) ! "$TRANSCRIPTS/keyring" ;;
     extended) [ -e "${EXECUTABLE%/*/*}/libexec/lockbox-extended" ] ;;
+    botocore) python3 -c 'import botocore' 2>/dev/null ;;
     naughty-strings) [ -e "$NAUGHTY_STRINGS" ] ;;
     *) type "$1" >/dev/null 2>&1 ;;
     esac
