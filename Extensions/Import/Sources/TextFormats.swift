@@ -1,4 +1,4 @@
-/// What reads an `.env` file: programs do not agree on its comments, quotes, `$` and backslashes.
+/// A program that reads `.env` files: they do not agree on comments, quotes, `$` and backslashes.
 public enum EnvironmentDialect: String, Sendable, Hashable, CaseIterable {
     /// Only what dotenv for Node.js and Docker Compose read alike. Anything else is refused.
     case common
@@ -8,7 +8,7 @@ public enum EnvironmentDialect: String, Sendable, Hashable, CaseIterable {
     /// dotenv for Node.js: `#` begins a comment outside quotes, `$` and backslashes are text, and quotes are `'`, `"` or a
     /// backtick. In double quotes, `\n` and `\r` stand for line ends.
     case dotenv
-    /// Assignments of a POSIX shell. What it would expand or run is refused.
+    /// Assignments of a POSIX shell. Anything that it would expand or run is refused.
     case shell
 }
 

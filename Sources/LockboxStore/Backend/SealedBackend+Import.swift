@@ -125,7 +125,7 @@ extension SealedBackend {
     private struct Place {
         let state: InStore
         let revision: RecordRevision
-        /// What would be written. Anybody who knows a public key can make a backup, so it lowers no class.
+        /// The item to write. Anybody who knows a public key can make a backup, so it lowers no class.
         let item: StoredItem
     }
 
@@ -144,7 +144,7 @@ extension SealedBackend {
         throws -> Place
     {
         let old = try existingItem(record, keyring, at: nil)
-        // What was set aside, if nobody has written since.
+        // That of the file which was set aside, if nobody has written since.
         let aside = state.unreadable[record.name]
         let header = old.damage.flatMap { _ in classInHeader(ofFile: storage.location(of: record.name)) }
         let item = try new.raised(to: old.attributes?.accessibility ?? header ?? aside)

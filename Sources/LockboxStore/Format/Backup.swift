@@ -51,7 +51,7 @@ struct BackupReader: ~Copyable {
                     try calls.readAll(source, into: $0, path: path)
                 }
                 if count == 0 { return copy }
-                // What never ends would fill the disk.
+                // A pipe that never ends would fill the disk.
                 if isFirst, !Age.isBeginning(buffer) { throw refusal(of: buffer[..<count], path) }
                 isFirst = false
                 try buffer[..<count].withUnsafeBytes { try calls.writeAll($0, to: copy, path: folder) }

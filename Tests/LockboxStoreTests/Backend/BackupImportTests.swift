@@ -376,7 +376,7 @@ import Testing
         }
     }
 
-    /// What is imported is what was verified.
+    /// The import takes what was verified.
     @Test func aFileThatIsChangedMeanwhileIsRefused() throws {
         let long = String(repeating: "v", count: 1 << 17)
         for number in 0..<3 { try source.backend().write(item("\(number)", text: long), policy: .addOnly) }

@@ -182,7 +182,7 @@ import LockboxTesting
         #expect(!FileManager.default.fileExists(atPath: fresh.directory))
     }
 
-    /// What the owner's item is like when the backup comes.
+    /// The state of the owner's item when the backup comes.
     enum Condition: CaseIterable { case whole, expired, damaged, withDamagedNames, readableByOthers }
 
     /// Otherwise whoever forges one could have the owner's next value for it in a class that the device key opens, or in a backup.

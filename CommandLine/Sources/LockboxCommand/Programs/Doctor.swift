@@ -106,7 +106,7 @@ struct DoctorCommand: ParsableCommand {
         }
         let store = try options.choice.store(prefix: edit.prefix)
         try store.unlocking {
-            // Without a word, nothing takes the place of another item. What an interrupted move has stored is equal.
+            // Nothing takes the place of another item without a word. An interrupted move has stored the same values.
             for item in edit.items {
                 let old = try store.backend.value(for: ItemKey(prefix: store.prefix, key: item.key), now: nil)
                 guard let old, try old.plain(item.key) != Data(item.value.utf8) else { continue }
@@ -187,7 +187,7 @@ private struct PlainTextPlace {
         var attributes: [String: String] = [:]
     }
 
-    /// What is to be stored, and the file afterwards.
+    /// The items to store, and the file afterwards.
     struct Edit {
         /// Nil for the prefix of the other commands.
         var prefix: String?

@@ -148,7 +148,7 @@ struct ImportedFile: ParsableArguments {
         )
     }
 
-    /// What is no file that can be read twice. Nil for a file, which the library reads.
+    /// The text of a pipe, which cannot be read twice. Nil for a file, which the library reads.
     private func text() throws -> Data? {
         var status = stat()
         if file != "-", stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, access(file, R_OK) == 0
