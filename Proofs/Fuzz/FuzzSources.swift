@@ -15,7 +15,8 @@ func fuzzSources(_ kind: Int, _ input: [UInt8]) {
     case 3: file(PropertyListWriter.assemble(objects(input)), .propertyList)
     case 4: file(Array("<plist><dict>".utf8) + input, .propertyList)
     case 5: file(input, .json)
-    case 6: file(input, .environment)
+    case 6:
+        for dialect in EnvironmentDialect.allCases { file(input, .environment(dialect)) }
     default: file(input, .netrc)
     }
 }

@@ -33,15 +33,12 @@ extension MigrationSource {
         dialect: EnvironmentDialect = .common,
         text: Data? = nil
     ) -> MigrationSource {
-        let formats: [EnvironmentDialect: SourceFile.Format] = [
-            .common: .environment, .docker: .docker, .dotenv: .dotenv, .shell: .shell,
-        ]
-        return file(path, formats[dialect]!, text)
+        file(path, .environment(dialect), text)
     }
 
-    /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, followed by
-    /// its protocol and its port, each after a `:`, if it has them. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port`
-    /// and `protocol`. `user` is read as `login`.
+    /// The entries of a netrc file. An entry's key is `login@machine`, or `machine` if it has no login, followed by its protocol and
+    /// its port, each after a `:`, if it has them. Its value is a dictionary of `machine`, `login`, `password`, `account`, `port` and
+    /// `protocol`. `user` is read as `login`.
     ///
     /// The rest of the file is kept byte for byte. A comment inside an entry belongs to the entry.
     ///

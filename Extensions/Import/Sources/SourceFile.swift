@@ -2,13 +2,13 @@ import LockboxPlatform
 
 /// A file in which programs store secrets unencrypted. Reads its named values and removes some of them.
 struct SourceFile: Unprinted {
-    enum Format: CaseIterable, Sendable {
+    enum Format: Hashable, Sendable {
         /// A dictionary, binary or XML.
         case propertyList
         /// An object.
         case json
         /// `NAME=value` lines: see ``EnvironmentText``.
-        case environment, docker, dotenv, shell
+        case environment(EnvironmentDialect)
         /// Machines with logins: see ``NetrcText``.
         case netrc
     }
@@ -67,10 +67,7 @@ struct SourceFile: Unprinted {
         switch format {
         case .propertyList: try XMLPropertyList.entries(bytes, encoding)
         case .json: try JSONText.entries(bytes)
-        case .environment: try EnvironmentText.entries(bytes, .common)
-        case .docker: try EnvironmentText.entries(bytes, .docker)
-        case .dotenv: try EnvironmentText.entries(bytes, .dotenv)
-        case .shell: try EnvironmentText.entries(bytes, .shell)
+        case .environment(let dialect): try EnvironmentText.entries(bytes, dialect)
         case .netrc: try NetrcText.entries(bytes)
         }
     }

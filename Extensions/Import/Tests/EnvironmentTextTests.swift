@@ -9,7 +9,7 @@ import Testing
 /// Files of environment variables.
 @Suite struct EnvironmentTextTests: SourceFileFixture {
     private func environment(_ text: String) throws -> [String: String] {
-        let file = try file(text, .environment)
+        let file = try file(text, .environment(.common))
         return try Dictionary(
             uniqueKeysWithValues: file.names.map { ($0, try file.value(forName: $0).decode(String.self)) }
         )
@@ -49,7 +49,7 @@ import Testing
     )
     func environmentLines(_ text: String, expected: [String: String]?) throws {
         guard let expected else {
-            #expect(fault(text, .environment) != nil)
+            #expect(fault(text, .environment(.common)) != nil)
             return
         }
         #expect(try environment(text) == expected)
@@ -57,25 +57,27 @@ import Testing
 
     @Test func environmentWithoutNames() throws {
         let text = "\u{FEFF}# top\r\nA=b # x\r\n\r\nexport B='c\nd'\n  C=\"e\\nf\"  # y\nD=g"
-        #expect(try file(text, .environment).names == ["A", "B", "C", "D"])
-        #expect(try removing(from: text, .environment) == text)
-        #expect(try removing("X", from: text, .environment) == text)
+        #expect(try file(text, .environment(.common)).names == ["A", "B", "C", "D"])
+        #expect(try removing(from: text, .environment(.common)) == text)
+        #expect(try removing("X", from: text, .environment(.common)) == text)
         #expect(
-            try removing("A", from: text, .environment)
+            try removing("A", from: text, .environment(.common))
                 == "\u{FEFF}# top\r\n\r\nexport B='c\nd'\n  C=\"e\\nf\"  # y\nD=g"
         )
         #expect(
-            try removing("B", "D", from: text, .environment)
+            try removing("B", "D", from: text, .environment(.common))
                 == "\u{FEFF}# top\r\nA=b # x\r\n\r\n  C=\"e\\nf\"  # y\n"
         )
-        #expect(try removing("A", "B", "C", "D", from: text, .environment) == "\u{FEFF}# top\r\n\r\n")
+        #expect(
+            try removing("A", "B", "C", "D", from: text, .environment(.common)) == "\u{FEFF}# top\r\n\r\n"
+        )
     }
 
     /// So that one look at the file is enough.
     @Test func everyLineThatIsRefusedIsNamed() throws {
         let text = "A=$B\nB=s3cret\n1=b\nC=\"$x\n$y\"\nD=a#b\nA=d\nE\nF='open\nG=$z\n"
         #expect(
-            fault(text, .environment)?.description
+            fault(text, .environment(.common))?.description
                 == "it cannot be read without loss: a value contains $, which may be expanded as a variable, in lines 1, 4, 5, 10; "
                 + "a name does not begin with a letter, in line 3; an unquoted value contains #, in line 6; "
                 + "A occurs for the second time, after line 1, in line 7; a name is not followed by =, in line 8; "
@@ -99,7 +101,7 @@ import Testing
         ] as [(EnvironmentDialect, String, [String: String]?)]
     )
     func dialects(_ dialect: EnvironmentDialect, _ text: String, expected: [String: String]?) throws {
-        let format = dialect == .docker ? SourceFile.Format.docker : .dotenv
+        let format = SourceFile.Format.environment(dialect)
         guard let expected else { return #expect(fault(text, format) != nil) }
         let file = try file(text, format)
         for (name, value) in expected { #expect(try file.value(forName: name).decode(String.self) == value) }
@@ -117,14 +119,14 @@ import Testing
             "  A=b  ",
         ]
         for text in read {
-            let own = try file(text, .shell).value(forName: "A").decode(String.self)
+            let own = try file(text, .environment(.shell)).value(forName: "A").decode(String.self)
             #expect(try shell(text) == own, "\(text)")
         }
         for text in [
             "A=$x", "A=`x`", "A=\"$x\"", "A=\"`x`\"", "A=~", "A=a:~", "A=a;b", "A=a&b", "A=a|b", "A=<b",
             "A=(b)", "A=a b", "A = b",
             "A-B=c", "A='b", "A=\"b", "A=b\r\n", "B", "A=b\nA=c", "A=b\\", "\u{FEFF}A=b", "export A={a,b}",
-        ] { #expect(fault(text, .shell) != nil, "\(text)") }
+        ] { #expect(fault(text, .environment(.shell)) != nil, "\(text)") }
     }
 
     private func shell(_ text: String) throws -> String {

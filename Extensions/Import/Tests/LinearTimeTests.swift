@@ -52,7 +52,7 @@ import Testing
     private static func bytes(_ format: SourceFile.Format, _ count: Int) -> [UInt8] {
         let entries = (0..<count).map { number in
             switch format {
-            case .environment, .docker, .dotenv, .shell: "NAME\(number)=value\n"
+            case .environment: "NAME\(number)=value\n"
             case .json: "\(number == 0 ? "{" : ",")\"name \(number)\":1.5\(number == count - 1 ? "}" : "")"
             case .netrc: "machine m\(number) login l\n"
             case .propertyList: "<key>name \(number)</key><true/>\n"
@@ -96,7 +96,7 @@ import Testing
 
     @Test func aWholeMigration() throws {
         try Self.expectLinear(2000, "migration") { count in
-            let path = try file("source.env", Self.bytes(.environment, count))
+            let path = try file("source.env", Self.bytes(.environment(.common), count))
             let lockbox = try InMemoryBackend().lockbox("p")
             let items = (0..<count).map { Migration.Item.string("NAME\($0)") }
             #expect(

@@ -190,7 +190,7 @@ import Testing
 
     @Test func whatOthersChangeMeanwhileStays() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
-        let source = try FileItems(path: path, format: .environment)
+        let source = try FileItems(path: path, format: .environment(.common))
         let a = try #require(try source.item(forKey: "A"))
         let b = try #require(try source.item(forKey: "B"))
         try Data("A=changed\nB=2\nC=3\n".utf8).write(to: URL(fileURLWithPath: path))
@@ -211,7 +211,7 @@ import Testing
             }
             return true
         }
-        let source = try FileItems(format: .environment) { () throws(LockboxError) in
+        let source = try FileItems(format: .environment(.common)) { () throws(LockboxError) in
             try ReplaceableFile(path, calls)
         }
         let a = try #require(try source.item(forKey: "A"))

@@ -47,7 +47,7 @@ import Testing
         #expect(try lockbox.migrate(number)["key"] == .migrated)
 
         let settings = try file("app.env", "A=caf\u{E9}\n".utf8)
-        let source = try FileItems(path: settings, format: .environment)
+        let source = try FileItems(path: settings, format: .environment(.common))
         let a = try #require(try source.item(forKey: "A"))
         try Data("A=cafe\u{301}\n".utf8).write(to: URL(fileURLWithPath: settings))
         #expect(try source.remove(["A": a]) == ["A"])

@@ -32,7 +32,7 @@ import Testing
 
     @Test func everyLengthAndBit() throws {
         let texts: [(String, SourceFile.Format)] = [
-            ("# c\nA=b # c\nexport B='x\ny'\nC=\"a\\nb\"\n", .environment),
+            ("# c\nA=b # c\nexport B='x\ny'\nC=\"a\\nb\"\n", .environment(.common)),
             (#"{"A": [1, -2.5e3, null], "B": "\u00e9\ud83d\ude00", "C": {"d": {}}}"#, .json),
             ("machine a login b password \"c\\\"\"\nmacdef d\ne\n\ndefault login f\n", .netrc),
             (

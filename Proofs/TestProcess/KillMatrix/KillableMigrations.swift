@@ -124,7 +124,7 @@ extension Folder {
 }
 
 private func textsInFile(_ folder: Folder) throws -> [String: String] {
-    let file = try FileItems(path: folder.settings, format: .environment)
+    let file = try FileItems(path: folder.settings, format: .environment(.common))
     var texts: [String: String] = [:]
     for number in 0..<50 {
         if case .typed(let value) = try file.item(forKey: "KEY\(number)")?.value {

@@ -69,12 +69,10 @@ extension SealedBackend {
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     public func setBackupRecipients(_ recipients: [String]) throws {
         let key = try Self.recipientsKey()
-        let old: [String]?
-        do { old = try backupRecipients() } catch let error as LockboxError
+        // A locked store is found out before anything is changed. Any other record is replaced.
+        do { _ = try backupRecipients() } catch let error as LockboxError
             where error.code != .interactionNotAllowed
-        {
-            old = nil
-        }
+        {}
         if recipients.isEmpty {
             try remove(key)
         } else {
@@ -82,9 +80,8 @@ extension SealedBackend {
             let value = try ArchivedValue(data: JSONEncoder().encode(recipients), format: .json)
             try write(StoredItem(key: key, value: value, modified: Date()), policy: .replace)
         }
-        // Also for the first ones, and for the same: somebody may have taken away what was there, and an earlier call may have been
-        // interrupted.
-        if old != [] || !recipients.isEmpty { try rotateKeys() }
+        // Whatever was there: somebody may have taken the record away, and an earlier call may have been interrupted.
+        try rotateKeys()
     }
 
     private static func recipientsKey() throws -> ItemKey {

@@ -100,7 +100,7 @@ extension SealedBackend {
 
     /// - Throws: ``LockboxError`` if the item must not be written, or is locked, or if there must not be one.
     private func check(_ item: StoredItem, _ keyring: Keyring?, _ state: inout Import) throws {
-        guard let keyring else { return try checkIsAllowed(item) }
+        guard let keyring else { return try checkClass(of: item) }
         let record = itemRecord(of: item.key, keyring)
         let place = try place(record, keyring, of: item, state)
         switch (place.state, state.policy) {
@@ -111,12 +111,13 @@ extension SealedBackend {
         }
         let accessibility = place.item.attributes.accessibility
         if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
-        try checkIsAllowed(place.item)
+        try checkClass(of: place.item)
         // The storage's limit is less than the format's: only a trial tells whether it fits.
         if item.value.data.count > maximumValueSize { _ = try seal(place.item, into: record, with: keyring) }
     }
 
-    private func checkIsAllowed(_ item: StoredItem) throws {
+    /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
+    private func checkClass(of item: StoredItem) throws {
         guard let reason = refusal(of: item.attributes.accessibility, for: item.key) else { return }
         throw LockboxError.requirementNotMet(record: ItemKey.location(ofKey: item.key.key), reason: reason)
     }
@@ -144,7 +145,7 @@ extension SealedBackend {
         throws -> Place
     {
         let old = try existingItem(record, keyring, at: nil)
-        // That of the file which was set aside, if nobody has written since.
+        // If it was set aside, and nobody has written since, its class was found before.
         let aside = state.unreadable[record.name]
         let header = old.damage.flatMap { _ in classInHeader(ofFile: storage.location(of: record.name)) }
         let item = try new.raised(to: old.attributes?.accessibility ?? header ?? aside)
@@ -169,6 +170,8 @@ extension SealedBackend {
 
     /// The class that an item's file names which the storage refuses to read. It is not authentic, and only raises another.
     private func classInHeader(ofFile path: String) -> Accessibility? {
+        // In other storages, the location is no path.
+        guard Path.isAbsolute(path) else { return nil }
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let file = LockboxPlatform.open(path, flags)
         guard file >= 0 else { return nil }

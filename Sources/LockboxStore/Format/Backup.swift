@@ -75,12 +75,13 @@ struct BackupReader: ~Copyable {
                 let count = try calls.readAll(file, into: buffer, path: path)
                 var hash = SHA256()
                 hash.add(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-                hashes += hash.finished()
-                if !verified.isEmpty, !verified[..<min(hashes.count, verified.count)].elementsEqual(hashes) {
+                let digest = hash.finished()
+                if !verified.isEmpty, !verified.dropFirst(hashes.count).starts(with: digest) {
                     throw BackupError.damaged(
                         "it was changed while it was imported; the items before the change are in the store"
                     )
                 }
+                hashes += digest
                 return count
             }
             while let bytes = try decryptor.next() {
@@ -196,12 +197,25 @@ struct BackupEncryptor {
 
 /// Where a backup is going.
 enum BackupFile {
+    /// An earlier backup, as it was when it was looked at.
+    struct Found: Equatable {
+        private let identity: FileIdentity
+        private let size: off_t
+        private let modified: [Int]
+
+        fileprivate init(_ status: stat) {
+            let time = modificationTime(status)
+            (identity, size) = (FileIdentity(status), status.st_size)
+            modified = [Int(time.tv_sec), Int(time.tv_nsec)]
+        }
+    }
+
     /// Returns the earlier backup at the path, or nil if there is none. Keeps a mistyped path from overwriting a keybag
     /// or a device.
     ///
     /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
-    static func replaceable(_ path: String, _ calls: SystemCalls) throws -> FileIdentity? {
+    static func replaceable(_ path: String, _ calls: SystemCalls) throws -> Found? {
         let path = try Path.absolute(path)
         var status = stat()
         guard calls.stat(path, at: SystemCalls.currentDirectory, &status) == 0 else { return nil }
@@ -219,7 +233,7 @@ enum BackupFile {
         let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
         if count == 0 { return nil }
         guard Age.isBeginning(start) else { throw LockboxError.notABackup(path: path) }
-        return FileIdentity(status)
+        return Found(status)
     }
 
     /// Runs `body` while others who put backups into the folder wait.

@@ -255,6 +255,15 @@ import LockboxTesting
         }
         #expect(error?.code == .notABackup)
         #expect(try readBytes("\(path)-2") == Array("notes".utf8))
+        // Another program writes into the file that is there.
+        let theirs = Array("age-encryption.org/v1, theirs".utf8)
+        try FileManager.default.removeItem(atPath: path)
+        try export(backend)
+        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 10)) {
+            progress in
+            if progress.completed == 1 { try? overwrite(path, theirs) }
+        }
+        #expect(try readBytes("\(path).earlier-2") == theirs)
     }
 
     @Test func aLongFileOfPrivateKeys() throws {
@@ -362,7 +371,7 @@ import LockboxTesting
         expectError(.corrupt) { try owner.backupRecipients() }
     }
 
-    enum Change: CaseIterable { case replaced, removed, takenAwayBefore, interrupted }
+    enum Change: CaseIterable { case replaced, removed, takenAwayBefore, removedAfterThat, interrupted }
 
     /// An old copy of the record, which somebody has put back.
     @Test(arguments: Change.allCases) func earlierOnesDoNotComeBack(_ change: Change) throws {
@@ -374,13 +383,13 @@ import LockboxTesting
         let old = try readBytes(path)
         switch change {
         case .replaced, .removed: break
-        case .takenAwayBefore: try FileManager.default.removeItem(atPath: path)
+        case .takenAwayBefore, .removedAfterThat: try FileManager.default.removeItem(atPath: path)
         case .interrupted:
             // Before it had made new keys.
             let value = try ArchivedValue(data: JSONEncoder().encode([key.publicKey]), format: .json)
             try owner.write(StoredItem(key: recipients, value: value, modified: now), policy: .replace)
         }
-        try owner.setBackupRecipients(change == .removed ? [] : [key.publicKey])
+        try owner.setBackupRecipients([.removed, .removedAfterThat].contains(change) ? [] : [key.publicKey])
         try FileManager.default.createDirectory(
             atPath: Path.parent(of: path),
             withIntermediateDirectories: true,

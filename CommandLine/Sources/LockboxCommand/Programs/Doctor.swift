@@ -107,20 +107,21 @@ struct DoctorCommand: ParsableCommand {
         let store = try options.choice.store(prefix: edit.prefix)
         try store.unlocking {
             // Nothing takes the place of another item without a word. An interrupted move has stored the same values.
-            for item in edit.items {
+            let new = try edit.items.filter { item in
                 let old = try store.backend.value(for: ItemKey(prefix: store.prefix, key: item.key), now: nil)
-                guard let old, try old.plain(item.key) != Data(item.value.utf8) else { continue }
+                guard let old else { return true }
+                if try old.plain(item.key) == Data(item.value.utf8) { return false }
                 throw Failure(
                     .conflict,
                     "There is another value for \(item.key.onOneLine). Rename it, for example with `lockbox move`. Nothing was changed."
                 )
             }
             try store.lockbox.batch {
-                for item in edit.items {
+                for item in new {
                     try $0.archiveObject(
                         item.value,
                         forKey: item.key,
-                        options: WriteOptions(attributes: .set(item.attributes))
+                        options: WriteOptions(attributes: .set(item.attributes), policy: .addOnly)
                     )
                 }
             }
@@ -206,11 +207,12 @@ private struct PlainTextPlace {
 
     func contents() throws -> (file: ReplaceableFile, lines: [String])? {
         guard let file = try ReplaceableFile(file) else { return nil }
-        // A line that ends with CR and LF is none here, and so is not simple.
-        let lines = String(decoding: file.bytes, as: UTF8.self).split(omittingEmptySubsequences: false) {
-            $0 == "\n"
+        // A move could not write the rest of such a file as it was.
+        guard let text = String(validating: file.bytes, as: UTF8.self) else {
+            throw Failure(.conflict, "\(self.file.onOneLine) is not UTF-8.")
         }
-        return (file, lines.map(String.init))
+        // A line that ends with CR and LF is none here, and so is not simple.
+        return (file, text.split(omittingEmptySubsequences: false) { $0 == "\n" }.map(String.init))
     }
 
     /// Moves the one token of a file, if its line is as simple as that.

@@ -45,6 +45,7 @@ struct ImportEnvCommand: ParsableCommand {
     }
 }
 
+/// The library's dialects. The parser's protocol cannot be added to its public type.
 enum Dialect: String, CaseIterable, ExpressibleByArgument {
     case common, docker, dotenv, shell
 

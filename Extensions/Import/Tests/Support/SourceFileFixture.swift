@@ -40,3 +40,9 @@ extension SourceFileFixture {
         """
     }
 }
+
+extension SourceFile.Format: CaseIterable {
+    static var allCases: [Self] {
+        [.propertyList, .json, .netrc] + EnvironmentDialect.allCases.map { .environment($0) }
+    }
+}
