@@ -45,7 +45,7 @@ struct AttackedCall: Decodable {
             case "passcode": .passcode(.value(secret), strength: .interactive)
             case "code": .recoveryCode(.value(secret))
             case "file": .key(.file(secret))
-            default: .key(.bytes(Array(secret.utf8)))
+            default: .key(.closure { Array(secret.utf8) })
             }
         }
     }

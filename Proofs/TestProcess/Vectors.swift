@@ -142,7 +142,7 @@ private func makeSlots(_ directory: String, _ date: Date) throws -> Vectors.Slot
     let (passcode, code, key) = ("Pa\u{DF}wort 42", RecoveryCode(), Sodium.randomBytes(48))
     try backend.setPasscode(.value(passcode), strength: .interactive)
     try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")
-    try backend.addSlot(.key(.bytes(key)), label: "the service")
+    try backend.addSlot(.key(.closure { key }), label: "the service")
     let items = try Accessibility.allCases.map { accessibility in
         let item = try StoredItem(
             key: ItemKey(prefix: "com.example.classes", key: "\(accessibility)"),

@@ -34,7 +34,7 @@ extension Lockbox {
     public static func configure(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
-        coder: any ValueCoder = JSONValueCoder(),
+        coder: (any ValueCoder)? = nil,
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(LockboxError) {
         let lockbox = try Lockbox(

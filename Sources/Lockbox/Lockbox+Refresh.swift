@@ -167,10 +167,10 @@ extension Lockbox {
         /// The time without a sign of life after which another caller takes over, by its own clock, which stands still while the
         /// machine is suspended. A refresh may take longer: its process gives a sign four times in this time. Of the times of
         /// both callers, the longer one counts.
-        public var takeover: Duration
+        let takeover: Duration
 
         /// The time in which to try again to store a new value, if the store is away, locked or full.
-        public var storing: Duration
+        let storing: Duration
 
         /// Creates limits.
         ///

@@ -55,14 +55,14 @@ public struct Lockbox: Sendable {
     ///   - keyPrefix: The namespace of the keys. If `nil`, the bundle identifier on Apple's systems, otherwise
     ///     the environment variable `LOCKBOX_KEY_PREFIX`.
     ///   - backend: Stores the items. If `nil`, the user's store, ``SealedBackend/default``.
-    ///   - coder: Encodes and decodes all values except `Data`.
+    ///   - coder: Encodes and decodes all values except `Data`. If `nil`, JSON.
     ///   - now: Returns the current time, for dates and expiry.
     /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
     ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
     public init(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
-        coder: any ValueCoder = JSONValueCoder(),
+        coder: (any ValueCoder)? = nil,
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(LockboxError) {
         var prefix = keyPrefix ?? bundleIdentifier
@@ -71,7 +71,7 @@ public struct Lockbox: Sendable {
         try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend ?? EncryptedFileBackend.default
-        self.coder = coder
+        self.coder = coder ?? JSONValueCoder()
         self.now = now
     }
 

@@ -1,71 +1,22 @@
 public import LockboxCore
 
-/// The changes of a lockbox's items since the sequence was created: see `changes()`.
-///
-/// Changes that the loop has not seen yet are merged: each is reported once, however often it was made. For one
-/// loop only.
-public struct LockboxChanges: AsyncSequence, Sendable {
-    /// The maximum number of different changes that are kept for the loop. More become
-    /// ``LockboxChange/everything``.
-    package static let maximumPending = 10_000
+/// The changes that a loop has not seen yet. Each is reported once, however often it was made.
+struct PendingChanges: Sendable {
+    /// More different changes become ``LockboxChange/everything``.
+    static let maximum = 10_000
 
-    private let pending: Protected<Set<LockboxChange>>
-    private let signals: AsyncThrowingStream<Void, any Error>
+    private let changes = Protected<Set<LockboxChange>>([])
 
-    init(_ backend: any LockboxBackend, prefix: String) throws {
-        let pending = Protected<Set<LockboxChange>>([])
-        let (signals, signal) = AsyncThrowingStream<Void, any Error>.makeStream(
-            bufferingPolicy: .bufferingNewest(1)
-        )
-        let cancel = try backend.subscribe(prefix: prefix) { change in
-            switch change {
-            case .success(let change):
-                pending.withLock { Self.add(change, to: &$0) }
-                signal.yield()
-            case .failure(let error): signal.finish(throwing: error)
-            }
+    func add(_ change: LockboxChange) {
+        changes.withLock { changes in
+            if changes.contains(.everything) { return }
+            changes.insert(change)
+            if change == .everything || changes.count > Self.maximum { changes = [.everything] }
         }
-        signal.onTermination = { _ in cancel() }
-        self.pending = pending
-        self.signals = signals
     }
 
-    private static func add(_ change: LockboxChange, to pending: inout Set<LockboxChange>) {
-        if pending.contains(.everything) { return }
-        pending.insert(change)
-        if change == .everything || pending.count > maximumPending { pending = [.everything] }
-    }
-
-    /// Returns an iterator over the changes.
-    public func makeAsyncIterator() -> Iterator {
-        Iterator(pending: pending, signals: signals.makeAsyncIterator())
-    }
-
-    /// An iterator over the changes.
-    public struct Iterator: AsyncIteratorProtocol {
-        fileprivate let pending: Protected<Set<LockboxChange>>
-        fileprivate var signals: AsyncThrowingStream<Void, any Error>.AsyncIterator
-
-        /// Waits for the next change.
-        ///
-        /// - Returns: The change, or `nil` if the task was canceled.
-        /// - Throws: ``LockboxError`` if changes can no longer be observed.
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws -> LockboxChange? {
-            while true {
-                // In a canceled task, only this wait ends the stream, and with it the subscription.
-                if !Task.isCancelled, let change = pending.withLock({ $0.popFirst() }) { return change }
-                guard try await signals.next(isolation: actor) != nil else { return nil }
-            }
-        }
-
-        /// Waits for the next change.
-        public mutating func next() async throws -> LockboxChange? { try await next(isolation: #isolation) }
-    }
+    func next() -> LockboxChange? { changes.withLock { $0.popFirst() } }
 }
-
-extension LockboxChanges: Undescribed {}
-
-extension LockboxChanges.Iterator: Undescribed {}
 
 extension Lockbox {
     /// Returns the changes that any thread or process makes to the items with this prefix from now on.
@@ -91,9 +42,32 @@ extension Lockbox {
     ///
     /// It ends when the task of the loop is canceled, or the sequence and its iterator are released.
     ///
-    /// - Returns: A sequence for one loop.
+    /// - Returns: A sequence for one loop. More than 10,000 different changes that it has not read become
+    ///   ``LockboxChange/everything``.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend or the system cannot report
     ///   changes; ``LockboxError/storageFailure(operation:path:errno:)`` with `EMFILE` or `ENOSPC` if
     ///   the user has too many inotify instances or watches.
-    public func changes() throws -> LockboxChanges { try LockboxChanges(backend, prefix: keyPrefix) }
+    public func changes() throws -> AsyncThrowingStream<LockboxChange, any Error> {
+        let pending = PendingChanges()
+        let (signals, signal) = AsyncThrowingStream<Void, any Error>.makeStream(
+            bufferingPolicy: .bufferingNewest(1)
+        )
+        let cancel = try backend.subscribe(prefix: keyPrefix) { change in
+            switch change {
+            case .success(let change):
+                pending.add(change)
+                signal.yield()
+            case .failure(let error): signal.finish(throwing: error)
+            }
+        }
+        signal.onTermination = { _ in cancel() }
+        return AsyncThrowingStream {
+            var iterator = signals.makeAsyncIterator()
+            while true {
+                // In a canceled task, only this wait ends the stream, and with it the subscription.
+                if !Task.isCancelled, let change = pending.next() { return change }
+                guard try await iterator.next() != nil else { return nil }
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 public import LockboxCore
 public import LockboxPlatform
 
-/// Encodes values as bytes and decodes them. ``Lockbox`` uses ``JSONValueCoder`` unless the app supplies
-/// another coder.
+/// Encodes values as bytes and decodes them. ``Lockbox`` uses JSON unless the app supplies another coder: Foundation's coders,
+/// where dates keep all their bits, and NaN, infinities and a single value at the top level are allowed. A value can be read as
+/// another type if both have the same JSON: an `Int` as a `Double`, a `URL` as a `String`.
 ///
 /// A top-level `Data` value is stored as it is, without a coder.
 public protocol ValueCoder: Sendable {
@@ -30,10 +31,7 @@ public protocol ValueCoder: Sendable {
 }
 
 /// Encodes values with Foundation's JSON coders, without loss.
-///
-/// Dates are stored with all their bits. NaN, infinities and a single value at the top level are allowed.
-///
-/// A value can be read as another type if both have the same JSON: an `Int` as a `Double`, a `URL` as a `String`.
+@_spi(Extensions)
 public struct JSONValueCoder: ValueCoder {
     /// ``ValueFormat/json``.
     public let format = ValueFormat.json

@@ -156,7 +156,7 @@ import Lockbox
         try backend.addRecoveryCode(code, confirmation: .value(code.text))
         try backend.lock()
         expectError(.interactionNotAllowed) { try backend.addSlot(method, label: "") }
-        let passcode = PasscodeSource.bytes {
+        let passcode = PasscodeSource.closure {
             method.asked.withLock { $0 += 1 }
             return Array("5678".utf8)
         }
@@ -201,7 +201,7 @@ import Lockbox
         let backend = try store.backend().setUp(items: .everyClass)
         let id = try backend.keyStore.currentKeyring().storeID
         defer { _ = try? UserUnlock(kernel: KernelKeyring()).remove(id) }
-        let passcode = PasscodeSource.bytes {
+        let passcode = PasscodeSource.closure {
             try backend.removePasscode()
             return Array("1234".utf8)
         }

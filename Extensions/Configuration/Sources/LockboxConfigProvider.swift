@@ -242,7 +242,7 @@
         }
 
         /// Nil if the backend does not report changes.
-        private func changes() async throws -> LockboxChanges? {
+        private func changes() async throws -> AsyncThrowingStream<LockboxChange, any Error>? {
             do { return try await lockbox.async { try $0.changes() } } catch LockboxError.notSupported {
                 return nil
             }

@@ -26,8 +26,8 @@
 
         /// The new device key is handed to all instances beside the old one first.
         @Test func aNewDeviceKeyWhileAnotherInstanceGoesOn() throws {
-            let old = DeviceKeySource.bytes([UInt8](repeating: 1, count: 32))
-            let new = DeviceKeySource.bytes([UInt8](repeating: 2, count: 32))
+            let old = DeviceKeySource.closure { [UInt8](repeating: 1, count: 32) }
+            let new = DeviceKeySource.closure { [UInt8](repeating: 2, count: 32) }
             try backend(old).lockbox().archiveObject("before", forKey: "before")
             let one = try backend(.anyOf([new, old]))
             let other = try backend(.anyOf([old, new]))

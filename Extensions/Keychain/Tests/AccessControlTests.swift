@@ -237,7 +237,7 @@ import LockboxKeychain
         ]
         #expect(keychain.add(foreign) == 0)
         let error = #expect(throws: LockboxError.self) { try lockbox().archiveObject("v", forKey: "k") }
-        #expect(error?.osStatus == -25299)
+        #expect(error?._code == -25299)
         try lockbox().archiveObject("v", forKey: "open", accessibility: .afterFirstUnlock)
         try lockbox().archiveObject("v", forKey: "locked", accessibility: .whenUnlockedThisDeviceOnly)
         keychain.isLocked = true
@@ -267,6 +267,6 @@ import LockboxKeychain
         let error = #expect(throws: LockboxError.self) {
             try lockbox(backend).archiveObject("v", forKey: "k")
         }
-        #expect(error?.osStatus == -50)
+        #expect(error?._code == -50)
     }
 }

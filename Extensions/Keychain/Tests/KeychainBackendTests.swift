@@ -301,7 +301,7 @@ import Lockbox
             do {
                 try body()
                 Issue.record("no error")
-            } catch let error as LockboxError { #expect(error.osStatus == -34018) }
+            } catch let error as LockboxError { #expect(error._code == -34018) }
         }
     }
 
@@ -328,7 +328,7 @@ import Lockbox
             do {
                 try body()
                 Issue.record("no error")
-            } catch let error as LockboxError { #expect(error.osStatus == status, "\(error)") }
+            } catch let error as LockboxError { #expect(error._code == Int(status), "\(error)") }
         }
     }
 

@@ -43,7 +43,7 @@
                 }
             }
 
-            private var key: DeviceKeySource { .bytes([UInt8](repeating: 7, count: 32)) }
+            private var key: DeviceKeySource { .closure { [UInt8](repeating: 7, count: 32) } }
 
             @Test func anAbsentCounterIsNoFirstUse() throws {
                 #expect(try counter.read() == nil)

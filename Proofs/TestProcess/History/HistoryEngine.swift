@@ -47,7 +47,7 @@ func historyEngine(_ argument: String, defect: String?, delays: Int, failures: I
     let engine: any HistoryEngine
     switch (parts.first, parts.count) {
     case ("memory", 1):
-        let key = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
+        let key = DeviceKeySource.closure { [UInt8](repeating: 7, count: 32) }
         engine = SealedHistoryEngine(backend: SealedBackend(storage: sharedMemory, deviceKey: key))
     case ("files", 2): engine = filesHistoryEngine(directory: parts[1], .disturbed(delays, failures))
     #if Etcd

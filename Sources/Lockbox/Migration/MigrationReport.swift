@@ -52,11 +52,6 @@ public struct MigrationReport: StoreReport, Hashable, Codable {
             StoreFinding(kind: .damaged, location: ItemKey.location(ofKey: key), reason: refusal.description)
         }
     }
-
-    /// Returns the outcome for an item, or `nil` if the migration does not include it.
-    ///
-    /// - Parameter key: The key in the source.
-    public subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
 }
 
 extension MigrationReport: CustomStringConvertible {

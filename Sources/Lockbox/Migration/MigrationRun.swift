@@ -152,7 +152,7 @@ struct MigrationRun {
             return .refused(.changed)
         } catch let error as LockboxError
             where error.code == .passcodeNotSet || error.code == .requirementNotMet
-            || error.code == .keychainFailure && error.osStatus == -25299  // errSecDuplicateItem
+            || error.code == .keychainFailure && error._code == -25299  // errSecDuplicateItem
         {
             // Of the new item's class, or another program has an item in its place.
             return .refused(.notStorable(reason: error.description))

@@ -33,7 +33,7 @@ extension LockboxBackend {
     ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: Any error of ``LockboxBackend/write(_:to:)``.
-    public func write(_ item: StoredItem, policy: WritePolicy) throws {
+    package func write(_ item: StoredItem, policy: WritePolicy) throws {
         try write(ItemChanges(item, policy: policy), to: item.key)
     }
 
@@ -160,6 +160,7 @@ extension LockboxBackend {
     }
 
     /// Does nothing.
+    @_spi(Extensions)
     public func checkForForeignItem(_ key: ItemKey) {}
 }
 
@@ -333,35 +334,5 @@ extension LockboxBackend {
         -> Result
     {
         try await offPool { try body(self) }
-    }
-
-    /// The classes that are open, now and whenever that has changed, for example because the user has unlocked the store in another
-    /// program.
-    ///
-    /// ```swift
-    /// func waitForUnlock(_ backend: EncryptedFileBackend) async throws {
-    ///     for try await state in backend.lockStates() where state == .unlocked { return }
-    /// }
-    /// ```
-    ///
-    /// - Parameter interval: The time between two looks at ``lockState``. The system does not tell when a key is added to the
-    ///   kernel's keyring.
-    /// - Returns: A sequence for one loop. It ends when the task of the loop is canceled, and throws the errors of
-    ///   ``lockState``.
-    public func lockStates(every interval: Duration = .seconds(1)) -> AsyncThrowingStream<
-        LockState, any Error
-    > {
-        let last = Protected<LockState?>(nil)
-        return AsyncThrowingStream {
-            while true {
-                let state = try await offPool { try lockState }
-                let isNew = last.withLock { last in
-                    defer { last = state }
-                    return last != state
-                }
-                if isNew { return state }
-                do { try await Task.sleep(for: interval) } catch { return nil }
-            }
-        }
     }
 }

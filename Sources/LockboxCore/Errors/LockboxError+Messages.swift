@@ -297,14 +297,11 @@ extension LockboxError: LocalizedError {
     /// needs full Foundation.
     public var _domain: String { "LockboxError" }
 
-    /// The code of the `NSError` that this error is bridged to: ``osStatus``.
-    public var _code: Int { Int(osStatus) }
-
-    /// The closest Keychain result code, for code that compares `OSStatus` values.
-    public var osStatus: Int32 { row.osStatus }
+    /// The code of the `NSError` that this error is bridged to: the closest result code of the Keychain.
+    public var _code: Int { Int(row.osStatus) }
 }
 
-extension LockboxError: Hashable {
+extension LockboxError: Equatable {
     /// Returns whether two errors have the same code and the same payload. The `underlying` errors are not
     /// compared.
     ///
@@ -314,14 +311,5 @@ extension LockboxError: Hashable {
     public static func == (left: LockboxError, right: LockboxError) -> Bool {
         let (left, right) = (left.row, right.row)
         return left.code == right.code && left.payload == right.payload
-    }
-
-    /// Hashes what `==` compares.
-    ///
-    /// - Parameter hasher: Receives the hash.
-    public func hash(into hasher: inout Hasher) {
-        let row = row
-        hasher.combine(row.code)
-        hasher.combine(row.payload)
     }
 }

@@ -117,7 +117,7 @@ public struct ValueFormat: RawRepresentable, Sendable, Hashable, Codable, Custom
     /// The value's bytes as they are, for a top-level `Data`.
     public static let data = ValueFormat(rawValue: 1)
 
-    /// JSON, as written by ``JSONValueCoder``.
+    /// JSON, as written by default.
     public static let json = ValueFormat(rawValue: 2)
 
     /// Text written by Lockbox 2. It does not say which type it encodes; the reader must know.

@@ -9,12 +9,6 @@ extension SealedBackend {
         get throws { try keyStore.lockState }
     }
 
-    /// Whether the system keeps all open keys out of swap space.
-    ///
-    /// The system limits how much memory can be locked into RAM (`ulimit -l`). Keys beyond that limit are still
-    /// in guarded memory and left out of core dumps.
-    public var isLockedIntoMemory: Bool { keyStore.isLockedIntoMemory }
-
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
@@ -218,7 +212,7 @@ extension SealedBackend {
     ///
     /// let code = RecoveryCode()
     /// print("Write this down:", code.text)
-    /// try EncryptedFileBackend.default.addRecoveryCode(code, confirmation: .closure { readLine() ?? "" })
+    /// try EncryptedFileBackend.default.addRecoveryCode(code, confirmation: .closure { Array((readLine() ?? "").utf8) })
     /// ```
     ///
     /// Like every change of the slots, creates new keys and reseals every item.

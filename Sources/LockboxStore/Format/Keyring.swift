@@ -177,9 +177,6 @@ final class Keyring: Sendable {
     /// Returns the open keys with the wanted roles.
     func keys(where isWanted: (KeyRole) -> Bool) -> [Entry] { keys.filter { isWanted($0.id.role) } }
 
-    /// Whether all open keys are locked into RAM.
-    var isLockedIntoMemory: Bool { keys.allSatisfy(\.key.isLockedIntoMemory) }
-
     /// Whether every key of the keybag is open.
     var isComplete: Bool { locked.isEmpty }
 

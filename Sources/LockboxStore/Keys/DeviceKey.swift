@@ -147,14 +147,6 @@ public struct DeviceKeySource: Sendable {
     /// other machines share refuses it.
     public static let stored = DeviceKeySource(source: .stored)
 
-    /// Uses bytes supplied by the app.
-    ///
-    /// - Parameter bytes: At least 32 secret bytes that cannot be guessed, such as random ones, not a passcode.
-    ///   The caller's own copy is not wiped.
-    public static func bytes(_ bytes: [UInt8]) -> DeviceKeySource {
-        DeviceKeySource(source: .given(name: "given by the app") { bytes })
-    }
-
     /// Asks the app for the key, such as one kept in a hardware module or fetched at start.
     ///
     /// - Parameters:

@@ -130,13 +130,6 @@ final class KeyStore: Sendable {
         }
     }
 
-    var isLockedIntoMemory: Bool {
-        let keyrings =
-            [opened?.keyring]
-            + (userRecords.withLock { $0 }?.outcomes.map { $0.opened?.keyring } ?? [])
-        return keyrings.allSatisfy { $0?.isLockedIntoMemory ?? true }
-    }
-
     // MARK: The keybag
 
     static let keybagRecord = RecordName(name: "keybag")

@@ -4,7 +4,7 @@ import LockboxPlatform
 
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
-/// Only ``closure(_:)`` and ``bytes(_:)`` can wait for user input. With any other source, the call throws
+/// Only ``closure(_:)`` can wait for user input. With any other source, the call throws
 /// ``LockboxError/invalidPasscode(reason:)`` if the passcode is not available within 10 seconds, if the source
 /// is a terminal, or if the variable is not set.
 ///
@@ -30,18 +30,11 @@ public struct PasscodeSource: Sendable {
         PasscodeSource { _ in Array(passcode.utf8) }
     }
 
-    /// Uses the result of a closure, for programs with their own prompt.
-    ///
-    /// - Parameter passcode: Called every time the passcode is needed. Errors that it throws are rethrown.
-    public static func closure(_ passcode: @escaping @Sendable () throws -> String) -> PasscodeSource {
-        PasscodeSource { _ in Array(try passcode().utf8) }
-    }
-
-    /// Uses the bytes that a closure returns, for programs that keep what was typed in memory that they wipe.
+    /// Uses the bytes that a closure returns, for programs with their own prompt: they can wipe what was typed.
     ///
     /// - Parameter passcode: Called every time the passcode is needed. It must return a new array each time, which is wiped
     ///   after use. A copy that you keep is not. Errors that it throws are rethrown.
-    public static func bytes(_ passcode: @escaping @Sendable () throws -> [UInt8]) -> PasscodeSource {
+    public static func closure(_ passcode: @escaping @Sendable () throws -> [UInt8]) -> PasscodeSource {
         PasscodeSource { _ in try passcode() }
     }
 

@@ -126,16 +126,5 @@ public struct RecoveryCode: Sendable {
     }
 }
 
-extension RecoveryCode: Equatable {
-    /// Returns whether two codes are the same, in a time that does not depend on their characters.
-    ///
-    /// - Parameters:
-    ///   - left: A code.
-    ///   - right: Another code.
-    public static func == (left: RecoveryCode, right: RecoveryCode) -> Bool {
-        left.symbols.withBytes { left in right.symbols.withBytes { Sodium.isEqual(left, $0) } }
-    }
-}
-
 /// Shows no ``text``.
 extension RecoveryCode: Undescribed {}

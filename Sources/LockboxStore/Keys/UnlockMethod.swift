@@ -179,7 +179,7 @@ struct RecoveryCodeUnlock: UnlockMethod {
 
     /// Needs no source.
     init(known code: RecoveryCode) {
-        source = .bytes { [] }
+        source = .closure { [] }
         self.code = Protected(code)
     }
 

@@ -181,7 +181,7 @@ import Testing
             let error = lockboxError {
                 switch operation {
                 case "change":
-                    let passcode = PasscodeSource.bytes {
+                    let passcode = PasscodeSource.closure {
                         lock.call()
                         return Array("new".utf8)
                     }

@@ -26,7 +26,7 @@ import Testing
 
     @Test func valuesAndClosures() throws {
         #expect(try text(.value("1234")) == "1234")
-        #expect(try text(.closure { "12" + "34" }) == "1234")
+        #expect(try text(.closure { Array("1234".utf8) }) == "1234")
         struct Cancelled: Error {}
         #expect(throws: Cancelled.self) { try text(.closure { throw Cancelled() }) }
     }

@@ -18,7 +18,7 @@ import Testing
     func thePasscodeIsWipedAfterItsUse() throws {
         let text = Array("a passcode of some length".utf8)
         let address = Protected<UInt>(0)
-        let passcode = PasscodeSource.bytes {
+        let passcode = PasscodeSource.closure {
             let bytes = text.map { $0 }
             address.withLock { address in
                 address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress!) }

@@ -216,7 +216,7 @@ import Lockbox
         let old = try rotate()
         let putsBack = PasscodeSource.closure {
             try store.putBack(old)
-            return "1234"
+            return Array("1234".utf8)
         }
         expectError(.rolledBack) { try backend().setPasscode(putsBack, strength: .interactive) }
         #expect(try store.keyFiles().keybag == old.keybag)

@@ -113,7 +113,7 @@ import Lockbox
         let asked = Protected(0)
         let source = PasscodeSource.closure {
             asked.withLock { $0 += 1 }
-            return asked.withLock { $0 } == 1 ? second.text : ""
+            return Array((asked.withLock { $0 } == 1 ? second.text : "").utf8)
         }
         try store.backend().unlock(with: .recoveryCode(source))
         #expect(asked.withLock { $0 } == 1)

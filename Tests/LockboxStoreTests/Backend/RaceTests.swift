@@ -154,7 +154,7 @@ import Testing
         let error = lockboxError {
             let late = PasscodeSource.closure {
                 try other.setPasscode(.value("2"), strength: .interactive)
-                return "1"
+                return Array("1".utf8)
             }
             try store.backend().setPasscode(late, strength: .interactive)
         }

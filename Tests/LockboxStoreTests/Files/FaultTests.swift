@@ -346,7 +346,7 @@ import Testing
         armed.withLock { $0 = true }
         let error = lockboxError { try lockbox.archiveObject("new", forKey: "key") }
         umask(mask)
-        #expect(error?.osStatus == -34, "\(failing): \(String(describing: error))")
+        #expect(error?._code == -34, "\(failing): \(String(describing: error))")
         #expect(try store.leftovers() == [], "\(failing)")
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "old", "\(failing)")
     }
@@ -360,7 +360,7 @@ import Testing
             #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
             armed.withLock { $0 = true }
             let error = lockboxError { try lockbox.archiveObject("new", forKey: "key") }
-            #expect(error?.osStatus == -34, "\(call): \(String(describing: error))")
+            #expect(error?._code == -34, "\(call): \(String(describing: error))")
             armed.withLock { $0 = false }
             #expect(try lockbox.unarchiveObject(forKey: "key") == "old")
         }

@@ -11,7 +11,7 @@ import Testing
     private let backend = InMemoryBackend()
     private let clock = TestClock()
 
-    private func lockbox(_ prefix: String = "com.example.app", coder: any ValueCoder = JSONValueCoder())
+    private func lockbox(_ prefix: String = "com.example.app", coder: (any ValueCoder)? = nil)
         throws -> Lockbox
     {
         try Lockbox(keyPrefix: prefix, backend: backend, coder: coder, now: { [clock] in clock.now })

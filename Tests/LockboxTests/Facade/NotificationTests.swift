@@ -9,7 +9,7 @@ import Testing
 @Suite struct NotificationTests {
     /// Returns the next changes until `isEnough`, or nil after ten seconds.
     private func changes(
-        _ sequence: LockboxChanges,
+        _ sequence: AsyncThrowingStream<LockboxChange, any Error>,
         until isEnough: @escaping @Sendable (Set<LockboxChange>) -> Bool
     ) async throws -> Set<LockboxChange>? {
         try await withThrowingTaskGroup(of: Set<LockboxChange>?.self) { group in
@@ -35,29 +35,6 @@ import Testing
             store.backend(), InMemoryBackend(),
             SealedBackend(storage: InMemoryStorage(), deviceKey: .bytes(Array(0..<32))),
         ]
-    }
-
-    /// An unlock and a lock, whoever does them.
-    @Test func lockStatesAreReported() async throws {
-        let backend = try TestStore().backend().setUp()
-        try backend.lock()
-        var seen: [LockState] = []
-        for try await state in backend.lockStates(every: .milliseconds(5)) {
-            seen.append(state)
-            switch seen.count {
-            case 1: try await backend.async { _ = try $0.unlock(.value("1234")) }
-            case 2: try await backend.async { try $0.lock() }
-            default: break
-            }
-            if seen.count == 3 { break }
-        }
-        #expect(seen == [.locked, .unlocked, .locked])
-        let task = Task {
-            for try await _ in backend.lockStates(every: .seconds(1000)) {
-                withUnsafeCurrentTask { $0?.cancel() }
-            }
-        }
-        try await task.value
     }
 
     @Test func writesUpdatesBatchesMovesAndRemovals() async throws {
@@ -171,7 +148,7 @@ import Testing
         }
         #expect(Set(seen) == [.item("same"), .item("end")])
         let many = try lockbox.changes()
-        for key in 0...LockboxChanges.maximumPending { try await lockbox.archiveObject(0, forKey: "\(key)") }
+        for key in 0...PendingChanges.maximum { try await lockbox.archiveObject(0, forKey: "\(key)") }
         #expect(try await changes(many) { _ in true } == [.everything])
     }
 

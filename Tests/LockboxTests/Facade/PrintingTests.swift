@@ -36,7 +36,7 @@ import LockboxKeychainMigration
         let deviceKeys: [DeviceKeySource] = [
             .bytes(deviceKey), .bytes(Array(secret.utf8)), .stored, .credential(),
         ]
-        let passcodes: [PasscodeSource] = [.value(secret), .closure { [secret] in secret }, .standard]
+        let passcodes: [PasscodeSource] = [.value(secret), .closure { [secret] in Array(secret.utf8) }, .standard]
         let sources: [MigrationSource] = [migration.source, .store, .backend(backend)]
         let errors: [LockboxError] = [
             .encodingFailed(key: "k", underlying: Quoting(text: secret)),
@@ -50,7 +50,7 @@ import LockboxKeychainMigration
             "Lockbox": lockboxes, "LockboxError": errors, "Migration": [migration],
             "MigrationSource": sources, "PasscodeSource": passcodes, "SealedBackend": [backend],
             "StoredItem": [item], "ArchivedValue": [value], "ItemAttributes": [item.attributes],
-            "ItemKey": [item.key], "ValueFormat": [value.format], "JSONValueCoder": [JSONValueCoder()],
+            "ItemKey": [item.key], "ValueFormat": [value.format],
             "BackendConformance": [BackendConformance.all[0]],
             "ConformanceFailure": [ConformanceFailure(requirement: "r", finding: "f")],
             "RecordName": [RecordName(namespace: "s", name: "n")], "RecordRevision": [RecordRevision(1)],
@@ -62,8 +62,7 @@ import LockboxKeychainMigration
             "AttributeChange": [AttributeChange.set("label")], "Expiry": [Expiry.never],
             "LockboxKey": [LockboxKey("k", default: secret)],
             "WriteOptions": [WriteOptions(label: "label")],
-            "LockboxChange": [LockboxChange.item("k")], "LockboxChanges": try [lockboxes[0].changes()],
-            "LockboxChanges.Iterator": try [lockboxes[0].changes().makeAsyncIterator()],
+            "LockboxChange": [LockboxChange.item("k")],
             "RecordNotice": [RecordNotice.records(["n"])],
             "InternetPassword": [InternetPassword(server: "s", account: "a")],
             "RecoveryCode": [code],

@@ -93,3 +93,7 @@ extension MigrationFixture {
         String(decoding: try readBytes(path), as: UTF8.self)
     }
 }
+
+extension MigrationReport {
+    subscript(key: String) -> Outcome? { outcomes.first { $0.key == key }?.outcome }
+}

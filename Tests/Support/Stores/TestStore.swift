@@ -141,3 +141,7 @@ final class TestStore: Sendable {
         var description: String { "0\(String(mode, radix: 8)), \(bytes?.count ?? 0) bytes" }
     }
 }
+
+extension DeviceKeySource {
+    static func bytes(_ bytes: [UInt8]) -> DeviceKeySource { .closure { bytes } }
+}

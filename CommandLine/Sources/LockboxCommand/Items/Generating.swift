@@ -1,5 +1,5 @@
 import ArgumentParser
-import Lockbox
+@_spi(Extensions) import Lockbox
 
 struct GenerateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -147,5 +147,5 @@ final class TypedSecret: @unchecked Sendable {
     func isEqual(to other: TypedSecret) -> Bool { bytes.elementsEqual(other.bytes) }
 
     /// The secret for the library, which wipes the bytes that it gets.
-    var source: PasscodeSource { .bytes { [self] in Array(bytes) } }
+    var source: PasscodeSource { .closure { [self] in Array(bytes) } }
 }

@@ -1,4 +1,4 @@
-import Lockbox
+@_spi(Extensions) import Lockbox
 
 /// A JSON value: null, a boolean, a number, a string, an array or an object.
 enum JSONValue: Codable {

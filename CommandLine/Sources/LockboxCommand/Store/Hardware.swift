@@ -20,7 +20,7 @@ struct Hardware {
     var presentPIN: PasscodeSource {
         if let pinFile { return .file(pinFile) }
         let question = "PIN of the \(kind.name): "
-        return .bytes {
+        return .closure {
             let typed = try Terminal.secret(
                 question,
                 otherwise: "A PIN is needed, but there is no terminal to read it from: use --pin-file."

@@ -289,7 +289,7 @@ struct RecoveryCommand: ParsableCommand {
 
 extension RecoveryCode {
     fileprivate static func isEqual(_ typed: TypedSecret, _ code: RecoveryCode) -> Bool {
-        (try? RecoveryCode(typed: typed.bytes)) == code
+        (try? RecoveryCode(typed: typed.bytes))?.text == code.text
     }
 }
 

@@ -39,7 +39,7 @@ public protocol KeychainCalls: Sendable {
 }
 
 extension LockboxError {
-    /// The error for a result code of the Keychain. Its ``osStatus`` is that code.
+    /// The error for a result code of the Keychain. The code of its `NSError` is that one.
     ///
     /// - Parameters:
     ///   - status: The result code.
