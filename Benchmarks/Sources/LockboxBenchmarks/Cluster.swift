@@ -34,7 +34,10 @@
         }
 
         static func lockbox(_ storage: some RecordStorage) throws -> Lockbox {
-            let backend = SealedBackend(storage: storage, deviceKey: .closure { [UInt8](repeating: 7, count: 32) })
+            let backend = SealedBackend(
+                storage: storage,
+                deviceKey: .closure { [UInt8](repeating: 7, count: 32) }
+            )
             return try Lockbox(keyPrefix: prefix, backend: backend)
         }
 
@@ -119,7 +122,10 @@
             let name = "rotation of 10,000 items"
             guard isWanted(name) else { return }
             let watched = WatchedStorage(try Self.storage(endpoints, root + "/many"))
-            let backend = SealedBackend(storage: watched, deviceKey: .closure { [UInt8](repeating: 7, count: 32) })
+            let backend = SealedBackend(
+                storage: watched,
+                deviceKey: .closure { [UInt8](repeating: 7, count: 32) }
+            )
             let lockbox = try Lockbox(keyPrefix: Self.prefix, backend: backend)
             let keys = Keys(10_000).all
             try lockbox.batch { for key in keys { try $0.archiveObject(Self.value, forKey: key) } }

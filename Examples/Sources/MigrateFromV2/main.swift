@@ -33,12 +33,12 @@ let legacy = [
 
 func prepare(_ lockbox: Lockbox) throws {
     for (key, text) in legacy {
-        let item = try StoredItem(
-            key: ItemKey(prefix: lockbox.keyPrefix, key: key),
-            value: ArchivedValue(data: Data(text.utf8), format: .lockbox2),
+        let changes = ItemChanges(
+            value: try ArchivedValue(data: Data(text.utf8), format: .lockbox2),
+            options: WriteOptions(policy: .addOnly),
             modified: Date(timeIntervalSinceReferenceDate: 0)
         )
-        try lockbox.backend.write(item, policy: .addOnly)
+        try lockbox.backend.write(changes, to: ItemKey(prefix: lockbox.keyPrefix, key: key))
     }
 }
 

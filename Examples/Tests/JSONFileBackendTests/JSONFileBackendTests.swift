@@ -36,12 +36,11 @@ import Testing
         let backend = JSONFileBackend(url)
         for prefix in ["\0transfer", "\0migration\0com.example.app"] {
             try backend.write(
-                StoredItem(
-                    key: ItemKey(storedPrefix: prefix, key: "left behind"),
+                ItemChanges(
                     value: ArchivedValue(data: Data(), format: .data),
                     modified: Date(timeIntervalSinceReferenceDate: 0)
                 ),
-                policy: .replace
+                to: ItemKey(storedPrefix: prefix, key: "left behind")
             )
         }
         let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: JSONFileBackend(url))

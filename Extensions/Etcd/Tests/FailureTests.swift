@@ -23,7 +23,7 @@
             let record = RecordName(name: "record")
             #expect(try patient.commit([.put(record, [1])], expecting: [:]).isCommitted)
             try cluster.backend(root).lockbox().archiveObject("v", forKey: "k")
-            let backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
+            let backend = SealedBackend(storage: storage, deviceKey: .closure { EtcdCluster.deviceKey })
             let lockbox = try backend.lockbox()
             #expect(try eventually { try lockbox.unarchiveObject(String.self, forKey: "k") } == "v")
             let removals = [{ try lockbox.removeObject(forKey: "k") }, { try lockbox.removeAllObjects() }]

@@ -120,7 +120,7 @@
             )
             let third = try SealedBackend(
                 storage: cluster.storage(EtcdCluster.root()),
-                deviceKey: .bytes(EtcdCluster.deviceKey)
+                deviceKey: .closure { EtcdCluster.deviceKey }
             )
             let report = try third.importBackup(
                 from: "\(folder)/backup",
@@ -136,7 +136,7 @@
 
         @Test func afterACompactionOldValuesCannotBeRead() throws {
             let storage = try cluster.storage(root)
-            let backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
+            let backend = SealedBackend(storage: storage, deviceKey: .closure { EtcdCluster.deviceKey })
             try backend.lockbox().archiveObject("old", forKey: "k")
             let record = try #require(try records(storage).first)
             let before = try storage.nextRevision() - 1

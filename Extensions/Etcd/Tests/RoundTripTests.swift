@@ -18,7 +18,7 @@
             let cluster = try EtcdCluster.shared.get()
             relay = try Relay(to: cluster.members[0].clientPort)
             let storage = try cluster.storage(EtcdCluster.root(), endpoints: [relay.endpoint])
-            backend = SealedBackend(storage: storage, deviceKey: .bytes(EtcdCluster.deviceKey))
+            backend = SealedBackend(storage: storage, deviceKey: .closure { EtcdCluster.deviceKey })
             lockbox = try backend.lockbox("p")
         }
 

@@ -42,7 +42,7 @@ let killableSlots: [KillableOperation] = [
 let killableCode = try! RecoveryCode(String(repeating: "0", count: 28))
 
 /// One operation moves the device key out of the store.
-let killableSource = DeviceKeySource.anyOf([.stored, .bytes(killableDeviceKey)])
+let killableSource = DeviceKeySource.anyOf([.stored, .closure { killableDeviceKey }])
 
 /// Not a secret.
 private let killableDeviceKey = [UInt8](repeating: 42, count: 32)
@@ -62,7 +62,7 @@ func runOnSlots(_ operation: String, _ passcode: String, _ backend: EncryptedFil
             // It is gone, but items may not be resealed yet.
             try backend.rotateKeys()
         }
-    default: try backend.rotateKeys(newDeviceKey: .bytes(killableDeviceKey))
+    default: try backend.rotateKeys(newDeviceKey: .closure { killableDeviceKey })
     }
 }
 
@@ -88,10 +88,10 @@ func runOnSlots(_ operation: String, _ passcode: String, _ backend: EncryptedFil
 
 /// One of the two device keys opens the store, and a program that has both always does.
 @Sendable private func inspectDeviceKey(_ folder: Folder) throws -> KillableOperation.State {
-    let both = folder.backend(deviceKey: .anyOf([.bytes(killableDeviceKey), .stored]))
+    let both = folder.backend(deviceKey: .anyOf([.closure { killableDeviceKey }, .stored]))
     try both.unlock(.value("old"))
     try both.requireExactly(rotatable())
-    let new = folder.backend(deviceKey: .bytes(killableDeviceKey))
+    let new = folder.backend(deviceKey: .closure { killableDeviceKey })
     do { try new.unlock(.value("old")) } catch LockboxError.deviceKeyMismatch {
         try folder.backend().unlock(.value("old"))
         return .old

@@ -33,7 +33,7 @@ extension LockboxBackend {
     ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: Any error of ``LockboxBackend/write(_:to:)``.
-    package func write(_ item: StoredItem, policy: WritePolicy) throws {
+    public func write(_ item: StoredItem, policy: WritePolicy) throws {
         try write(ItemChanges(item, policy: policy), to: item.key)
     }
 
@@ -160,7 +160,6 @@ extension LockboxBackend {
     }
 
     /// Does nothing.
-    @_spi(Extensions)
     public func checkForForeignItem(_ key: ItemKey) {}
 }
 

@@ -312,7 +312,6 @@ public protocol LockboxBackend: Sendable {
     /// The default implementation does nothing.
     ///
     /// - Throws: The error that creating the item would throw.
-    @_spi(Extensions)
     func checkForForeignItem(_ key: ItemKey) throws
 }
 

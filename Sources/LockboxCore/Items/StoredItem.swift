@@ -138,7 +138,7 @@ public struct ValueFormat: RawRepresentable, Sendable, Hashable, Codable, Custom
 ///
 /// It can also stand for all items of a prefix whose folder cannot be used. Its record can then be neither removed nor set
 /// aside.
-public struct UnreadableItem: Sendable, Hashable {
+public struct UnreadableItem: Sendable, Equatable {
     /// The item's key, or `nil` if it is not known because the metadata cannot be read either.
     public let key: ItemKey?
 

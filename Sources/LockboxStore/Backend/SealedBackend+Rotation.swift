@@ -288,7 +288,7 @@ extension SealedBackend {
 
 /// The result of a call that replaces the store's keys: ``SealedBackend``'s `rotateKeys`, and every change of a passcode
 /// or another slot.
-public struct RotationReport: StoreReport, Hashable {
+public struct RotationReport: StoreReport, Equatable {
     /// Why items were left for later. Whoever has the old keys can open them until the next `rotateKeys(newDeviceKey:)`.
     #if hasAttribute(nonexhaustive)
         @nonexhaustive

@@ -236,7 +236,7 @@ extension SealedBackend {
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
         let typed = try confirmation.withBytes { try RecoveryCode(typed: $0) }
-        if typed != code { throw LockboxError.wrongPasscode }
+        if !typed.isSame(as: code) { throw LockboxError.wrongPasscode }
         let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
         let hasNewDeviceKey = try keyStore.addSlot(method, label: label, opensAllClasses: true)

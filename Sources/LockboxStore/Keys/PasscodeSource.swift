@@ -74,22 +74,9 @@ public struct PasscodeSource: Sendable {
         }
     }
 
-    /// Reads the passcode from an environment variable. Use this only as a last resort: other processes of the
-    /// user can read it in `/proc`, child processes inherit it, and it may end up in logs.
-    ///
-    /// - Parameter name: The variable. An empty one counts as unset.
-    public static func environment(_ name: String = "LOCKBOX_PASSCODE") -> PasscodeSource {
-        PasscodeSource { _ in
-            guard let value = Environment.bytes(name) else {
-                throw LockboxError.invalidPasscode(reason: "\(name) is not set")
-            }
-            return value
-        }
-    }
-
     /// The first of these that is set: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
-    /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`. If reading it fails, its error is thrown, and the
-    /// next is not tried.
+    /// `lockbox-passcode`; the environment variable `LOCKBOX_PASSCODE`, only as a last resort: the user's other processes can read
+    /// it in `/proc`, and child processes inherit it. If reading it fails, its error is thrown, and the next is not tried.
     public static let standard = PasscodeSource { maximum in
         if let path = try Environment["LOCKBOX_PASSCODE_FILE"] {
             return try SecretReader.file(path, maximum: maximum)
@@ -99,7 +86,10 @@ public struct PasscodeSource: Sendable {
         {
             return try credential().source(maximum)
         }
-        return try environment().source(maximum)
+        guard let value = Environment.bytes("LOCKBOX_PASSCODE") else {
+            throw LockboxError.invalidPasscode(reason: "LOCKBOX_PASSCODE is not set")
+        }
+        return value
     }
 
     /// Calls `body` with the passcode, and wipes it afterwards.

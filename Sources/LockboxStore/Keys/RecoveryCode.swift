@@ -126,5 +126,12 @@ public struct RecoveryCode: Sendable {
     }
 }
 
+extension RecoveryCode {
+    /// Takes the same time whatever the characters are.
+    func isSame(as other: RecoveryCode) -> Bool {
+        symbols.withBytes { mine in other.symbols.withBytes { Sodium.isEqual(mine, $0) } }
+    }
+}
+
 /// Shows no ``text``.
 extension RecoveryCode: Undescribed {}

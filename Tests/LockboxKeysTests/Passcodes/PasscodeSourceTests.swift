@@ -173,12 +173,11 @@ import Testing
         mkdir(credentials, 0o700)
         try overwrite("\(credentials)/lockbox-passcode", Array("from the credential".utf8))
         for name in ["LOCKBOX_PASSCODE_FILE", "CREDENTIALS_DIRECTORY", "LOCKBOX_PASSCODE"] { unsetenv(name) }
-        for passcode in [PasscodeSource.standard, .credential(), .environment()] {
+        for passcode in [PasscodeSource.standard, .credential()] {
             expectError(.invalidPasscode) { _ = try text(passcode) }
         }
         setenv("LOCKBOX_PASSCODE", "from the variable", 1)
         #expect(try text(.standard) == "from the variable")
-        #expect(try text(.environment()) == "from the variable")
         setenv("CREDENTIALS_DIRECTORY", "/nonexistent", 1)
         #expect(try text(.standard) == "from the variable")
         setenv("CREDENTIALS_DIRECTORY", credentials, 1)

@@ -36,7 +36,9 @@ import LockboxKeychainMigration
         let deviceKeys: [DeviceKeySource] = [
             .bytes(deviceKey), .bytes(Array(secret.utf8)), .stored, .credential(),
         ]
-        let passcodes: [PasscodeSource] = [.value(secret), .closure { [secret] in Array(secret.utf8) }, .standard]
+        let passcodes: [PasscodeSource] = [
+            .value(secret), .closure { [secret] in Array(secret.utf8) }, .standard,
+        ]
         let sources: [MigrationSource] = [migration.source, .store, .backend(backend)]
         let errors: [LockboxError] = [
             .encodingFailed(key: "k", underlying: Quoting(text: secret)),

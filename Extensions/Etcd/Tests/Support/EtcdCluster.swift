@@ -86,7 +86,10 @@
         }
 
         func backend(_ root: String, timeLimit: Duration = .seconds(10)) throws -> SealedBackend {
-            SealedBackend(storage: try storage(root, timeLimit: timeLimit), deviceKey: .closure { Self.deviceKey })
+            SealedBackend(
+                storage: try storage(root, timeLimit: timeLimit),
+                deviceKey: .closure { Self.deviceKey }
+            )
         }
 
         static let deviceKey = [UInt8](repeating: 7, count: 32)

@@ -330,7 +330,6 @@ public struct KeychainBackend: LockboxBackend {
     static let probePrefix = "\0transfer"
 
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
-    @_spi(Extensions)
     public func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
