@@ -52,6 +52,12 @@ static inline void wipe_memory(void *memory, size_t size) {
 #endif
 }
 
+// Whether this process ignores a signal, for example because of nohup.
+static inline int is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static inline void ignore_signals(int ignores) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     static void (*before[sizeof signals / sizeof *signals])(int);

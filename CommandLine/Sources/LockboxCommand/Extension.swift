@@ -40,11 +40,8 @@ enum Extension {
 
         /// `libexec/lockbox-extended` beside the folder of this executable.
         private static var path: String? {
-            ownPath.flatMap { own in
-                let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast(2)
-                return folder.isEmpty
-                    ? nil : folder.joined(separator: "/") + "/libexec/lockbox-extended"
-            }
+            let folder = ownPath?.wholeMatch(of: /(.*)\/[^\/]*\/[^\/]*/.dotMatchesNewlines())?.1
+            return folder.map { "\($0)/libexec/lockbox-extended" }
         }
     #endif
 }

@@ -71,11 +71,8 @@ import ArgumentParser
     private static func arguments() throws -> [String] {
         var arguments = try RawArguments.checked()
         let name = arguments.isEmpty ? "" : arguments.removeFirst().split(separator: "/").last ?? ""
-        switch name {
-        case "git-credential-lockbox": return ["git-credential"] + arguments
-        case Substring(DockerCredentialCommand.helperName): return ["docker-credential"] + arguments
-        default: break
-        }
+        if name == "git-credential-lockbox" { return ["git-credential"] + arguments }
+        if name == DockerCredentialCommand.helperName { return ["docker-credential"] + arguments }
         if arguments.first == "add" { return ["set", "--add"] + arguments.dropFirst() }
         return arguments == ["help", "store"] ? ["help", StoreHelp.configuration.commandName!] : arguments
     }
@@ -117,6 +114,30 @@ import ArgumentParser
     }
 }
 
+/// A command without subcommands, named after its type: `backup-key` is the `BackupKeyCommand`.
+protocol Command: ParsableCommand {
+    static var name: String { get }
+    /// The first line says in a sentence what the command does, and stands alone in the list of commands.
+    static var help: String { get }
+}
+
+extension Command {
+    static var name: String {
+        let words = "\(Self.self)".replacing("Command", with: "")
+        return words.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? "-" : "") + $1.lowercased() }
+    }
+
+    static var configuration: CommandConfiguration {
+        let end = help.firstRange(of: "\n\n")!
+        let (abstract, discussion) = (help[..<end.lowerBound], help[end.upperBound...])
+        return CommandConfiguration(
+            commandName: name,
+            abstract: String(abstract),
+            discussion: String(discussion)
+        )
+    }
+}
+
 /// The page about the options that all commands share.
 struct StoreHelp: ParsableCommand {
     static let title = "Store options"
@@ -143,11 +164,7 @@ struct StoreHelp: ParsableCommand {
         let sections = help.split(separator: "\n\n")
         let own = sections.filter { !$0.hasPrefix("\(title.uppercased()):") }
         guard own.count < sections.count, !help.contains("lockbox COMMAND") else { return help }
-        return
-            (own.map(\.trimmingWhitespace) + [
-                "Options for the store, the prefix and the passcode: `lockbox help store`"
-            ]).joined(
-                separator: "\n\n"
-            )
+        let more = "Options for the store, the prefix and the passcode: `lockbox help store`"
+        return (own.map(\.trimmingWhitespace) + [more]).joined(separator: "\n\n")
     }
 }

@@ -18,8 +18,7 @@ enum Input {
             if count == 0 { return data }
             if count < 0 {
                 if errno == EINTR { continue }
-                let reason = String(cString: strerror(errno))
-                throw Failure(.inputOutput, "\(name) cannot be read: \(reason).")
+                throw Failure.system("\(name) cannot be read")
             }
             data.append(contentsOf: buffer[..<count])
         }
@@ -29,12 +28,7 @@ enum Input {
     /// The lines of a file that are neither empty nor begin with `#`, with their numbers.
     static func lines(ofFile path: String) throws -> [(number: Int, text: String)] {
         let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else {
-            throw Failure(
-                .inputOutput,
-                "\(path.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
-            )
-        }
+        if file < 0 { throw Failure.system("\(path.onOneLine) cannot be read") }
         defer { close(file) }
         let lines = String(decoding: try all(from: file, path.onOneLine), as: UTF8.self)
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -88,6 +82,13 @@ enum SecretInput {
         }
     }
 
+    /// Runs `body`, in which a key is that of a slot: ``LockboxError/advice`` is about the device key.
+    static func namingKey<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as LockboxError where error.code == .invalidDeviceKey {
+            throw Failure(error.status, error.description)
+        }
+    }
+
     /// Whether any source of `PasscodeSource.standard` is available.
     private static var isStandardThere: Bool {
         if ["LOCKBOX_PASSCODE_FILE", "LOCKBOX_PASSCODE"].contains(where: Environment.isSet) { return true }
@@ -133,15 +134,7 @@ final class TypedSecret: @unchecked Sendable {
 
     /// Whether it is UTF-8. Makes no String.
     var isText: Bool {
-        var parser = Unicode.UTF8.ForwardParser()
-        var rest = bytes.makeIterator()
-        while true {
-            switch parser.parseScalar(from: &rest) {
-            case .valid: continue
-            case .error: return false
-            case .emptyInput: return true
-            }
-        }
+        !transcode(bytes.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true) { _ in }
     }
 
     func isEqual(to other: TypedSecret) -> Bool { bytes.elementsEqual(other.bytes) }

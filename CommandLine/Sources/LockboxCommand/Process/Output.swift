@@ -7,12 +7,7 @@ enum Output {
 
     /// Prints exactly these bytes.
     static func bytes(_ data: Data) throws {
-        guard writeAll(data, to: STDOUT_FILENO) else {
-            throw Failure(
-                .inputOutput,
-                "Writing to standard output failed: \(String(cString: strerror(errno)))."
-            )
-        }
+        if !writeAll(data, to: STDOUT_FILENO) { throw Failure.system("Writing to standard output failed") }
     }
 
     /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC.
@@ -63,7 +58,7 @@ extension Output {
     static func fields(_ fields: [(name: String, value: String)]) throws {
         let width = fields.map(\.name.count).max() ?? 0
         for (name, value) in fields {
-            try line("\(name)\(String(repeating: " ", count: width - name.count))  \(value.onOneLine)")
+            try line("\(name.padded(to: width))  \(value.onOneLine)")
         }
     }
 }
@@ -78,7 +73,8 @@ struct Table {
         var widths = header.indices.map { column in cells.map { $0[column].columns }.max() ?? 0 }
         if let terminal = Terminal.width(of: STDOUT_FILENO) { fit(&widths, into: terminal) }
         for (number, row) in cells.enumerated() {
-            let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ").trimmingSpaces
+            let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ")
+                .replacing(/[ ]+$/, with: "")
             let isBold = number == 0 && Terminal.isColored(STDOUT_FILENO)
             try Output.line(isBold ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
         }
@@ -112,12 +108,6 @@ extension String {
         }
         return (cut + "…").padded(to: width)
     }
-
-    fileprivate var trimmingSpaces: String {
-        var text = self
-        while text.hasSuffix(" ") { text.removeLast() }
-        return text
-    }
 }
 
 extension Character {
@@ -138,17 +128,16 @@ extension Character {
 /// Reports progress on standard error, if that is a terminal.
 struct ProgressReport {
     private let work: String
-    private let isQuiet: Bool
-    private let isBar = Terminal.isCapable(STDERR_FILENO)
+    private let isBar: Bool
     private var shown: Int?
 
     init(_ work: String, quiet: Bool) {
         self.work = work
-        isQuiet = quiet
+        isBar = !quiet && Terminal.isCapable(STDERR_FILENO)
     }
 
     mutating func show(_ progress: StoreProgress) {
-        guard isBar, !isQuiet, progress.total > 0 else { return }
+        guard isBar, progress.total > 0 else { return }
         let count = "\(progress.completed) of \(progress.total)"
         let width = barWidth(beside: count)
         let step = width == 0 ? progress.completed : width * progress.completed / progress.total
@@ -167,7 +156,7 @@ struct ProgressReport {
 
     /// Clears the bar.
     mutating func end() {
-        if isBar, shown != nil { Output.status("\r\u{1B}[K") }
+        if shown != nil { Output.status("\r\u{1B}[K") }
         shown = nil
     }
 }

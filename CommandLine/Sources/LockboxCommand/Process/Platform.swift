@@ -10,6 +10,13 @@ import Lockbox
     @_exported import Foundation
 #endif
 
+/// A path without symbolic links. Nil if there is nothing.
+func realPath(_ path: UnsafePointer<CChar>) -> String? {
+    guard let found = realpath(path, nil) else { return nil }
+    defer { free(found) }
+    return String(cString: found)
+}
+
 /// Keeps secrets in this process's memory from other programs of the user, and out of core dumps.
 enum ProcessMemory {
     nonisolated(unsafe) private static var coreLimit: UInt64?
@@ -76,12 +83,12 @@ enum ParentProgram {
     }
 
     private static func status(of process: pid_t) -> (name: String, parent: pid_t, group: pid_t)? {
-        let file = open("/proc/\(process)/stat", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
+        let data = FileManager.default.contents(atPath: "/proc/\(process)/stat") ?? Data()
         // The name is in parentheses, and may have some; its state, its parent and its group follow.
-        guard let text = (try? Input.all(from: file)).map({ String(decoding: $0, as: UTF8.self) }),
-            let found = text.firstMatch(of: /\((.*)\) \S (\d+) (\d+) [^)]*$/.dotMatchesNewlines()),
+        guard
+            let found = String(decoding: data, as: UTF8.self).firstMatch(
+                of: /\((.*)\) \S (\d+) (\d+) [^)]*$/.dotMatchesNewlines()
+            ),
             let parent = pid_t(found.2), let group = pid_t(found.3)
         else { return nil }
         return (String(found.1), parent, group)

@@ -32,18 +32,17 @@ enum Terminal {
         try ask(question, isShown: false, otherwise: otherwise)
     }
 
-    /// Asks for confirmation.
+    /// Asks for confirmation: in full if nobody may give it by mistake.
     ///
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func confirms(_ question: String, otherwise: String) throws -> Bool {
-        try ["y", "yes"].contains(answer("\(question) [y/N] ", otherwise: otherwise))
-    }
-
-    /// Asks for a confirmation that nobody gives by mistake.
-    ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func confirmsInFull(_ question: String, otherwise: String) throws -> Bool {
-        try answer("\(question) Type yes: ", otherwise: otherwise) == "yes"
+    static func confirms(_ question: String, inFull: Bool = false, otherwise: String) throws -> Bool {
+        let typed = try ask(
+            question + (inFull ? " Type yes: " : " [y/N] "),
+            isShown: true,
+            otherwise: otherwise
+        )
+        let answer = String(decoding: typed.bytes, as: UTF8.self).lowercased()
+        return answer == "yes" || answer == "y" && !inFull
     }
 
     /// Writes to the user's terminal, and to nothing that may be in its place.
@@ -51,22 +50,16 @@ enum Terminal {
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no terminal.
     static func show(_ text: String, _ otherwise: String) throws {
         let terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC)
-        guard terminal >= 0 else { throw Failure(.locked, otherwise) }
         defer { close(terminal) }
-        guard Output.writeAll(Data(text.utf8), to: terminal) else { throw Failure(.locked, otherwise) }
-    }
-
-    private static func answer(_ question: String, otherwise: String) throws -> String {
-        let typed = try ask(question, isShown: true, otherwise: otherwise)
-        return String(decoding: typed.bytes, as: UTF8.self).lowercased()
+        guard terminal >= 0, Output.writeAll(Data(text.utf8), to: terminal) else {
+            throw Failure(.locked, otherwise)
+        }
     }
 
     private static func ask(_ question: String, isShown: Bool, otherwise: String) throws -> TypedSecret {
-        guard canAsk else { throw Failure(.locked, otherwise) }
-        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
-        guard terminal >= 0 else { throw Failure(.locked, otherwise) }
+        let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
         defer { close(terminal) }
-        guard isInForeground(terminal) else { throw Failure(.locked, otherwise) }
+        guard terminal >= 0, isInForeground(terminal) else { throw Failure(.locked, otherwise) }
         let silence = isShown ? nil : Silence(terminal)
         defer { silence?.end() }
         guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
@@ -167,7 +160,7 @@ private struct Silence {
     /// Signals that the process ignores, for example because of `nohup`, stay ignored.
     private mutating func replace(_ number: CInt, with handler: (@convention(c) (CInt) -> Void)?) {
         var old = sigaction()
-        guard sigaction(number, nil, &old) == 0, !old.isIgnored else { return }
+        guard is_ignored(number) == 0, sigaction(number, nil, &old) == 0 else { return }
         actions.append((number, old))
         signal(number, handler)
     }

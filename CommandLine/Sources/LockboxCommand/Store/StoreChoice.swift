@@ -168,7 +168,7 @@ struct StoreChoice {
     /// How long an unlock in passing lasts for all programs of this user.
     var unlockFor: Duration?
     /// The secret that unlocks the store instead of its passcode.
-    var otherSecret: OtherSecret?
+    var otherSecret: UnlockSecret?
     var quiet = false
     var verbose = false
 
