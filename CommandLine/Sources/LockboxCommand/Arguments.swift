@@ -63,23 +63,20 @@ enum RawArguments {
 ///
 /// The arguments are left out unless they look like option names, because the user may have typed a secret as
 /// an argument.
-struct UsageMessage {
-    let text: String
-
+enum UsageMessage {
     /// - Parameter commands: The commands, each with its subcommands.
-    init(_ message: String, _ arguments: [String], commands: [String: [String]]) {
+    static func text(_ message: String, _ arguments: [String], commands: [String: [String]]) -> String {
         let first = arguments.first ?? ""
         let isCommand = commands[first] != nil
         let subcommand = arguments.dropFirst().first { commands[first]?.contains($0) ?? false }
         let path = ["lockbox", isCommand ? first : nil, subcommand].compactMap(\.self)
         let help = "See `\(path.joined(separator: " ")) --help`."
         if !isCommand, !first.hasPrefix("-") {
-            text = "There is no such command.\(Similar.question(first, commands.keys)) \(help)"
-            return
+            return "There is no such command.\(Similar.question(first, commands.keys)) \(help)"
         }
         let typed = arguments.dropFirst(isCommand ? 1 : 0)
         let order = first.hasPrefix("-") ? "Options come after the command. " : ""
-        text = "\(Self.sentence(Self.oneLine(Self.masked(message, Array(typed))))) \(order)\(help)"
+        return "\(sentence(oneLine(masked(message, Array(typed))))) \(order)\(help)"
     }
 
     /// Done before lines are joined, because an argument may contain several lines.

@@ -56,7 +56,7 @@ enum Keys {
             prefix: last("--prefix"),
             directory: last("--directory"),
             store: last("--store"),
-            access: ClusterAccess { last("--\($0.rawValue)") },
+            access: ClusterSetting.allCases.reduce(into: [:]) { $0[$1] = last("--\($1.rawValue)") },
             deviceKeyFiles: values(of: "--device-key-file", words),
             deviceKeyCredentials: values(of: "--device-key-credential", words)
         )
@@ -88,10 +88,6 @@ extension Keys {
         let offer = "__lockbox_add_completions() {\n"
         return script.replacing(bash, with: "    \(cases("unparsed_words[0]"))\n\(bash)", maxReplacements: 1)
             .replacing(zsh, with: "        \(cases("words[1]"))\n\(zsh)", maxReplacements: 1)
-            .replacing(
-                offer,
-                with: "\(offer)    [[ $1 = -W ]] && compopt +o filenames 2>/dev/null\n",
-                maxReplacements: 1
-            )
+            .replacing(offer, with: "\(offer)    [[ $1 = -W ]] && compopt +o filenames 2>/dev/null\n")
     }
 }

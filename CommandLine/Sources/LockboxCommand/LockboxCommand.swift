@@ -110,30 +110,31 @@ import ArgumentParser
                 commands[name] = command.configuration.subcommands.map { $0._commandName }
             }
         }
-        return UsageMessage(message(for: error), arguments, commands: commands).text
+        return UsageMessage.text(message(for: error), arguments, commands: commands)
     }
 }
 
-/// A command without subcommands, named after its type: `backup-key` is the `BackupKeyCommand`.
+/// A command without subcommands.
 protocol Command: ParsableCommand {
-    static var name: String { get }
-    /// The first line says in a sentence what the command does, and stands alone in the list of commands.
-    static var help: String { get }
+    static var help: CommandHelp { get }
 }
 
 extension Command {
-    static var name: String {
-        let words = "\(Self.self)".replacing("Command", with: "")
-        return words.reduce("") { $0 + ($1.isUppercase && !$0.isEmpty ? "-" : "") + $1.lowercased() }
-    }
+    static var configuration: CommandConfiguration { help.configuration }
+}
 
-    static var configuration: CommandConfiguration {
-        let end = help.firstRange(of: "\n\n")!
-        let (abstract, discussion) = (help[..<end.lowerBound], help[end.upperBound...])
-        return CommandConfiguration(
-            commandName: name,
-            abstract: String(abstract),
-            discussion: String(discussion)
+/// The name of a command, what it does, and more: `NAME: SENTENCE`, an empty line, and the rest. The list of commands shows only
+/// the first line.
+struct CommandHelp: ExpressibleByStringLiteral {
+    /// Made once: the parser asks for it again and again.
+    let configuration: CommandConfiguration
+
+    init(stringLiteral text: String) {
+        let (colon, end) = (text.firstIndex(of: ":")!, text.firstIndex(of: "\n")!)
+        configuration = CommandConfiguration(
+            commandName: String(text[..<colon]),
+            abstract: String(text[text.index(colon, offsetBy: 2)..<end]),
+            discussion: String(text[text.index(end, offsetBy: 2)...])
         )
     }
 }

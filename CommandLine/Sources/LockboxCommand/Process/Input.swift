@@ -60,14 +60,6 @@ enum SecretInput {
         return typed.source
     }
 
-    /// An existing secret.
-    static func existing(_ name: String, file: String?, option: String) throws -> PasscodeSource {
-        if let file { return .file(file) }
-        let otherwise = "The \(name) is needed, but there is no terminal to read it from: use \(option)."
-        let question = "\(name.prefix(1).uppercased())\(name.dropFirst()): "
-        return try Terminal.secret(question, otherwise: otherwise).source
-    }
-
     /// Runs `body`, and says in errors which secret is wrong. The library calls each a passcode.
     static func naming<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch LockboxError.wrongPasscode {

@@ -99,14 +99,12 @@ extension String {
     fileprivate func padded(to width: Int) -> String {
         let own = columns
         if own <= width { return self + String(repeating: " ", count: width - own) }
-        var cut = ""
         var room = width - 1
-        for character in self {
-            room -= character.columns
-            if room < 0 { break }
-            cut.append(character)
+        let cut = prefix {
+            room -= $0.columns
+            return room >= 0
         }
-        return (cut + "…").padded(to: width)
+        return "\(cut)…".padded(to: width)
     }
 }
 
@@ -115,13 +113,13 @@ extension Character {
     fileprivate var columns: Int {
         guard let scalar = unicodeScalars.first else { return 0 }
         if scalar.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
-        return switch scalar.value {
-        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF,
-            0xFE30...0xFE6F,
-            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD:
-            2
-        default: 1
-        }
+        let isWide =
+            switch scalar.value {
+            case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF: true
+            case 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD: true
+            default: false
+            }
+        return isWide ? 2 : 1
     }
 }
 

@@ -19,22 +19,18 @@ func realPath(_ path: UnsafePointer<CChar>) -> String? {
 
 /// Keeps secrets in this process's memory from other programs of the user, and out of core dumps.
 enum ProcessMemory {
-    nonisolated(unsafe) private static var coreLimit: UInt64?
+    /// The limit of the size of core dumps that this process was started with.
+    nonisolated(unsafe) private(set) static var startLimit: UInt64 = 0
 
     /// Called once, before anything secret is read.
     static func protect() {
         forbid_reading_memory()
-        coreLimit = replace_core_limit(0)
+        startLimit = replace_core_limit(0)
     }
-
-    /// The limit of the size of core dumps that this process was started with.
-    static var startLimit: UInt64 { coreLimit ?? 0 }
 
     /// Gives a program that replaces this one the limit that this one was started with. The system itself allows others
     /// to read the new program's memory.
-    static func restoreCoreLimit() {
-        if let coreLimit { _ = replace_core_limit(coreLimit) }
-    }
+    static func restoreCoreLimit() { _ = replace_core_limit(startLimit) }
 }
 
 /// Handles standard input, output and error that were closed when the command was started.
@@ -72,9 +68,7 @@ enum ParentProgram {
         var process = getppid()
         for _ in 0..<8 {
             guard let parent = status(of: process) else { return nil }
-            guard ["sh", "dash", "bash", "zsh", "fish", "ksh"].contains(parent.name) else {
-                return parent.name
-            }
+            if !["sh", "dash", "bash", "zsh", "fish", "ksh"].contains(parent.name) { return parent.name }
             // A shell at a terminal starts each command in a process group of its own.
             if parent.group != getpgrp() { return nil }
             process = parent.parent

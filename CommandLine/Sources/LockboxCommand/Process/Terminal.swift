@@ -25,22 +25,38 @@ enum Terminal {
         isCapable(descriptor) && (try? Environment["NO_COLOR"]) == nil
     }
 
-    /// Reads a line without echo.
+    /// Reads a line, without echo unless `isShown`.
     ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func secret(_ question: String, otherwise: String) throws -> TypedSecret {
-        try ask(question, isShown: false, otherwise: otherwise)
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask. Another one if the line is too long for a
+    ///   terminal, or not UTF-8.
+    static func secret(_ question: String, isShown: Bool = false, otherwise: String) throws -> TypedSecret {
+        let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
+        defer { close(terminal) }
+        guard terminal >= 0, isInForeground(terminal) else { throw Failure(.locked, otherwise) }
+        let silence = isShown ? nil : Silence(terminal)
+        defer { silence?.end() }
+        guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
+            throw Failure(.locked, "Nothing was entered.")
+        }
+        if !isShown, hasMoreLines(terminal) {
+            throw Failure(.usage, "More than one line was entered. Nothing was changed.")
+        }
+        if line.count >= longestLine {
+            throw Failure(
+                .usage,
+                "The input is too long: a terminal accepts 4094 bytes in a line. Use a file or standard input."
+            )
+        }
+        if !line.isText { throw Failure(.usage, "The input is not UTF-8. Nothing was changed.") }
+        return line
     }
 
     /// Asks for confirmation: in full if nobody may give it by mistake.
     ///
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
     static func confirms(_ question: String, inFull: Bool = false, otherwise: String) throws -> Bool {
-        let typed = try ask(
-            question + (inFull ? " Type yes: " : " [y/N] "),
-            isShown: true,
-            otherwise: otherwise
-        )
+        let choice = inFull ? "Type yes:" : "[y/N]"
+        let typed = try secret("\(question) \(choice) ", isShown: true, otherwise: otherwise)
         let answer = String(decoding: typed.bytes, as: UTF8.self).lowercased()
         return answer == "yes" || answer == "y" && !inFull
     }
@@ -54,33 +70,6 @@ enum Terminal {
         guard terminal >= 0, Output.writeAll(Data(text.utf8), to: terminal) else {
             throw Failure(.locked, otherwise)
         }
-    }
-
-    private static func ask(_ question: String, isShown: Bool, otherwise: String) throws -> TypedSecret {
-        let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
-        defer { close(terminal) }
-        guard terminal >= 0, isInForeground(terminal) else { throw Failure(.locked, otherwise) }
-        let silence = isShown ? nil : Silence(terminal)
-        defer { silence?.end() }
-        guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
-            throw Failure(.locked, "Nothing was entered.")
-        }
-        if !isShown, hasMoreLines(terminal) {
-            throw Failure(.usage, "More than one line was entered. Nothing was changed.")
-        }
-        try check(line)
-        return line
-    }
-
-    /// - Throws: A ``Failure`` if the line is too long for a terminal or not UTF-8.
-    private static func check(_ line: TypedSecret) throws {
-        if line.count >= longestLine {
-            throw Failure(
-                .usage,
-                "The input is too long: a terminal accepts 4094 bytes in a line. Use a file or standard input."
-            )
-        }
-        if !line.isText { throw Failure(.usage, "The input is not UTF-8. Nothing was changed.") }
     }
 
     /// Linux's terminals silently drop everything beyond this number of bytes (termios(3), canonical mode).
@@ -134,14 +123,13 @@ enum Terminal {
 
 /// A terminal without echo, until ``end()`` or until a signal ends the process.
 private struct Silence {
-    private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
     /// The previous signal handlers.
     private var actions: [(signal: CInt, action: sigaction)] = []
 
     init?(_ terminal: CInt) {
         guard tcgetattr(terminal, &before) == 0 else { return nil }
         silenced = terminal
-        for number in Self.signals {
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             replace(number) { number in
                 tcsetattr(silenced, TCSAFLUSH, &before)
                 signal(number, SIG_DFL)

@@ -2,8 +2,8 @@ import ArgumentParser
 import Lockbox
 
 struct ExportCommand: Command {
-    static let help = """
-        Write a backup, which age can decrypt too.
+    static let help: CommandHelp = """
+        export: Write a backup, which age can decrypt too.
 
         The backup is encrypted to the public keys that are given, otherwise to the one of `lockbox backup-key`, \
         otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines, with \
@@ -23,14 +23,14 @@ struct ExportCommand: Command {
 
     @Option(
         name: .customLong("recipient"),
-        help: ArgumentHelp("Encrypt to this public key of age. Can be repeated.", valueName: "age1…")
+        help: .init("Encrypt to this public key of age. Can be repeated.", valueName: "age1…")
     )
     var recipients: [String] = []
 
-    @Option(help: "Encrypt to the public keys in this file, one in each line.", completion: .file())
+    @Option(file: "Encrypt to the public keys in this file, one in each line.")
     var recipientsFile: String?
 
-    @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
+    @Option(file: "Read the passphrase from this file instead of asking.")
     var passphraseFile: String?
 
     @Option(help: "The cost of each guess at the passphrase: scrypt with 2 to this power KiB of memory.")
@@ -125,8 +125,8 @@ struct ExportCommand: Command {
 }
 
 struct BackupKeyCommand: Command {
-    static let help = """
-        Make a key for backups, which need no secret from then on.
+    static let help: CommandHelp = """
+        backup-key: Make a key for backups, which need no secret from then on.
 
         The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
         the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
@@ -138,10 +138,7 @@ struct BackupKeyCommand: Command {
 
     @Option(
         name: .customLong("recipient"),
-        help: ArgumentHelp(
-            "Keep this public key of age instead of making one. Can be repeated.",
-            valueName: "age1…"
-        )
+        help: .init("Keep this public key of age instead of making one. Can be repeated.", valueName: "age1…")
     )
     var recipients: [String] = []
 
@@ -203,8 +200,8 @@ struct BackupKeyCommand: Command {
 }
 
 struct ImportCommand: Command {
-    static let help = """
-        Import a backup into this store.
+    static let help: CommandHelp = """
+        import: Import a backup into this store.
 
         Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
         run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
@@ -231,10 +228,7 @@ struct ImportCommand: Command {
     @Argument(help: "The file to read, or - for standard input.", completion: .file())
     var file: String
 
-    @Option(
-        help: "Decrypt with the private keys in this file, as age-keygen writes them.",
-        completion: .file()
-    )
+    @Option(file: "Decrypt with the private keys in this file, as age-keygen writes them.")
     var identityFile: String?
 
     @Flag(help: "Only say what would be imported.")
@@ -243,7 +237,7 @@ struct ImportCommand: Command {
     @Option(help: "The treatment of a different item that already exists.")
     var existing = Existing.keep
 
-    @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
+    @Option(file: "Read the passphrase from this file instead of asking.")
     var passphraseFile: String?
 
     @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
@@ -266,12 +260,11 @@ struct ImportCommand: Command {
 
     private func key() throws -> BackupSecret {
         if let identityFile { return .privateKeys(.file(identityFile)) }
-        let passphrase = try SecretInput.existing(
-            "passphrase of the backup",
-            file: passphraseFile,
-            option: "--passphrase-file or --identity-file"
-        )
-        return .passphrase(passphrase)
+        if let passphraseFile { return .passphrase(.file(passphraseFile)) }
+        let otherwise =
+            "The passphrase of the backup is needed, but there is no terminal to read it from: use --passphrase-file or "
+            + "--identity-file."
+        return try .passphrase(Terminal.secret("Passphrase of the backup: ", otherwise: otherwise).source)
     }
 
     func run() throws {

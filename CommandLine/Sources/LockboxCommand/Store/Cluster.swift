@@ -68,12 +68,11 @@ struct ClusterAddress {
 
     /// Returns nil if the scheme is not that of a cluster.
     init?(_ text: String) throws {
-        guard let scheme = Self.schemes.first(where: { text.hasPrefix($0.prefix) }) else { return nil }
-        isEncrypted = scheme.isEncrypted
-        let rest = text.dropFirst(scheme.prefix.count)
-        let end = rest.firstIndex(of: "/") ?? rest.endIndex
-        hosts = rest[..<end].split(separator: ",").map { Self.withPort(String($0)) }
-        root = String(rest[end...])
+        let form = /etcd(\+plaintext)?:\/\/([^\/]*)(.*)/.dotMatchesNewlines()
+        guard Self.isScheme(of: text), let parts = text.wholeMatch(of: form) else { return nil }
+        isEncrypted = parts.1 == nil
+        hosts = parts.2.split(separator: ",").map { Self.withPort(String($0)) }
+        root = String(parts.3)
         if hosts.isEmpty || !root.contains(where: { $0 != "/" }) {
             throw Failure(
                 .usage,
@@ -85,31 +84,30 @@ struct ClusterAddress {
     var endpoints: [String] { hosts.map { "\(isEncrypted ? "https" : "http")://\($0)" } }
 
     /// Connects to nothing yet.
-    func storage(_ access: ClusterAccess) throws -> any ClusterStorage {
+    func storage(_ access: [ClusterSetting: String]) throws -> any ClusterStorage {
         #if Etcd
+            func value(of setting: ClusterSetting) throws -> String? {
+                try access[setting] ?? Environment[setting.variable]
+            }
             let security: EtcdSecurity =
                 try isEncrypted
                 ? .tls(
-                    caFile: access[.caFile],
-                    certificateFile: access[.certificate],
-                    keyFile: access[.certificateKey]
+                    caFile: value(of: .caFile),
+                    certificateFile: value(of: .certificate),
+                    keyFile: value(of: .certificateKey)
                 ) : .insecurePlaintext
-            let file = try access[.userPassword]
-            let user = try access[.user].map { EtcdUser($0, passwordFile: file) }
+            let file = try value(of: .userPassword)
+            let user = try value(of: .user).map { EtcdUser($0, passwordFile: file) }
             return try EtcdStorage(endpoints: endpoints, root: root, security: security, user: user)
         #else
             throw Extension.missing("clusters", "--with-cluster")
         #endif
     }
 
-    /// Whether a text is the address of a cluster, valid or not.
+    /// Whether a text is the address of a cluster, valid or not. Called for each word of each command.
     static func isScheme(of text: some StringProtocol) -> Bool {
-        schemes.contains { text.hasPrefix($0.prefix) }
+        text.hasPrefix("etcd://") || text.hasPrefix("etcd+plaintext://")
     }
-
-    private static let schemes = [
-        (prefix: "etcd://", isEncrypted: true), (prefix: "etcd+plaintext://", isEncrypted: false),
-    ]
 
     /// The port of etcd, if there is none.
     private static func withPort(_ host: String) -> String {
@@ -119,30 +117,15 @@ struct ClusterAddress {
     }
 }
 
-/// How a cluster is reached: what options say, and otherwise the environment.
-struct ClusterAccess {
-    /// The names of the options.
-    enum Setting: String, CaseIterable {
-        case caFile = "ca-file"
-        case certificate = "certificate-file"
-        case certificateKey = "certificate-key-file"
-        case user
-        case userPassword = "user-password-file"
+/// An option that says how a cluster is reached. Otherwise its variable does.
+enum ClusterSetting: String, CaseIterable {
+    case caFile = "ca-file"
+    case certificate = "certificate-file"
+    case certificateKey = "certificate-key-file"
+    case user
+    case userPassword = "user-password-file"
 
-        var variable: String { "LOCKBOX_\(rawValue.uppercased().replacing("-", with: "_"))" }
-    }
-
-    private let given: [Setting: String]
-
-    /// - Parameter given: Returns what an option says, or nil.
-    init(_ given: (Setting) -> String? = { _ in nil }) {
-        let pairs = Setting.allCases.compactMap { setting in given(setting).map { (setting, $0) } }
-        self.given = Dictionary(uniqueKeysWithValues: pairs)
-    }
-
-    subscript(setting: Setting) -> String? {
-        get throws { try given[setting] ?? Environment[setting.variable] }
-    }
+    var variable: String { "LOCKBOX_\(rawValue.uppercased().replacing("-", with: "_"))" }
 }
 
 /// How a store in a cluster is reached.
@@ -165,28 +148,22 @@ struct ClusterOptions: ParsableArguments {
     @Option(.userPassword, "Read the user's password from this file.")
     var userPasswordFile: String?
 
-    var access: ClusterAccess {
-        ClusterAccess {
-            switch $0 {
-            case .caFile: caFile
-            case .certificate: certificateFile
-            case .certificateKey: certificateKeyFile
-            case .user: user
-            case .userPassword: userPasswordFile
-            }
-        }
+    /// What was given.
+    var access: [ClusterSetting: String] {
+        let access: [ClusterSetting: String?] = [
+            .caFile: caFile, .certificate: certificateFile, .certificateKey: certificateKeyFile, .user: user,
+            .userPassword: userPasswordFile,
+        ]
+        return access.compactMapValues(\.self)
     }
 }
 
 extension Option where Value == String? {
-    fileprivate init(_ setting: ClusterAccess.Setting, _ text: String) {
+    fileprivate init(_ setting: ClusterSetting, _ text: String) {
         let isFile = setting != .user
         self.init(
             name: .customLong(setting.rawValue),
-            help: ArgumentHelp(
-                "\(text) (default: $\(setting.variable))",
-                valueName: isFile ? "file" : "name"
-            ),
+            help: .init("\(text) (default: $\(setting.variable))", valueName: isFile ? "file" : "name"),
             completion: isFile ? .file() : nil
         )
     }

@@ -2,8 +2,8 @@ import ArgumentParser
 import Lockbox
 
 struct VerifyCommand: Command {
-    static let help = """
-        Check everything in the store, and change nothing.
+    static let help: CommandHelp = """
+        verify: Check everything in the store, and change nothing.
 
         The exit status is 3 for every problem except leftover temporary files. For locked items, only the \
         attributes are checked unless a passcode is given.
@@ -46,8 +46,8 @@ struct VerifyCommand: Command {
 }
 
 struct QuarantineCommand: Command {
-    static let help = """
-        Set aside items that cannot be read (stores in files only).
+    static let help: CommandHelp = """
+        quarantine: Set aside items that cannot be read (stores in files only).
 
         The items no longer count as items of the store, so that everything else can go on without them. \
         Their bytes are kept in the store's quarantine folder.
@@ -69,8 +69,8 @@ struct QuarantineCommand: Command {
 }
 
 struct AcceptRestoredCommand: Command {
-    static let help = """
-        Accept a store that was restored from an older copy.
+    static let help: CommandHelp = """
+        accept-restored: Accept a store that was restored from an older copy.
 
         If the keys of a store are older than those that this user's programs have seen, every command \
         fails with status 3, because somebody may have put back an old copy. Run this only if you know who \

@@ -53,16 +53,14 @@ struct Hardware {
 
 /// Options for a TPM or a security key.
 struct HardwareOptions: ParsableArguments {
-    @Option(help: "Read the PIN of the TPM or the security key from this file.", completion: .file())
+    @Option(file: "Read the PIN of the TPM or the security key from this file.")
     var pinFile: String?
 
-    @Option(
-        help: ArgumentHelp("The TPM, as a TCTI of tpm2-tss. (default: device:/dev/tpmrm0)", valueName: "tcti")
-    )
+    @Option(help: .init("The TPM, as a TCTI of tpm2-tss. (default: device:/dev/tpmrm0)", valueName: "tcti"))
     var tpmDevice: String?
 
     @Option(
-        help: ArgumentHelp(
+        help: .init(
             "The security key, as `fido2-token -L` lists it. (default: the first one found)",
             valueName: "device"
         ),

@@ -16,7 +16,7 @@ struct PasscodeCommand: ParsableCommand {
     )
 
     struct NewPasscode: ParsableArguments {
-        @Option(help: "Read the new passcode from this file instead of asking.", completion: .file())
+        @Option(file: "Read the new passcode from this file instead of asking.")
         var newPasscodeFile: String?
 
         @Option(help: "The cost of each unlock and each guess.")
@@ -30,19 +30,16 @@ struct PasscodeCommand: ParsableCommand {
         func apply(to store: Store, _ call: @escaping Call) throws {
             try store.makingKeys("passcode", later: resealing.later) {
                 // In here, so that it is gone when the rest is printed.
-                let passcode = try SecretInput.new(
-                    "passcode",
-                    file: newPasscodeFile,
-                    option: "--new-passcode-file"
-                )
+                let option = "--new-passcode-file"
+                let passcode = try SecretInput.new("passcode", file: newPasscodeFile, option: option)
                 return try call(passcode, strength.strength, !resealing.later, $0)
             }
         }
     }
 
     struct Set: Command {
-        static let help = """
-            Set the passcode of a store that has none.
+        static let help: CommandHelp = """
+            set: Set the passcode of a store that has none.
 
             Creates the store if there is none.
 
@@ -74,8 +71,8 @@ struct PasscodeCommand: ParsableCommand {
     }
 
     struct Change: Command {
-        static let help = """
-            Change the passcode.
+        static let help: CommandHelp = """
+            change: Change the passcode.
 
             The current passcode is needed, even if the store is unlocked. A recovery code can be used instead.
 
@@ -96,8 +93,8 @@ struct PasscodeCommand: ParsableCommand {
     }
 
     struct Remove: Command {
-        static let help = """
-            Remove the passcode.
+        static let help: CommandHelp = """
+            remove: Remove the passcode.
 
             The current passcode is needed, even if the store is unlocked. A recovery code can be used \
             instead. If nothing else unlocks the store, it is always open from then on. If it has other slots, \
@@ -193,8 +190,8 @@ extension Store {
 }
 
 struct RecoveryCommand: Command {
-    static let help = """
-        Make a recovery code, for use when the passcode is forgotten.
+    static let help: CommandHelp = """
+        recovery: Make a recovery code, for use when the passcode is forgotten.
 
         The code is shown once, at the terminal, and has to be typed back. It opens all classes. For scripts: \
         --output-fd receives the code, and --confirm-file (a FIFO, for example) must return it within ten \
@@ -209,7 +206,7 @@ struct RecoveryCommand: Command {
     @Option(help: "Write the code to this open file descriptor instead of the terminal.")
     var outputFd: Int32?
 
-    @Option(help: "Read the code back from this file instead of asking.", completion: .file())
+    @Option(file: "Read the code back from this file instead of asking.")
     var confirmFile: String?
 
     @OptionGroup var resealing: ResealingOptions

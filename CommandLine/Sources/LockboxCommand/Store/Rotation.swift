@@ -2,8 +2,8 @@ import ArgumentParser
 import Lockbox
 
 struct RotateCommand: Command {
-    static let help = """
-        Create new keys, and reseal every item with them.
+    static let help: CommandHelp = """
+        rotate: Create new keys, and reseal every item with them.
 
         Use it when a passcode or a device key may have leaked. Other programs can keep reading and \
         writing. If it is interrupted, run it again. A device key that is kept in the store is replaced; one \
@@ -17,10 +17,7 @@ struct RotateCommand: Command {
         Example: lockbox rotate
         """
 
-    @Option(
-        help: "From now on, use the device key in this file: 32 to 4096 random bytes.",
-        completion: .file()
-    )
+    @Option(file: "From now on, use the device key in this file: 32 to 4096 random bytes.")
     var newDeviceKeyFile: String?
 
     @Flag(help: "Afterwards, compact the store's cluster.")

@@ -16,8 +16,8 @@ struct SlotsCommand: ParsableCommand {
     )
 
     struct List: Command {
-        static let help = """
-            Print the slots.
+        static let help: CommandHelp = """
+            list: Print the slots.
 
             Needs no passcode.
 
@@ -51,8 +51,8 @@ struct SlotsCommand: ParsableCommand {
     }
 
     struct Remove: Command {
-        static let help = """
-            Remove a slot.
+        static let help: CommandHelp = """
+            remove: Remove a slot.
 
             Creates new keys and reseals every item, so that the slot's secret cannot open items written \
             afterwards.
@@ -127,15 +127,14 @@ struct SlotDescription: Encodable {
     }
 
     static func print(_ slots: [SlotDescription]) throws {
-        var table = Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"])
         // Enough of an ID to tell slots apart. JSON has all of it.
-        table.rows = slots.map {
+        let rows = slots.map {
             [
                 String($0.id.prefix(12)), $0.kind, $0.created.local, $0.opens,
                 $0.label.isEmpty ? "-" : $0.label,
             ]
         }
-        try table.print()
+        try Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"], rows: rows).print()
     }
 }
 
@@ -169,16 +168,14 @@ struct NewSlotOptions: ParsableArguments {
                 )
             }
         }
-        try store.report(
-            "The \(name) unlocks \(allClasses ? "all classes" : "the afterFirstUnlock classes")."
-        )
+        let classes = allClasses ? "all classes" : "the afterFirstUnlock classes"
+        try store.report("The \(name) unlocks \(classes).")
     }
 }
 
 struct AddKeyCommand: Command {
-    static let name = "key"
-    static let help = """
-        Add a key in a file or a systemd credential, for a service that starts without a person.
+    static let help: CommandHelp = """
+        key: Add a key in a file or a systemd credential, for a service that starts without a person.
 
         The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
         afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
@@ -186,7 +183,7 @@ struct AddKeyCommand: Command {
         Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
         """
 
-    @Option(help: "The file with the key.", completion: .file())
+    @Option(file: "The file with the key.")
     var keyFile: String?
 
     @Option(help: "The systemd credential with the key.")
@@ -207,9 +204,8 @@ struct AddKeyCommand: Command {
 }
 
 struct AddTPMCommand: Command {
-    static let name = "tpm"
-    static let help = """
-        Add this machine's TPM 2.0, with a PIN or without.
+    static let help: CommandHelp = """
+        tpm: Add this machine's TPM 2.0, with a PIN or without.
 
         The TPM keeps a secret that only it can open, and counts wrong PINs. Without a PIN, everyone who may \
         use the TPM of this machine opens the slot. Without --all-classes it opens the afterFirstUnlock \
@@ -240,9 +236,8 @@ struct AddTPMCommand: Command {
 }
 
 struct AddFIDO2Command: Command {
-    static let name = "fido2"
-    static let help = """
-        Add a FIDO2 security key that supports hmac-secret.
+    static let help: CommandHelp = """
+        fido2: Add a FIDO2 security key that supports hmac-secret.
 
         The key has to be touched twice now, and once for each unlock. Its PIN is asked for if it has one. \
         Without --all-classes it opens the afterFirstUnlock classes only. The store must have a recovery \

@@ -2,8 +2,8 @@ import ArgumentParser
 import Lockbox
 
 struct StatusCommand: Command {
-    static let help = """
-        Print the store's location, identity, lock state, slots and prefixes.
+    static let help: CommandHelp = """
+        status: Print the store's location, identity, lock state, slots and prefixes.
 
         Needs no passcode.
 
@@ -54,17 +54,15 @@ struct StatusCommand: Command {
             where [.notReachable, .accessDenied].contains(error.code)
         {
             // The members that answer show the reason.
-            if let members = store.cluster?.memberDescriptions {
-                try show(Members(directory: store.location, members: members))
+            guard let members = store.cluster?.memberDescriptions else { throw error }
+            if json {
+                try Output.json(Members(directory: store.location, members: members))
+            } else {
+                try Output.fields([("store", store.location)])
+                try MemberDescription.print(members)
             }
             throw error
         }
-    }
-
-    private func show(_ members: Members) throws {
-        if json { return try Output.json(members) }
-        try Output.fields([("store", members.directory)])
-        try MemberDescription.print(members.members)
     }
 
     private func report(_ store: Store) throws {
@@ -117,9 +115,8 @@ struct StatusCommand: Command {
         try Output.fields(fields.compactMap { name, value in value.map { (name, $0) } })
         if let members = status.members { try MemberDescription.print(members) }
         if !status.slots.isEmpty { try SlotDescription.print(status.slots) }
-        var table = Table(header: ["PREFIX", "ITEMS"])
-        table.rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
-        if !table.rows.isEmpty { try table.print() }
+        let rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
+        if !rows.isEmpty { try Table(header: ["PREFIX", "ITEMS"], rows: rows).print() }
     }
 
     private static func text(_ state: LockState, _ scope: String?) -> String {
@@ -161,16 +158,13 @@ struct MemberDescription: Encodable {
     var reason: String?
 
     static func print(_ members: [MemberDescription]) throws {
-        var table = Table(header: ["MEMBER", "STATE", "VERSION", "DATABASE", "LATENCY"])
-        table.rows = members.map {
+        let rows = members.map {
             [
                 $0.endpoint, $0.state, $0.version ?? "-", $0.databaseBytes.map { "\($0 / 1024) KiB" } ?? "-",
                 $0.milliseconds.map { "\(Double(Int($0 * 10)) / 10) ms" } ?? "-",
             ]
         }
-        try table.print()
-        for member in members {
-            if let reason = member.reason { Output.note("lockbox: \(reason.onOneLine)") }
-        }
+        try Table(header: ["MEMBER", "STATE", "VERSION", "DATABASE", "LATENCY"], rows: rows).print()
+        for reason in members.compactMap(\.reason) { Output.note("lockbox: \(reason.onOneLine)") }
     }
 }

@@ -30,11 +30,8 @@ struct Store {
             let etcd = try address.storage(choice.access)
             (storage, cluster, location) = (etcd, etcd, "etcd:\(etcd.root)")
         }
-        backend = SealedBackend(
-            storage: storage,
-            deviceKey: try choice.deviceKey,
-            requires: choice.requirements
-        )
+        let deviceKey = try choice.deviceKey
+        backend = SealedBackend(storage: storage, deviceKey: deviceKey, requires: choice.requirements)
         lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
         note("the prefix \(prefix.onOneLine) of the store \(location.onOneLine)")
     }

@@ -2,8 +2,8 @@ import ArgumentParser
 import Lockbox
 
 struct UnlockCommand: Command {
-    static let help = """
-        Unlock the store for every program of this user.
+    static let help: CommandHelp = """
+        unlock: Unlock the store for every program of this user.
 
         The Linux kernel keeps the keys until `lockbox lock`, the timeout or a restart. If the kernel \
         refuses, as in many containers, the exit status is 2: use --passcode-file with each command \
@@ -54,8 +54,8 @@ struct UnlockCommand: Command {
 }
 
 struct LockCommand: Command {
-    static let help = """
-        Lock the store for every program of this user.
+    static let help: CommandHelp = """
+        lock: Lock the store for every program of this user.
 
         Items of the afterFirstUnlock classes stay readable until the machine restarts, unless --all is \
         given.
@@ -83,7 +83,7 @@ struct LockCommand: Command {
 struct UnlockOptions: ParsableArguments {
     @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
 
-    @Option(help: "Unlock with the key in this file. The store must have a slot for it.", completion: .file())
+    @Option(file: "Unlock with the key in this file. The store must have a slot for it.")
     var keyFile: String?
 
     @Option(help: "Unlock with the key in this systemd credential. The store must have a slot for it.")
@@ -121,10 +121,7 @@ struct RecoveryOptions: ParsableArguments {
     @Flag(help: "Ask for a recovery code instead of the passcode.")
     var recoveryCode = false
 
-    @Option(
-        help: "Read a recovery code from this file, and use it instead of the passcode.",
-        completion: .file()
-    )
+    @Option(file: "Read a recovery code from this file, and use it instead of the passcode.")
     var recoveryCodeFile: String?
 
     func validate() throws {
