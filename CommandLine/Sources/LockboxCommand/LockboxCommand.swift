@@ -123,19 +123,28 @@ extension Command {
     static var configuration: CommandConfiguration { help.configuration }
 }
 
-/// The name of a command, what it does, and more: `NAME: SENTENCE`, an empty line, and the rest. The list of commands shows only
-/// the first line.
+/// The name of a command and its aliases, what it does, and more: `NAME, ALIAS: SENTENCE`, an empty line, and the rest. The list of
+/// commands shows only the sentence.
 struct CommandHelp: ExpressibleByStringLiteral {
     /// Made once: the parser asks for it again and again.
     let configuration: CommandConfiguration
 
     init(stringLiteral text: String) {
         let (colon, end) = (text.firstIndex(of: ":")!, text.firstIndex(of: "\n")!)
+        let names = text[..<colon].split(separator: ", ").map(String.init)
         configuration = CommandConfiguration(
-            commandName: String(text[..<colon]),
+            commandName: names[0],
             abstract: String(text[text.index(colon, offsetBy: 2)..<end]),
-            discussion: String(text[text.index(end, offsetBy: 2)...])
+            discussion: String(text[text.index(end, offsetBy: 2)...]),
+            aliases: Array(names.dropFirst())
         )
+    }
+}
+
+extension ArgumentHelp {
+    /// The help of an option, with the name that it has for the value.
+    static func value(_ name: String, _ text: String) -> ArgumentHelp {
+        ArgumentHelp(text, valueName: name)
     }
 }
 

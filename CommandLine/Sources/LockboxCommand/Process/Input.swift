@@ -25,12 +25,16 @@ enum Input {
         throw Failure(.usage, "\(name) is longer than the limit of \(limit) bytes.")
     }
 
+    static func all(ofFile path: String) throws -> Data {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw Failure.system("\(path.onOneLine) cannot be read") }
+        defer { close(file) }
+        return try all(from: file, path.onOneLine)
+    }
+
     /// The lines of a file that are neither empty nor begin with `#`, with their numbers.
     static func lines(ofFile path: String) throws -> [(number: Int, text: String)] {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        if file < 0 { throw Failure.system("\(path.onOneLine) cannot be read") }
-        defer { close(file) }
-        let lines = String(decoding: try all(from: file, path.onOneLine), as: UTF8.self)
+        let lines = String(decoding: try all(ofFile: path), as: UTF8.self)
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return lines.enumerated().map { ($0.offset + 1, $0.element.trimmingWhitespace) }
             .filter { !$0.1.isEmpty && !$0.1.hasPrefix("#") }

@@ -11,9 +11,10 @@ enum Output {
     }
 
     /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC.
-    static func json<Value: Encodable>(_ value: Value) throws {
+    static func json<Value: Encodable>(_ value: Value, isPretty: Bool = true) throws {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
         encoder.dateEncodingStrategy = .iso8601
         try bytes(encoder.encode(value) + Data("\n".utf8))
     }

@@ -79,12 +79,6 @@ struct Store {
         return String(name.dropFirst(folder?.count ?? 0))
     }
 
-    /// Whether this is the location of an item's record, and not of the store, of its keys or of a prefix.
-    func isItem(_ location: String) -> Bool {
-        let record = record(location)
-        return record != location && record.split(separator: "/").count == 2
-    }
-
     /// Whether there is such a folder. A cluster is not asked.
     var isMade: Bool { cluster != nil || access(location, F_OK) == 0 }
 
