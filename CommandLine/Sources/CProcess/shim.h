@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -52,6 +53,12 @@ static inline void wipe_memory(void *memory, size_t size) {
 #endif
 }
 
+// Whether this process ignores a signal, for example because of nohup.
+static inline int is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static inline void ignore_signals(int ignores) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     static void (*before[sizeof signals / sizeof *signals])(int);
@@ -91,4 +98,21 @@ static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit
     *input = in[1], *output = out[0];
     if (program < 0) close(in[1]), close(out[0]);
     return program;
+}
+
+// Replaces this process with a program, as execvp(3), and with more environment variables, each NAME=VALUE. One of them may be PATH:
+// the program is looked for in the one from before. Returns only if it does not exist or cannot be run, with the reason.
+static inline int replace_process(char *const *arguments, char *const *variables) {
+    extern char **environ;
+    char *path = getenv("PATH"), *before[] = {path ? path - strlen("PATH=") : NULL, NULL};
+    while (*variables) putenv(*variables++);
+#ifdef __APPLE__
+    execvP(arguments[0], path ? path : "/usr/bin:/bin", arguments);
+#else
+    char **after = environ;
+    environ = before;
+    execvpe(arguments[0], arguments, after);
+    environ = after;
+#endif
+    return errno;
 }

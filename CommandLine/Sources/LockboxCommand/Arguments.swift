@@ -31,9 +31,8 @@ enum RawArguments {
 
     /// The parser treats any combination of short options that contains an h as a request for help.
     private static func checkShortOptions(_ arguments: ArraySlice<String>) throws {
-        let words = arguments.dropFirst().filter { $0.hasPrefix("-") && !$0.hasPrefix("--") }
-        if words.contains(where: { $0.count > 2 && $0.contains("h") && $0.contains { !"-hqvy".contains($0) } }
-        ) {
+        let words = arguments.dropFirst().filter { $0.hasPrefix("-") && !$0.hasPrefix("--") && $0.count > 2 }
+        if words.contains(where: { $0.contains("h") && $0.contains { !"-hqvy".contains($0) } }) {
             throw Failure(
                 .usage,
                 "There is no such option. Put an argument that begins with a dash after --."
@@ -64,27 +63,20 @@ enum RawArguments {
 ///
 /// The arguments are left out unless they look like option names, because the user may have typed a secret as
 /// an argument.
-struct UsageMessage {
-    let text: String
-
+enum UsageMessage {
     /// - Parameter commands: The commands, each with its subcommands.
-    init(_ message: String, _ arguments: [String], commands: [String: [String]]) {
-        guard let first = arguments.first else {
-            text = Self.sentence(Self.oneLine(message))
-            return
-        }
+    static func text(_ message: String, _ arguments: [String], commands: [String: [String]]) -> String {
+        let first = arguments.first ?? ""
         let isCommand = commands[first] != nil
-        let path = [
-            isCommand ? first : nil, arguments.dropFirst().first { commands[first]?.contains($0) ?? false },
-        ]
-        let help = "See `\((["lockbox"] + path.compactMap(\.self)).joined(separator: " ")) --help`."
+        let subcommand = arguments.dropFirst().first { commands[first]?.contains($0) ?? false }
+        let path = ["lockbox", isCommand ? first : nil, subcommand].compactMap(\.self)
+        let help = "See `\(path.joined(separator: " ")) --help`."
         if !isCommand, !first.hasPrefix("-") {
-            text = "There is no such command.\(Similar.question(first, commands.keys)) \(help)"
-            return
+            return "There is no such command.\(Similar.question(first, commands.keys)) \(help)"
         }
         let typed = arguments.dropFirst(isCommand ? 1 : 0)
         let order = first.hasPrefix("-") ? "Options come after the command. " : ""
-        text = "\(Self.sentence(Self.oneLine(Self.masked(message, Array(typed))))) \(order)\(help)"
+        return "\(sentence(oneLine(masked(message, Array(typed))))) \(order)\(help)"
     }
 
     /// Done before lines are joined, because an argument may contain several lines.
@@ -96,12 +88,9 @@ struct UsageMessage {
                 .replacingLiterally("option: \(secret)", with: "option")
         }
         // For messages of future versions of the parser. Plain words occur in every message.
-        if secrets.contains(where: {
-            $0.wholeMatch(of: /[a-z-]*|..?.?/) == nil && masked.containsLiterally($0)
-        }) {
-            return "The arguments are not valid for this command."
-        }
-        return masked
+        let unusual = secrets.filter { $0.wholeMatch(of: /[a-z-]*|..?.?/) == nil }
+        return unusual.contains(where: masked.containsLiterally)
+            ? "The arguments are not valid for this command." : masked
     }
 
     /// The parts of an argument that are not option names.

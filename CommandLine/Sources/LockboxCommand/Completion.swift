@@ -3,32 +3,23 @@ import Lockbox
 /// Completes keys, prefixes and slots in a shell, from what is in the store. Needs no passcode, because keys can be
 /// read while the store is locked.
 enum Keys {
-    static let keys: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
-        guard let store = try? store(words), let keys = try? Set(store.lockbox.list().items.keys) else {
-            return []
-        }
-        return candidates(keys, prefix)
-    }
+    typealias Completion = @Sendable (_ words: [String], _ index: Int, _ prefix: String) -> [String]
 
-    static let prefixes: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
-        guard let prefixes = try? store(words).backend.prefixes(unreadable: { _ in }) else { return [] }
-        return candidates(prefixes, prefix)
-    }
+    static let keys = fromStore { try Set($0.lockbox.list().items.keys) }
+    static let prefixes = fromStore { try $0.backend.prefixes { _ in } }
+    static let slots = fromStore { try Set($0.backend.slots.map(\.id)) }
 
-    static let slots: @Sendable ([String], Int, String) -> [String] = { words, _, prefix in
-        guard let slots = try? store(words).backend.slots else { return [] }
-        return candidates(Set(slots.map(\.id)), prefix)
+    private static func fromStore(_ all: @escaping @Sendable (Store) throws -> Set<String>) -> Completion {
+        { words, _, prefix in candidates((try? all(store(words))) ?? [], prefix) }
     }
 
     /// Programs in the `PATH`, and files by their paths.
-    static let programs: @Sendable ([String], Int, String) -> [String] = { _, _, prefix in
+    static let programs: Completion = { _, _, prefix in
         let folders = (try? Environment["PATH"])?.split(separator: ":").map { "\($0)/" } ?? []
         let names = (prefix.contains("/") ? [] : folders).flatMap { folder in
-            matches(folder + prefix).filter { access($0, X_OK) == 0 }.map {
-                String($0.dropFirst(folder.count))
-            }
+            matches(folder + prefix).filter { access($0, X_OK) == 0 }.map { $0.dropFirst(folder.count) }
         }
-        return candidates(Set(names + matches(prefix)), prefix)
+        return candidates(Set(names.map(String.init) + matches(prefix)), prefix)
     }
 
     private static func matches(_ path: String) -> [String] {
@@ -61,18 +52,14 @@ enum Keys {
     private static func store(_ words: [String]) throws -> Store {
         // The word to complete may be an empty one.
         func last(_ option: String) -> String? { values(of: option, words).last { !$0.isEmpty } }
-        var choice = StoreChoice(prefix: last("--prefix"))
-        choice.directory = last("--directory")
-        choice.store = last("--store")
-        choice.access = ClusterAccess(
-            caFile: last("--ca-file"),
-            certificate: last("--certificate-file"),
-            certificateKey: last("--certificate-key-file"),
-            user: last("--user"),
-            userPasswordFile: last("--user-password-file")
+        let choice = StoreChoice(
+            prefix: last("--prefix"),
+            directory: last("--directory"),
+            store: last("--store"),
+            access: ClusterSetting.allCases.reduce(into: [:]) { $0[$1] = last("--\($1.rawValue)") },
+            deviceKeyFiles: values(of: "--device-key-file", words),
+            deviceKeyCredentials: values(of: "--device-key-credential", words)
         )
-        choice.deviceKeyFiles = values(of: "--device-key-file", words)
-        choice.deviceKeyCredentials = values(of: "--device-key-credential", words)
         return try choice.store(checksPasscode: false)
     }
 
@@ -101,10 +88,6 @@ extension Keys {
         let offer = "__lockbox_add_completions() {\n"
         return script.replacing(bash, with: "    \(cases("unparsed_words[0]"))\n\(bash)", maxReplacements: 1)
             .replacing(zsh, with: "        \(cases("words[1]"))\n\(zsh)", maxReplacements: 1)
-            .replacing(
-                offer,
-                with: "\(offer)    [[ $1 = -W ]] && compopt +o filenames 2>/dev/null\n",
-                maxReplacements: 1
-            )
+            .replacing(offer, with: "\(offer)    [[ $1 = -W ]] && compopt +o filenames 2>/dev/null\n")
     }
 }

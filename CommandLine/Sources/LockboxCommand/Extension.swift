@@ -29,22 +29,18 @@ enum Extension {
         private static func isNeeded(_ arguments: [String]) -> Bool {
             // The words to complete follow a "--".
             let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
-            if let store = try? Environment["LOCKBOX_STORE"], ClusterAddress.isScheme(of: store) {
-                return true
-            }
-            return words.contains { word in
-                let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
-                return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)
-            } || words.prefix(2) == ["slots", "add"] && words.contains { $0 == "tpm" || $0 == "fido2" }
+            let store = (try? Environment["LOCKBOX_STORE"]) ?? ""
+            return ClusterAddress.isScheme(of: store)
+                || words.contains { word in
+                    let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
+                    return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)
+                } || words.prefix(2) == ["slots", "add"] && words.contains { $0 == "tpm" || $0 == "fido2" }
         }
 
         /// `libexec/lockbox-extended` beside the folder of this executable.
         private static var path: String? {
-            ownPath.flatMap { own in
-                let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast(2)
-                return folder.isEmpty
-                    ? nil : folder.joined(separator: "/") + "/libexec/lockbox-extended"
-            }
+            let folder = ownPath?.wholeMatch(of: /(.*)\/[^\/]*\/[^\/]*/.dotMatchesNewlines())?.1
+            return folder.map { "\($0)/libexec/lockbox-extended" }
         }
     #endif
 }

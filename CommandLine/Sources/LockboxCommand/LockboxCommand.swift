@@ -71,11 +71,8 @@ import ArgumentParser
     private static func arguments() throws -> [String] {
         var arguments = try RawArguments.checked()
         let name = arguments.isEmpty ? "" : arguments.removeFirst().split(separator: "/").last ?? ""
-        switch name {
-        case "git-credential-lockbox": return ["git-credential"] + arguments
-        case Substring(DockerCredentialCommand.helperName): return ["docker-credential"] + arguments
-        default: break
-        }
+        if name == "git-credential-lockbox" { return ["git-credential"] + arguments }
+        if name == DockerCredentialCommand.helperName { return ["docker-credential"] + arguments }
         if arguments.first == "add" { return ["set", "--add"] + arguments.dropFirst() }
         return arguments == ["help", "store"] ? ["help", StoreHelp.configuration.commandName!] : arguments
     }
@@ -113,7 +110,41 @@ import ArgumentParser
                 commands[name] = command.configuration.subcommands.map { $0._commandName }
             }
         }
-        return UsageMessage(message(for: error), arguments, commands: commands).text
+        return UsageMessage.text(message(for: error), arguments, commands: commands)
+    }
+}
+
+/// A command without subcommands.
+protocol Command: ParsableCommand {
+    static var help: CommandHelp { get }
+}
+
+extension Command {
+    static var configuration: CommandConfiguration { help.configuration }
+}
+
+/// The name of a command and its aliases, what it does, and more: `NAME, ALIAS: SENTENCE`, an empty line, and the rest. The list of
+/// commands shows only the sentence.
+struct CommandHelp: ExpressibleByStringLiteral {
+    /// Made once: the parser asks for it again and again.
+    let configuration: CommandConfiguration
+
+    init(stringLiteral text: String) {
+        let (colon, end) = (text.firstIndex(of: ":")!, text.firstIndex(of: "\n")!)
+        let names = text[..<colon].split(separator: ", ").map(String.init)
+        configuration = CommandConfiguration(
+            commandName: names[0],
+            abstract: String(text[text.index(colon, offsetBy: 2)..<end]),
+            discussion: String(text[text.index(end, offsetBy: 2)...]),
+            aliases: Array(names.dropFirst())
+        )
+    }
+}
+
+extension ArgumentHelp {
+    /// The help of an option, with the name that it has for the value.
+    static func value(_ name: String, _ text: String) -> ArgumentHelp {
+        ArgumentHelp(text, valueName: name)
     }
 }
 
@@ -143,11 +174,7 @@ struct StoreHelp: ParsableCommand {
         let sections = help.split(separator: "\n\n")
         let own = sections.filter { !$0.hasPrefix("\(title.uppercased()):") }
         guard own.count < sections.count, !help.contains("lockbox COMMAND") else { return help }
-        return
-            (own.map(\.trimmingWhitespace) + [
-                "Options for the store, the prefix and the passcode: `lockbox help store`"
-            ]).joined(
-                separator: "\n\n"
-            )
+        let more = "Options for the store, the prefix and the passcode: `lockbox help store`"
+        return (own.map(\.trimmingWhitespace) + [more]).joined(separator: "\n\n")
     }
 }

@@ -1,17 +1,15 @@
 import ArgumentParser
 @_spi(Extensions) import Lockbox
 
-struct GenerateCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "generate",
-        abstract: "Make a random password, and store it under a key if one is given.",
-        discussion: """
-            Without a key, the password is printed. Its entropy, in bits, is shown on standard error. The words of \
-            --words are made of consonants and vowels in turn, 16 bits each (proquints), so they need no list.
+struct GenerateCommand: Command {
+    static let help: CommandHelp = """
+        generate: Make a random password, and store it under a key if one is given.
 
-            Example: lockbox generate db-password --length 32
-            """
-    )
+        Without a key, the password is printed. Its entropy, in bits, is shown on standard error. The words of \
+        --words are made of consonants and vowels in turn, 16 bits each (proquints), so they need no list.
+
+        Example: lockbox generate db-password --length 32
+        """
 
     enum Alphabet: String, CaseIterable, ExpressibleByArgument {
         case all, letters, hex, digits

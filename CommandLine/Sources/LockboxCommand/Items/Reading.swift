@@ -1,18 +1,14 @@
 import ArgumentParser
 import Lockbox
 
-struct GetCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "get",
-        abstract: "Print a value, and nothing else.",
-        discussion: """
-            Text is printed as text, data as bytes, everything else as JSON. On a terminal, a newline is \
-            added.
+struct GetCommand: Command {
+    static let help: CommandHelp = """
+        get, show: Print a value, and nothing else.
 
-            Example: lockbox get token | gh auth login --with-token
-            """,
-        aliases: ["show"]
-    )
+        Text is printed as text, data as bytes, everything else as JSON. On a terminal, a newline is added.
+
+        Example: lockbox get token | gh auth login --with-token
+        """
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
@@ -20,7 +16,7 @@ struct GetCommand: ParsableCommand {
     @Flag(help: "Print JSON: text as a JSON string, data as a base64 string.")
     var json = false
 
-    @Option(help: ArgumentHelp("Print this member of the JSON value: user.name, keys.0.", valueName: "path"))
+    @Option(help: .value("path", "Print this member of the JSON value: user.name, keys.0."))
     var field: String?
 
     @Flag(help: "Also if the item has expired.")
@@ -36,33 +32,27 @@ struct GetCommand: ParsableCommand {
         }
     }
 
-    static func print(
-        _ key: String,
-        _ choice: StoreChoice,
-        at now: Date? = Date(),
-        as text: (ArchivedValue) throws -> Data
-    ) throws {
+    typealias Form = (ArchivedValue) throws -> Data
+
+    static func print(_ key: String, _ choice: StoreChoice, at now: Date? = Date(), as form: Form) throws {
         let store = try choice.store()
         let item = try ItemKey(prefix: store.prefix, key: key)
         let value = try store.unlocking(for: key) { try store.backend.value(for: item, now: now) }
         guard let value else { throw store.missing(key) }
-        try Output.bytes(text(value))
+        try Output.bytes(form(value))
         if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
     }
 }
 
-struct ListCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Print the keys, one per line.",
-        discussion: """
-            Control characters in a key are escaped; --json prints the exact key. Needs no passcode. Items \
-            that cannot be read are named on standard error, and the exit status is then 3.
+struct ListCommand: Command {
+    static let help: CommandHelp = """
+        list, ls: Print the keys, one per line.
 
-            Example: lockbox list --long
-            """,
-        aliases: ["ls"]
-    )
+        Control characters in a key are escaped; --json prints the exact key. Needs no passcode. Items \
+        that cannot be read are named on standard error, and the exit status is then 3.
+
+        Example: lockbox list --long
+        """
 
     @Argument(help: "Only keys that match this pattern of the shell, such as 'web-*'.")
     var pattern: String?
@@ -76,7 +66,7 @@ struct ListCommand: ParsableCommand {
     @Flag(help: "The items of all prefixes, each after its prefix. So do several --prefix.")
     var all = false
 
-    @Option(help: ArgumentHelp("Only items that expire within this time, such as 7d.", valueName: "time"))
+    @Option(help: .value("time", "Only items that expire within this time, such as 7d."))
     var expiring: String?
 
     @Flag(help: "Only items that have expired. `lockbox change --expires` revives them.")
@@ -112,25 +102,21 @@ struct ListCommand: ParsableCommand {
         }
         let isAny = items.isEmpty && unreadable.count == 0 && attributes.isEmpty && !expired
         if isAny { store.say(store.empty.message) }
-        items = items.filter(isMeant(at: Date()))
+        let end = (expired ? 0 : expiring.flatMap(Lifetime.seconds)).map {
+            Date(timeIntervalSinceNow: TimeInterval($0))
+        }
+        items = items.filter { key, item in
+            (pattern.map { fnmatch($0, key.key, 0) == 0 } ?? true)
+                && (end.map { item.isExpired(at: $0) } ?? true)
+        }
         if !isAny, items.isEmpty, let pattern {
             store.say(
                 "No key matches \(pattern.onOneLine). A pattern is for the whole key: 'web*' finds those that begin with web."
             )
         }
-        try print(
-            items.sorted { ($0.key.prefix, $0.key.key) < ($1.key.prefix, $1.key.key) },
-            isAll: all || prefixes.count > 1
-        )
+        items.sort { ($0.key.prefix, $0.key.key) < ($1.key.prefix, $1.key.key) }
+        try print(items, isAll: all || prefixes.count > 1)
         try unreadable.fail(in: store)
-    }
-
-    private func isMeant(at now: Date) -> (ItemKey, ItemAttributes) -> Bool {
-        let end = expiring.flatMap(Lifetime.seconds).map { now.addingTimeInterval(TimeInterval($0)) }
-        return { key, item in
-            (pattern.map { fnmatch($0, key.key, 0) == 0 } ?? true)
-                && (end.map { item.isExpired(at: $0) } ?? true) && (!expired || item.isExpired(at: now))
-        }
     }
 
     private func print(_ items: [(key: ItemKey, value: ItemAttributes)], isAll: Bool) throws {
@@ -139,16 +125,12 @@ struct ListCommand: ParsableCommand {
                 items.map { ItemDescription($0.key.key, $0.value, prefix: isAll ? $0.key.prefix : nil) }
             )
         } else if long {
-            var table = Table(
-                header: (isAll ? ["PREFIX"] : []) + [
-                    "KEY", "CLASS", "CREATED", "MODIFIED", "EXPIRES", "SIZE", "LABEL",
-                ]
-            )
+            let header = ["PREFIX", "KEY", "CLASS", "CREATED", "MODIFIED", "EXPIRES", "SIZE", "LABEL"]
+            var table = Table(header: isAll ? header : Array(header.dropFirst()))
             table.rows = items.map { key, item in
-                (isAll ? [key.prefix] : []) + [
-                    key.key, "\(item.accessibility)", item.created.local, item.modified.local,
-                    item.expires?.local ?? "-", "\(item.size)", item.label ?? "-",
-                ]
+                let dates = [item.created.local, item.modified.local, item.expires?.local ?? "-"]
+                let row = ["\(item.accessibility)"] + dates + ["\(item.size)", item.label ?? "-"]
+                return (isAll ? [key.prefix] : []) + [key.key] + row
             }
             try table.print()
         } else {
@@ -157,16 +139,14 @@ struct ListCommand: ParsableCommand {
     }
 }
 
-struct InfoCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "info",
-        abstract: "Print an item's attributes.",
-        discussion: """
-            Needs no passcode.
+struct InfoCommand: Command {
+    static let help: CommandHelp = """
+        info: Print an item's attributes.
 
-            Example: lockbox info token
-            """
-    )
+        Needs no passcode.
+
+        Example: lockbox info token
+        """
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
@@ -181,6 +161,7 @@ struct InfoCommand: ParsableCommand {
         let place = try ItemKey(prefix: store.prefix, key: key)
         guard let item = try store.backend.attributes(for: place, now: nil) else { throw store.missing(key) }
         if json { return try Output.json(ItemDescription(key, item)) }
+        let expired = item.isExpired(at: Date()) ? " (expired)" : ""
         let attributes = item.searchable.sorted { $0.key < $1.key }.map { ("attribute", "\($0)=\($1)") }
         try Output.fields(
             [
@@ -188,10 +169,7 @@ struct InfoCommand: ParsableCommand {
                 ("class", "\(item.accessibility)"),
                 ("created", item.created.local),
                 ("modified", item.modified.local),
-                (
-                    "expires",
-                    (item.expires?.local ?? "never") + (item.isExpired(at: Date()) ? " (expired)" : "")
-                ),
+                ("expires", (item.expires?.local ?? "never") + expired),
                 ("format", "\(item.format)"),
                 ("size", "\(item.size) bytes"),
                 ("label", item.label ?? "-"),
@@ -205,7 +183,7 @@ struct InfoCommand: ParsableCommand {
 struct ItemDescription: Encodable {
     let prefix: String?
     let key: String
-    let accessibility: String
+    let `class`: String
     let created: Date
     let modified: Date
     let expires: Date?
@@ -215,15 +193,10 @@ struct ItemDescription: Encodable {
     let comment: String?
     let attributes: [String: String]?
 
-    private enum CodingKeys: String, CodingKey {
-        case prefix, key, created, modified, expires, format, size, label, comment, attributes
-        case accessibility = "class"
-    }
-
     init(_ key: String, _ attributes: ItemAttributes, prefix: String? = nil) {
         self.prefix = prefix
         self.key = key
-        accessibility = "\(attributes.accessibility)"
+        self.class = "\(attributes.accessibility)"
         created = attributes.created
         modified = attributes.modified
         expires = attributes.expires

@@ -2,19 +2,16 @@ import ArgumentParser
 import Lockbox
 @_spi(Extensions) import LockboxStore
 
-struct RemoveCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "remove",
-        abstract: "Remove items.",
-        discussion: """
-            Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
-            If some keys do not exist, the other items are removed all the same. Keys are not patterns: to remove what \
-            matches one, run `lockbox list 'web/*' | xargs -d '\\n' lockbox remove`, and for a prefix `lockbox clear`.
+struct RemoveCommand: Command {
+    static let help: CommandHelp = """
+        remove, rm: Remove items.
 
-            Example: lockbox remove token old-token
-            """,
-        aliases: ["rm"]
-    )
+        Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
+        If some keys do not exist, the other items are removed all the same. Keys are not patterns: to remove what \
+        matches one, run `lockbox list 'web/*' | xargs -d '\\n' lockbox remove`, and for a prefix `lockbox clear`.
+
+        Example: lockbox remove token old-token
+        """
 
     @Argument(help: "The items' keys.", completion: .custom(Keys.keys))
     var keys: [String] = []
@@ -71,39 +68,21 @@ struct RemoveCommand: ParsableCommand {
 
     private func isThere(_ key: String, _ store: Store) throws -> Bool {
         let item = try ItemKey(prefix: store.prefix, key: key)
-        do {
-            return try store.backend.attributes(for: item, now: nil) != nil
-        } catch let error as LockboxError where error.location.map(store.isItem) == true {
-            return true  // and cannot be read
+        do { return try store.backend.attributes(for: item, now: nil) != nil } catch is LockboxError {
+            // The item cannot be read, unless the whole store cannot.
+            return try store.backend.location(of: item) != nil
         }
     }
 }
 
-extension LockboxError {
-    /// The record, file or folder that the error is about, if it is about one.
-    fileprivate var location: String? {
-        switch self {
-        case .corrupt(let location, _), .authenticationFailed(let location),
-            .unsafePermissions(let location, _),
-            .unsupportedVersion(let location, _), .storageFailure(_, let location, _),
-            .unreadable(let location, _),
-            .rolledBack(let location, _), .requirementNotMet(let location, _):
-            location
-        default: nil
-        }
-    }
-}
+struct ClearCommand: Command {
+    static let help: CommandHelp = """
+        clear: Remove all items with the prefix.
 
-struct ClearCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "clear",
-        abstract: "Remove all items with the prefix.",
-        discussion: """
-            Asks for confirmation first. Without a terminal, --yes is needed.
+        Asks for confirmation first. Without a terminal, --yes is needed.
 
-            Example: lockbox clear --prefix com.example.app
-            """
-    )
+        Example: lockbox clear --prefix com.example.app
+        """
 
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
@@ -112,7 +91,9 @@ struct ClearCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store()
-        let count = try Self.count(store)
+        // Expired items and those that cannot be read go too.
+        let list = try store.lockbox.list(includingExpired: true)
+        let count = list.items.count + list.unreadable.count
         let items = "\(count) \(count == 1 ? "item" : "items") with the prefix \(store.prefix.onOneLine)"
         let otherwise = "There is no terminal to ask at: use --yes to remove \(items). Nothing was removed."
         guard try yes || Terminal.confirms("Remove \(items)?", otherwise: otherwise) else {
@@ -120,16 +101,5 @@ struct ClearCommand: ParsableCommand {
         }
         try store.lockbox.removeAllObjects()
         store.tell("Items removed: \(count)")
-    }
-
-    /// Expired items and those that cannot be read go too.
-    private static func count(_ store: Store) throws -> Int {
-        var (count, unreadable) = (0, 0)
-        try store.backend.forEachItem(
-            prefix: store.prefix,
-            now: nil,
-            unreadable: { _ in unreadable += 1 }
-        ) { _, _ in count += 1 }
-        return count + unreadable
     }
 }

@@ -1,22 +1,20 @@
 import ArgumentParser
 @_spi(Extensions) import Lockbox
 
-struct SetCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "set",
-        abstract: "Store a value, replacing the key's previous one.",
-        discussion: """
-            The value is read from standard input, or typed at a terminal. It is text; a newline at the end \
-            is removed if it is the only one. With --data, the value is stored byte for byte. An empty value \
-            is refused, because it may come from a command that failed.
+struct SetCommand: Command {
+    static let help: CommandHelp = """
+        set: Store a value, replacing the key's previous one.
 
-            Attributes that you do not give keep their values: class, label, comment and searchable attributes. \
-            The expiry belongs to the value: without --expires, the new value never expires. With --update, it \
-            expires when the old one would have. At a terminal, it asks before a value is replaced. `add` is `set --add`.
+        The value is read from standard input, or typed at a terminal. It is text; a newline at the end \
+        is removed if it is the only one. With --data, the value is stored byte for byte. An empty value \
+        is refused, because it may come from a command that failed.
 
-            Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
-            """
-    )
+        Attributes that you do not give keep their values: class, label, comment and searchable attributes. \
+        The expiry belongs to the value: without --expires, the new value never expires. With --update, it \
+        expires when the old one would have. At a terminal, it asks before a value is replaced. `add` is `set --add`.
+
+        Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
+        """
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
@@ -56,11 +54,7 @@ struct SetCommand: ParsableCommand {
         }
         if json && data { throw ValidationError("Give --json or --data, not both.") }
         if add && update { throw ValidationError("Give --add or --update, not both.") }
-        if options.passcodeFd == STDIN_FILENO {
-            throw ValidationError(
-                "Standard input carries the value; use another descriptor for --passcode-fd."
-            )
-        }
+        try options.checkStandardInput(carries: "the value")
     }
 
     func run() throws {
@@ -77,45 +71,39 @@ struct SetCommand: ParsableCommand {
 
     private func value() throws -> ArchivedValue {
         let input = try input()
-        if json { return try ArchivedValue(data: Self.checked(json: input), format: .json) }
-        if data {
-            try checkIsMeant(isEmpty: input.isEmpty)
-            return try ArchivedValue(data: input, format: .data)
+        if json {
+            if input.isEmpty {
+                throw Failure(.usage, "The value is empty, which is not valid JSON. Nothing was changed.")
+            }
+            guard JSONValue.isStrict(input) else {
+                throw Failure(.usage, "The value is not valid JSON in UTF-8. Leave out --json to store text.")
+            }
+            return try ArchivedValue(data: input, format: .json)
         }
-        guard let text = String(validating: input, as: UTF8.self)?.withoutOnlyNewline else {
+        let text = data ? nil : String(validating: input, as: UTF8.self)?.withoutOnlyNewline
+        if text == nil, !data {
             throw Failure(.usage, "Standard input is not UTF-8 text. Use --data to store bytes.")
         }
-        try checkIsMeant(isEmpty: text.isEmpty)
+        // If the command before a pipe fails, it writes nothing. That must not replace an existing value.
+        if text?.isEmpty ?? input.isEmpty, !allowEmpty {
+            throw Failure(.usage, "The value is empty. Nothing was changed. Use --allow-empty to store it.")
+        }
+        guard let text else { return try ArchivedValue(data: input, format: .data) }
         return try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
     }
 
     private func input() throws -> Data {
         guard Terminal.isThere(STDIN_FILENO) else { return try Input.all() }
-        let typed = try Terminal.secret(
-            "Value: ",
-            otherwise: "There is no terminal to read the value from."
-        )
+        let otherwise = "There is no terminal to read the value from."
+        let typed = try Terminal.secret("Value: ", otherwise: otherwise)
         return Data(typed.bytes)
     }
+}
 
-    /// If the command before a pipe fails, it writes nothing. That must not replace an existing value.
-    private func checkIsMeant(isEmpty: Bool) throws {
-        if isEmpty, !allowEmpty {
-            throw Failure(
-                .usage,
-                "The value is empty. Nothing was changed. Use --allow-empty to store it."
-            )
-        }
-    }
-
-    private static func checked(json: Data) throws -> Data {
-        if json.isEmpty {
-            throw Failure(.usage, "The value is empty, which is not valid JSON. Nothing was changed.")
-        }
-        guard JSONValue.isStrict(json) else {
-            throw Failure(.usage, "The value is not valid JSON in UTF-8. Leave out --json to store text.")
-        }
-        return json
+extension StoreOptions {
+    func checkStandardInput(carries what: String) throws {
+        if passcodeFd != STDIN_FILENO { return }
+        throw ValidationError("Standard input carries \(what); use another descriptor for --passcode-fd.")
     }
 }
 
@@ -134,16 +122,14 @@ extension String {
     }
 }
 
-struct ChangeCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "change",
-        abstract: "Change an item's attributes, but not its value.",
-        discussion: """
-            Attributes that you do not give keep their values.
+struct ChangeCommand: Command {
+    static let help: CommandHelp = """
+        change: Change an item's attributes, but not its value.
 
-            Example: lockbox change token --expires 30d --label "Web shop"
-            """
-    )
+        Attributes that you do not give keep their values.
+
+        Example: lockbox change token --expires 30d --label "Web shop"
+        """
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
@@ -192,15 +178,14 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         name: .customLong("attribute"),
-        help: """
-            A text that the item can be found by, as NAME=TEXT. Can be repeated. Others stay. Not for secrets.
-            """
+        help:
+            "A text that the item can be found by, as NAME=TEXT. Can be repeated. Others stay. Not for secrets."
     )
     var attributes: [AttributePair] = []
 
     @Option(
         name: .customLong("no-attribute"),
-        help: ArgumentHelp("Remove this searchable attribute. Can be repeated.", valueName: "name")
+        help: .value("name", "Remove this searchable attribute. Can be repeated.")
     )
     var removedAttributes: [String] = []
 
@@ -224,17 +209,14 @@ struct ItemOptions: ParsableArguments {
     /// Writes the value, if there is one, and what the options change.
     func write(_ value: ArchivedValue?, to key: ItemKey, of store: Store, policy: WritePolicy) throws {
         let now = Date()
-        var changes = ItemChanges(
-            value: value,
-            options: WriteOptions(
-                accessibility: itemClass?.accessibility,
-                expires: try expires.map { try expiry($0, now) } ?? .automatic,
-                label: change(label, noLabel),
-                comment: change(comment, noComment),
-                policy: policy
-            ),
-            modified: now
+        let options = WriteOptions(
+            accessibility: itemClass?.accessibility,
+            expires: try expires.map { try expiry($0, now) } ?? .automatic,
+            label: change(label, noLabel),
+            comment: change(comment, noComment),
+            policy: policy
         )
+        var changes = ItemChanges(value: value, options: options, modified: now)
         try store.unlocking(for: key.key) {
             if noAttributes { changes.options.attributes = .set(attributes.dictionary) }
             if noAttributes || attributes.isEmpty && removedAttributes.isEmpty {
@@ -269,15 +251,7 @@ enum ItemClass: String, CaseIterable, ExpressibleByArgument {
     case whenPasscodeSetThisDeviceOnly
 
     var accessibility: Accessibility {
-        switch self {
-        case .whenUnlocked: .whenUnlocked
-        case .afterFirstUnlock: .afterFirstUnlock
-        case .always: .always
-        case .whenUnlockedThisDeviceOnly: .whenUnlockedThisDeviceOnly
-        case .afterFirstUnlockThisDeviceOnly: .afterFirstUnlockThisDeviceOnly
-        case .alwaysThisDeviceOnly: .alwaysThisDeviceOnly
-        case .whenPasscodeSetThisDeviceOnly: .whenPasscodeSetThisDeviceOnly
-        }
+        Accessibility.allCases.first { "\($0)" == rawValue }!
     }
 
     static var allValueDescriptions: [String: String] {
@@ -300,9 +274,8 @@ struct AttributePair: ExpressibleByArgument {
     let text: String
 
     init?(argument: String) {
-        guard let equals = argument.firstIndex(of: "="), equals != argument.startIndex else { return nil }
-        name = String(argument[..<equals])
-        text = String(argument[argument.index(after: equals)...])
+        guard let found = argument.wholeMatch(of: /([^=]+)=(.*)/.dotMatchesNewlines()) else { return nil }
+        (name, text) = (String(found.1), String(found.2))
     }
 }
 
@@ -313,11 +286,10 @@ extension [AttributePair] {
 /// Parses a time span: `30s`, `15m`, `8h`, `7d`, `2w`.
 enum Lifetime {
     static func seconds(_ text: String) -> Int? {
-        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800]
-        guard let unit = text.last.flatMap({ units[$0] }), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }),
-            let count = Int(text.dropLast()), count > 0
-        else { return nil }
-        let (seconds, overflow) = count.multipliedReportingOverflow(by: unit)
+        let units: [Substring: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800]
+        let found = text.wholeMatch(of: /([0-9]+)([smhdw])/)
+        guard let found, let count = Int(found.1), count > 0 else { return nil }
+        let (seconds, overflow) = count.multipliedReportingOverflow(by: units[found.2]!)
         return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
     }
 
@@ -325,27 +297,24 @@ enum Lifetime {
     /// shown in the local zone too.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
-        let local = /(today|tomorrow|(\d{4})-(\d\d)-(\d\d))(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?/
+        let local = /(today|tomorrow|[0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{1,2}(?::[0-9]{2}){1,2}))?/
         if let found = text.wholeMatch(of: local) {
             var (seconds, time) = (time_t(now.timeIntervalSince1970), tm())
             localtime_r(&seconds, &time)
-            func number(_ text: Substring?) -> CInt { text.flatMap { CInt($0) } ?? 0 }
-            if found.1 == "tomorrow" { time.tm_mday += 1 }
-            if let year = found.2 {
-                (time.tm_year, time.tm_mon, time.tm_mday) = (
-                    number(year) - 1900, number(found.3) - 1, number(found.4)
-                )
+            let day = found.1.split(separator: "-").compactMap { CInt($0) }
+            if day.count == 3 {
+                (time.tm_year, time.tm_mon, time.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
             }
-            (time.tm_hour, time.tm_min, time.tm_sec) = (number(found.5), number(found.6), number(found.7))
-            return date(time, isTomorrow: found.2 == nil)
+            if found.1 == "tomorrow" { time.tm_mday += 1 }
+            let clock = (found.2 ?? "").split(separator: ":").compactMap { CInt($0) } + [0, 0, 0]
+            (time.tm_hour, time.tm_min, time.tm_sec) = (clock[0], clock[1], clock[2])
+            return date(time, isTomorrow: day.isEmpty)
         }
         let parts = text.split(separator: "T", maxSplits: 1)
         guard parts.count == 2, let clock = parts[1].prefixMatch(of: /(\d\d):(\d\d):(\d\d)/),
             clock.1 < "24", clock.2 < "60", clock.3 < "60",
             // Foundation takes February 30 for March 2.
-            (try? Date("\(parts[0])T00:00:00Z", strategy: .iso8601))?.formatted(.iso8601).hasPrefix(
-                "\(parts[0])T"
-            ) == true
+            end("\(parts[0]) 12:00", now: now) != nil
         else { return nil }
         return try? Date(text, strategy: .iso8601)
     }
@@ -365,15 +334,11 @@ enum Lifetime {
 extension Store {
     /// - Throws: A ``Failure`` if there is an item and the user wants to keep it.
     func confirmReplacement(of key: ItemKey) throws {
-        let old: ItemAttributes?
-        do { old = try backend.attributes(for: key, now: nil) } catch is LockboxError { return }
-        guard let old else { return }
-        let details = [old.label.map { "\"\($0.onOneLine)\"" }, "changed \(old.modified.local)"].compactMap(
-            \.self
-        )
-        let what =
-            "The item \(key.key.onOneLine) exists: \(details.joined(separator: ", ")). Replace its value?"
-        guard try Terminal.confirms(what, otherwise: "\(what) Use --yes.") else {
+        guard let old = try? backend.attributes(for: key, now: nil) else { return }
+        let label = old.label.map { "\"\($0.onOneLine)\", " } ?? ""
+        let item = "The item \(key.key.onOneLine) exists: \(label)changed \(old.modified.local)."
+        let question = "\(item) Replace its value?"
+        guard try Terminal.confirms(question, otherwise: "\(question) Use --yes.") else {
             throw Failure(.conflict, "Nothing was changed.")
         }
     }

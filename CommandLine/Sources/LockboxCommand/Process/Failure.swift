@@ -20,16 +20,16 @@ struct Failure: Error {
         }
     }
 
+    /// - Parameter what: The beginning of the message. The reason follows.
+    static func system(_ what: String, _ code: CInt = errno) -> Failure {
+        Failure(.inputOutput, "\(what): \(String(cString: strerror(code))).")
+    }
+
     /// Runs `body`, and says in the error about an existing item how it can be overwritten.
     static func advising<Result>(_ remedy: String, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as LockboxError where error.code == .duplicateItem {
             throw Failure(error.status, "\(error.advice) \(remedy)")
         }
-    }
-
-    /// The key of a slot. The library calls it a device key.
-    static func invalidKey(_ source: String, _ reason: String) -> Failure {
-        Failure(.damaged, "The key (\(source.onOneLine)) cannot be used: \(reason). Nothing was changed.")
     }
 }
 
@@ -68,11 +68,9 @@ extension LockboxError {
 
 extension LockboxError {
     /// The message. Replaces the library's message where that is about Swift calls, or leaves open what only the command knows.
-    var advice: String { passcodeAdvice ?? recordAdvice ?? callAdvice ?? description }
-
-    /// About passcodes, keys and slots.
-    private var passcodeAdvice: String? {
+    var advice: String {
         switch self {
+        // Passcodes, keys and slots.
         case .interactionNotAllowed(let accessibility):
             "Items of the class \(accessibility) are locked. Run `lockbox unlock`, or use --passcode-file."
         case .passcodeNotSet:
@@ -93,13 +91,7 @@ extension LockboxError {
         case .deviceKeyMismatch(let source):
             "The device key (\(source.onOneLine)) does not belong to this store. Put the right one back, or name it with "
                 + "--device-key-file. Nothing was changed."
-        default: nil
-        }
-    }
-
-    /// About records that cannot be read.
-    private var recordAdvice: String? {
-        switch self {
+        // Records that cannot be read.
         case .unsupportedVersion(let record, let version):
             "\(record.onOneLine) has the format or cipher suite \(version), which this version of lockbox does not know. "
                 + "Update lockbox. Nothing was changed."
@@ -117,13 +109,7 @@ extension LockboxError {
         case .missing(let record) where record.hasSuffix("/device-key"):
             "\(record.onOneLine) is missing. If the device key is kept elsewhere, "
                 + "use --device-key-file; otherwise restore it from a copy of the store. Nothing was changed."
-        default: nil
-        }
-    }
-
-    /// About what was asked for, and the storage.
-    private var callAdvice: String? {
-        switch self {
+        // What was asked for, and the storage.
         case .duplicateItem(let key):
             "An item for the key \(String(reflecting: key)) already exists. Nothing was changed."
         case .missingKeyPrefix: "There is no key prefix. Use --prefix."
@@ -144,7 +130,7 @@ extension LockboxError {
             "It is not known whether \(record.onOneLine) was changed: \(reason). Check what is stored before you run the "
                 + "command again."
         case .notSupported(let operation): "Not supported: \(operation). Nothing was changed."
-        default: nil
+        default: description
         }
     }
 }
@@ -159,23 +145,21 @@ struct Unreadable {
 
     init(_ items: [UnreadableItem] = []) { items.forEach { add($0) } }
 
+    init(_ findings: [StoreFinding]) { findings.forEach { add($0) } }
+
     mutating func add(_ item: UnreadableItem) {
-        note(item.error)
-        let key = item.key.map { " (\($0.text))" } ?? ""
-        lines.append("\(item.record.onOneLine)\(key): \(item.error.advice.onOneLine)")
+        add(item.record.onOneLine + (item.key.map { " (\($0.text))" } ?? ""), item.error)
     }
 
-    mutating func add(_ key: ItemKey, _ error: LockboxError) {
-        note(error)
-        lines.append("\(key.text): \(error.advice.onOneLine)")
+    mutating func add(_ key: ItemKey, _ error: LockboxError) { add(key.text, error) }
+
+    private mutating func add(_ name: String, _ error: LockboxError) {
+        if error.isHidden { isHidden = true } else { isDamaged = true }
+        lines.append("\(name): \(error.advice.onOneLine)")
     }
 
     mutating func add(_ finding: StoreFinding) {
         lines.append("\(finding.location.onOneLine): \(finding.reason.onOneLine)")
-    }
-
-    private mutating func note(_ error: LockboxError) {
-        if error.isHidden { isHidden = true } else { isDamaged = true }
     }
 
     /// Names them.
@@ -189,13 +173,11 @@ struct Unreadable {
 
     /// The same, with advice. Removal is advised only for what is damaged.
     func fail(in store: Store) throws {
+        let repair = isHidden ? Self.repair(in: store) : ""
+        let restore = isHidden ? " For those that are damaged: restore" : "Restore"
         let damage =
-            "\(isHidden ? "For those that are damaged: restore" : "Restore") them from a backup, or use "
-            + "`lockbox remove --record` or `lockbox quarantine`."
-        try fail(
-            advice: [isHidden ? Self.repair(in: store) : nil, isDamaged ? damage : nil].compactMap(\.self)
-                .joined(separator: " ")
-        )
+            "\(restore) them from a backup, or use `lockbox remove --record` or `lockbox quarantine`."
+        try fail(advice: repair + (isDamaged ? damage : ""))
     }
 
     /// The command that brings back items which only permissions hide.

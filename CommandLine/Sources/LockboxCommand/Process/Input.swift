@@ -18,25 +18,23 @@ enum Input {
             if count == 0 { return data }
             if count < 0 {
                 if errno == EINTR { continue }
-                let reason = String(cString: strerror(errno))
-                throw Failure(.inputOutput, "\(name) cannot be read: \(reason).")
+                throw Failure.system("\(name) cannot be read")
             }
             data.append(contentsOf: buffer[..<count])
         }
         throw Failure(.usage, "\(name) is longer than the limit of \(limit) bytes.")
     }
 
+    static func all(ofFile path: String) throws -> Data {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw Failure.system("\(path.onOneLine) cannot be read") }
+        defer { close(file) }
+        return try all(from: file, path.onOneLine)
+    }
+
     /// The lines of a file that are neither empty nor begin with `#`, with their numbers.
     static func lines(ofFile path: String) throws -> [(number: Int, text: String)] {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else {
-            throw Failure(
-                .inputOutput,
-                "\(path.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
-            )
-        }
-        defer { close(file) }
-        let lines = String(decoding: try all(from: file, path.onOneLine), as: UTF8.self)
+        let lines = String(decoding: try all(ofFile: path), as: UTF8.self)
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return lines.enumerated().map { ($0.offset + 1, $0.element.trimmingWhitespace) }
             .filter { !$0.1.isEmpty && !$0.1.hasPrefix("#") }
@@ -66,14 +64,6 @@ enum SecretInput {
         return typed.source
     }
 
-    /// An existing secret.
-    static func existing(_ name: String, file: String?, option: String) throws -> PasscodeSource {
-        if let file { return .file(file) }
-        let otherwise = "The \(name) is needed, but there is no terminal to read it from: use \(option)."
-        let question = "\(name.prefix(1).uppercased())\(name.dropFirst()): "
-        return try Terminal.secret(question, otherwise: otherwise).source
-    }
-
     /// Runs `body`, and says in errors which secret is wrong. The library calls each a passcode.
     static func naming<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch LockboxError.wrongPasscode {
@@ -85,6 +75,13 @@ enum SecretInput {
                 .inputOutput,
                 "scrypt needs \(bytes) bytes of memory for the \(name), which are not available. Raise the memory limit."
             )
+        }
+    }
+
+    /// Runs `body`, in which a key is that of a slot: ``LockboxError/advice`` is about the device key.
+    static func namingKey<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as LockboxError where error.code == .invalidDeviceKey {
+            throw Failure(error.status, error.description)
         }
     }
 
@@ -133,15 +130,7 @@ final class TypedSecret: @unchecked Sendable {
 
     /// Whether it is UTF-8. Makes no String.
     var isText: Bool {
-        var parser = Unicode.UTF8.ForwardParser()
-        var rest = bytes.makeIterator()
-        while true {
-            switch parser.parseScalar(from: &rest) {
-            case .valid: continue
-            case .error: return false
-            case .emptyInput: return true
-            }
-        }
+        !transcode(bytes.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true) { _ in }
     }
 
     func isEqual(to other: TypedSecret) -> Bool { bytes.elementsEqual(other.bytes) }

@@ -7,18 +7,14 @@ enum Output {
 
     /// Prints exactly these bytes.
     static func bytes(_ data: Data) throws {
-        guard writeAll(data, to: STDOUT_FILENO) else {
-            throw Failure(
-                .inputOutput,
-                "Writing to standard output failed: \(String(cString: strerror(errno)))."
-            )
-        }
+        if !writeAll(data, to: STDOUT_FILENO) { throw Failure.system("Writing to standard output failed") }
     }
 
     /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC.
-    static func json<Value: Encodable>(_ value: Value) throws {
+    static func json<Value: Encodable>(_ value: Value, isPretty: Bool = true) throws {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
         encoder.dateEncodingStrategy = .iso8601
         try bytes(encoder.encode(value) + Data("\n".utf8))
     }
@@ -63,7 +59,7 @@ extension Output {
     static func fields(_ fields: [(name: String, value: String)]) throws {
         let width = fields.map(\.name.count).max() ?? 0
         for (name, value) in fields {
-            try line("\(name)\(String(repeating: " ", count: width - name.count))  \(value.onOneLine)")
+            try line("\(name.padded(to: width))  \(value.onOneLine)")
         }
     }
 }
@@ -78,7 +74,8 @@ struct Table {
         var widths = header.indices.map { column in cells.map { $0[column].columns }.max() ?? 0 }
         if let terminal = Terminal.width(of: STDOUT_FILENO) { fit(&widths, into: terminal) }
         for (number, row) in cells.enumerated() {
-            let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ").trimmingSpaces
+            let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ")
+                .replacing(/[ ]+$/, with: "")
             let isBold = number == 0 && Terminal.isColored(STDOUT_FILENO)
             try Output.line(isBold ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
         }
@@ -103,20 +100,12 @@ extension String {
     fileprivate func padded(to width: Int) -> String {
         let own = columns
         if own <= width { return self + String(repeating: " ", count: width - own) }
-        var cut = ""
         var room = width - 1
-        for character in self {
-            room -= character.columns
-            if room < 0 { break }
-            cut.append(character)
+        let cut = prefix {
+            room -= $0.columns
+            return room >= 0
         }
-        return (cut + "…").padded(to: width)
-    }
-
-    fileprivate var trimmingSpaces: String {
-        var text = self
-        while text.hasSuffix(" ") { text.removeLast() }
-        return text
+        return "\(cut)…".padded(to: width)
     }
 }
 
@@ -125,30 +114,29 @@ extension Character {
     fileprivate var columns: Int {
         guard let scalar = unicodeScalars.first else { return 0 }
         if scalar.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
-        return switch scalar.value {
-        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF,
-            0xFE30...0xFE6F,
-            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD:
-            2
-        default: 1
-        }
+        let isWide =
+            switch scalar.value {
+            case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF: true
+            case 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD: true
+            default: false
+            }
+        return isWide ? 2 : 1
     }
 }
 
 /// Reports progress on standard error, if that is a terminal.
 struct ProgressReport {
     private let work: String
-    private let isQuiet: Bool
-    private let isBar = Terminal.isCapable(STDERR_FILENO)
+    private let isBar: Bool
     private var shown: Int?
 
     init(_ work: String, quiet: Bool) {
         self.work = work
-        isQuiet = quiet
+        isBar = !quiet && Terminal.isCapable(STDERR_FILENO)
     }
 
     mutating func show(_ progress: StoreProgress) {
-        guard isBar, !isQuiet, progress.total > 0 else { return }
+        guard isBar, progress.total > 0 else { return }
         let count = "\(progress.completed) of \(progress.total)"
         let width = barWidth(beside: count)
         let step = width == 0 ? progress.completed : width * progress.completed / progress.total
@@ -167,7 +155,7 @@ struct ProgressReport {
 
     /// Clears the bar.
     mutating func end() {
-        if isBar, shown != nil { Output.status("\r\u{1B}[K") }
+        if shown != nil { Output.status("\r\u{1B}[K") }
         shown = nil
     }
 }

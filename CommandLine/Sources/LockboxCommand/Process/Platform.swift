@@ -10,24 +10,27 @@ import Lockbox
     @_exported import Foundation
 #endif
 
+/// A path without symbolic links. Nil if there is nothing.
+func realPath(_ path: UnsafePointer<CChar>) -> String? {
+    guard let found = realpath(path, nil) else { return nil }
+    defer { free(found) }
+    return String(cString: found)
+}
+
 /// Keeps secrets in this process's memory from other programs of the user, and out of core dumps.
 enum ProcessMemory {
-    nonisolated(unsafe) private static var coreLimit: UInt64?
+    /// The limit of the size of core dumps that this process was started with.
+    nonisolated(unsafe) private(set) static var startLimit: UInt64 = 0
 
     /// Called once, before anything secret is read.
     static func protect() {
         forbid_reading_memory()
-        coreLimit = replace_core_limit(0)
+        startLimit = replace_core_limit(0)
     }
-
-    /// The limit of the size of core dumps that this process was started with.
-    static var startLimit: UInt64 { coreLimit ?? 0 }
 
     /// Gives a program that replaces this one the limit that this one was started with. The system itself allows others
     /// to read the new program's memory.
-    static func restoreCoreLimit() {
-        if let coreLimit { _ = replace_core_limit(coreLimit) }
-    }
+    static func restoreCoreLimit() { _ = replace_core_limit(startLimit) }
 }
 
 /// Handles standard input, output and error that were closed when the command was started.
@@ -65,9 +68,7 @@ enum ParentProgram {
         var process = getppid()
         for _ in 0..<8 {
             guard let parent = status(of: process) else { return nil }
-            guard ["sh", "dash", "bash", "zsh", "fish", "ksh"].contains(parent.name) else {
-                return parent.name
-            }
+            if !["sh", "dash", "bash", "zsh", "fish", "ksh"].contains(parent.name) { return parent.name }
             // A shell at a terminal starts each command in a process group of its own.
             if parent.group != getpgrp() { return nil }
             process = parent.parent
@@ -76,12 +77,12 @@ enum ParentProgram {
     }
 
     private static func status(of process: pid_t) -> (name: String, parent: pid_t, group: pid_t)? {
-        let file = open("/proc/\(process)/stat", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
+        let data = FileManager.default.contents(atPath: "/proc/\(process)/stat") ?? Data()
         // The name is in parentheses, and may have some; its state, its parent and its group follow.
-        guard let text = (try? Input.all(from: file)).map({ String(decoding: $0, as: UTF8.self) }),
-            let found = text.firstMatch(of: /\((.*)\) \S (\d+) (\d+) [^)]*$/.dotMatchesNewlines()),
+        guard
+            let found = String(decoding: data, as: UTF8.self).firstMatch(
+                of: /\((.*)\) \S (\d+) (\d+) [^)]*$/.dotMatchesNewlines()
+            ),
             let parent = pid_t(found.2), let group = pid_t(found.3)
         else { return nil }
         return (String(found.1), parent, group)

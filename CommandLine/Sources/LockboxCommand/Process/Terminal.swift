@@ -25,48 +25,14 @@ enum Terminal {
         isCapable(descriptor) && (try? Environment["NO_COLOR"]) == nil
     }
 
-    /// Reads a line without echo.
+    /// Reads a line, without echo unless `isShown`.
     ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func secret(_ question: String, otherwise: String) throws -> TypedSecret {
-        try ask(question, isShown: false, otherwise: otherwise)
-    }
-
-    /// Asks for confirmation.
-    ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func confirms(_ question: String, otherwise: String) throws -> Bool {
-        try ["y", "yes"].contains(answer("\(question) [y/N] ", otherwise: otherwise))
-    }
-
-    /// Asks for a confirmation that nobody gives by mistake.
-    ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func confirmsInFull(_ question: String, otherwise: String) throws -> Bool {
-        try answer("\(question) Type yes: ", otherwise: otherwise) == "yes"
-    }
-
-    /// Writes to the user's terminal, and to nothing that may be in its place.
-    ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no terminal.
-    static func show(_ text: String, _ otherwise: String) throws {
-        let terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC)
-        guard terminal >= 0 else { throw Failure(.locked, otherwise) }
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask. Another one if the line is too long for a
+    ///   terminal, or not UTF-8.
+    static func secret(_ question: String, isShown: Bool = false, otherwise: String) throws -> TypedSecret {
+        let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
         defer { close(terminal) }
-        guard Output.writeAll(Data(text.utf8), to: terminal) else { throw Failure(.locked, otherwise) }
-    }
-
-    private static func answer(_ question: String, otherwise: String) throws -> String {
-        let typed = try ask(question, isShown: true, otherwise: otherwise)
-        return String(decoding: typed.bytes, as: UTF8.self).lowercased()
-    }
-
-    private static func ask(_ question: String, isShown: Bool, otherwise: String) throws -> TypedSecret {
-        guard canAsk else { throw Failure(.locked, otherwise) }
-        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
-        guard terminal >= 0 else { throw Failure(.locked, otherwise) }
-        defer { close(terminal) }
-        guard isInForeground(terminal) else { throw Failure(.locked, otherwise) }
+        guard terminal >= 0, isInForeground(terminal) else { throw Failure(.locked, otherwise) }
         let silence = isShown ? nil : Silence(terminal)
         defer { silence?.end() }
         guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
@@ -75,12 +41,6 @@ enum Terminal {
         if !isShown, hasMoreLines(terminal) {
             throw Failure(.usage, "More than one line was entered. Nothing was changed.")
         }
-        try check(line)
-        return line
-    }
-
-    /// - Throws: A ``Failure`` if the line is too long for a terminal or not UTF-8.
-    private static func check(_ line: TypedSecret) throws {
         if line.count >= longestLine {
             throw Failure(
                 .usage,
@@ -88,6 +48,28 @@ enum Terminal {
             )
         }
         if !line.isText { throw Failure(.usage, "The input is not UTF-8. Nothing was changed.") }
+        return line
+    }
+
+    /// Asks for confirmation: in full if nobody may give it by mistake.
+    ///
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
+    static func confirms(_ question: String, inFull: Bool = false, otherwise: String) throws -> Bool {
+        let choice = inFull ? "Type yes:" : "[y/N]"
+        let typed = try secret("\(question) \(choice) ", isShown: true, otherwise: otherwise)
+        let answer = String(decoding: typed.bytes, as: UTF8.self).lowercased()
+        return answer == "yes" || answer == "y" && !inFull
+    }
+
+    /// Writes to the user's terminal, and to nothing that may be in its place.
+    ///
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no terminal.
+    static func show(_ text: String, _ otherwise: String) throws {
+        let terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC)
+        defer { close(terminal) }
+        guard terminal >= 0, Output.writeAll(Data(text.utf8), to: terminal) else {
+            throw Failure(.locked, otherwise)
+        }
     }
 
     /// Linux's terminals silently drop everything beyond this number of bytes (termios(3), canonical mode).
@@ -141,14 +123,13 @@ enum Terminal {
 
 /// A terminal without echo, until ``end()`` or until a signal ends the process.
 private struct Silence {
-    private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
     /// The previous signal handlers.
     private var actions: [(signal: CInt, action: sigaction)] = []
 
     init?(_ terminal: CInt) {
         guard tcgetattr(terminal, &before) == 0 else { return nil }
         silenced = terminal
-        for number in Self.signals {
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             replace(number) { number in
                 tcsetattr(silenced, TCSAFLUSH, &before)
                 signal(number, SIG_DFL)
@@ -167,7 +148,7 @@ private struct Silence {
     /// Signals that the process ignores, for example because of `nohup`, stay ignored.
     private mutating func replace(_ number: CInt, with handler: (@convention(c) (CInt) -> Void)?) {
         var old = sigaction()
-        guard sigaction(number, nil, &old) == 0, !old.isIgnored else { return }
+        guard is_ignored(number) == 0, sigaction(number, nil, &old) == 0 else { return }
         actions.append((number, old))
         signal(number, handler)
     }

@@ -1,49 +1,31 @@
 @_spi(Extensions) import Lockbox
 
-/// A JSON value: null, a boolean, a number, a string, an array or an object.
-enum JSONValue: Codable {
-    case null
-    case boolean(Bool)
-    case integer(Int64)
-    case unsigned(UInt64)
-    case number(Double)
-    case string(String)
-    case array([JSONValue])
-    case object([String: JSONValue])
+/// A JSON value.
+struct JSONValue: Codable {
+    private let value: any Codable
+
+    /// In the order in which they are tried.
+    private static var types: [any Codable.Type] {
+        [
+            Bool?.self, Int64.self, UInt64.self, Double.self, String.self, [JSONValue].self,
+            [String: JSONValue].self,
+        ]
+    }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Int64.self) {
-            self = .integer(value)
-        } else if let value = try? container.decode(UInt64.self) {
-            self = .unsigned(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(Bool.self) {
-            self = .boolean(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: JSONValue].self))
+        for type in Self.types {
+            if let value = try? container.decode(type) {
+                self.value = value
+                return
+            }
         }
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: "It is no JSON.")
     }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .boolean(let value): try container.encode(value)
-        case .integer(let value): try container.encode(value)
-        case .unsigned(let value): try container.encode(value)
-        case .number(let value): try container.encode(value)
-        case .string(let value): try container.encode(value)
-        case .array(let value): try container.encode(value)
-        case .object(let value): try container.encode(value)
-        }
+        try container.encode(value)
     }
 
     /// A member of an object by its name, or of an array by its number; dots separate the steps. A name may have dots too.
@@ -56,11 +38,9 @@ enum JSONValue: Codable {
     }
 
     private func member(_ name: Substring) -> JSONValue? {
-        switch self {
-        case .object(let members): members[String(name)]
-        case .array(let elements): Int(name).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
-        default: nil
-        }
+        if let members = value as? [String: JSONValue] { return members[String(name)] }
+        guard let elements = value as? [JSONValue], let index = Int(name) else { return nil }
+        return elements.indices.contains(index) ? elements[index] : nil
     }
 }
 
@@ -68,29 +48,21 @@ extension JSONValue {
     /// Whether the bytes are JSON according to RFC 8259. Foundation's decoder also accepts a trailing comma, a
     /// byte order mark, and other encodings than UTF-8.
     static func isStrict(_ json: Data) -> Bool {
-        guard let text = String(validating: json, as: UTF8.self), !text.hasPrefix("\u{FEFF}"),
-            !json.contains(0)
-        else {
+        guard let text = String(validating: json, as: UTF8.self), !text.hasPrefix("\u{FEFF}") else {
             return false
         }
-        let isJSON = (try? JSONValueCoder().decode(JSONValue.self, from: json)) != nil
+        let isJSON = !json.contains(0) && (try? JSONValueCoder().decode(JSONValue.self, from: json)) != nil
         return isJSON && !hasTrailingComma(json)
     }
 
     private static func hasTrailingComma(_ json: Data) -> Bool {
         var (isInString, isEscaped, isAfterComma) = (false, false, false)
         for byte in json {
-            if isInString {
-                if byte == UInt8(ascii: "\""), !isEscaped { isInString = false }
-                isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): continue
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): if isAfterComma { return true }
-            case UInt8(ascii: "\""): isInString = true
-            default: break
-            }
+            let isQuote = byte == UInt8(ascii: "\"") && !isEscaped
+            isEscaped = isInString && byte == UInt8(ascii: "\\") && !isEscaped
+            if isQuote { isInString.toggle() }
+            if isInString || ArchivedValue.spaces.contains(byte) { continue }
+            if isAfterComma, byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}") { return true }
             isAfterComma = byte == UInt8(ascii: ",")
         }
         return false
@@ -137,5 +109,5 @@ extension ArchivedValue {
         }
     }
 
-    private static let spaces = Array(" \t\r\n".utf8)
+    fileprivate static let spaces = Array(" \t\r\n".utf8)
 }

@@ -3,19 +3,17 @@ import CProcess
 import Lockbox
 @_spi(Extensions) import LockboxStore
 
-struct DoctorCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "doctor",
-        abstract: "Find tokens in plain text, and what is wrong with the store's set-up.",
-        discussion: """
-            Looks into the files where ten programs keep tokens, and says how to move them into the store, and how the \
-            program gets them from then on. It never shows a token, changes nothing and needs no passcode. The status is \
-            4 if it has found something. --move stores the tokens of one program, and takes them out of its file. Where a \
-            file is not as simple as usual, nothing is moved, and somebody has to look.
+struct DoctorCommand: Command {
+    static let help: CommandHelp = """
+        doctor: Find tokens in plain text, and what is wrong with the store's set-up.
 
-            Example: lockbox doctor --move npm
-            """
-    )
+        Looks into the files where ten programs keep tokens, and says how to move them into the store, and how the \
+        program gets them from then on. It never shows a token, changes nothing and needs no passcode. The status is \
+        4 if it has found something. --move stores the tokens of one program, and takes them out of its file. Where a \
+        file is not as simple as usual, nothing is moved, and somebody has to look.
+
+        Example: lockbox doctor --move npm
+        """
 
     @Flag(help: "Print a JSON object.")
     var json = false
@@ -29,11 +27,13 @@ struct DoctorCommand: ParsableCommand {
         struct Place: Encodable {
             let program: String
             let file: String
-            let tokens: Int
+            var tokens = 0
             /// Missing if there is no token, or if somebody has to look.
-            let move: String?
+            var move: String?
             let use: String
-            let error: String?
+            var error: String?
+
+            var isFinding: Bool { tokens > 0 || error != nil }
         }
 
         struct Finding: Encodable {
@@ -47,9 +47,9 @@ struct DoctorCommand: ParsableCommand {
 
     func run() throws {
         if let move { return try self.move(move) }
-        let report = Report(places: PlainTextPlace.all().map(Self.look), store: findings())
+        let report = Report(places: Program.allCases.map(Self.look), store: findings())
         if json { try Output.json(report) } else { try print(report) }
-        let found = report.places.count { $0.tokens > 0 || $0.error != nil }
+        let found = report.places.count(where: \.isFinding)
         if found + report.store.count == 0 { return }
         throw Failure(
             .conflict,
@@ -61,7 +61,7 @@ struct DoctorCommand: ParsableCommand {
         var table = Table(header: ["PROGRAM", "TOKENS", "FILE"])
         table.rows = report.places.map { [$0.program, $0.error == nil ? "\($0.tokens)" : "?", $0.file] }
         try table.print()
-        for place in report.places where place.tokens > 0 || place.error != nil {
+        for place in report.places where place.isFinding {
             try Output.line("\n\(place.program): \((place.error ?? place.file).onOneLine)")
             try Output.line("  move  \(place.move ?? "by hand")")
             try Output.line("  use   \(place.use)")
@@ -72,44 +72,34 @@ struct DoctorCommand: ParsableCommand {
         }
     }
 
-    private static func look(_ place: PlainTextPlace) -> Report.Place {
-        var (tokens, edit, error) = (0, PlainTextPlace.Edit?.none, String?.none)
+    private static func look(_ program: Program) -> Report.Place {
+        var place = Report.Place(program: program.rawValue, file: program.place.file, use: program.use)
         do {
-            if let lines = try place.contents()?.lines {
-                tokens = lines.count { $0.contains(place.token) }
-                edit = place.edit(lines)
+            if let lines = try program.contents()?.lines {
+                let token = program.place.token
+                place.tokens = lines.count { $0.contains(token) }
+                if program.edit(lines) != nil { place.move = "lockbox doctor --move \(program)" }
             }
-        } catch let caught { error = Failure(caught).message }
-        return Report.Place(
-            program: place.program,
-            file: place.file,
-            tokens: tokens,
-            move: edit.map { _ in "lockbox doctor --move \(place.program)" },
-            use: place.use,
-            error: error
-        )
+        } catch { place.error = Failure(error).message }
+        return place
     }
 
     /// Stores the tokens of a file, and then takes them out of it.
-    private func move(_ program: String) throws {
-        let places = PlainTextPlace.all()
-        guard let place = places.first(where: { $0.program == program }) else {
-            throw ValidationError(
-                "There is no program \(program). They are \(places.map(\.program).joined(separator: ", "))."
-            )
+    private func move(_ name: String) throws {
+        guard let program = Program(rawValue: name) else {
+            let names = Program.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("There is no program \(name). They are \(names).")
         }
-        guard let (file, lines) = try place.contents(), let edit = place.edit(lines) else {
-            throw Failure(
-                .noSuchItem,
-                "\(place.file.onOneLine) has no token that a command can move. Nothing was changed."
-            )
+        let path = program.place.file.onOneLine
+        guard let (file, lines) = try program.contents(), let edit = program.edit(lines) else {
+            throw Failure(.noSuchItem, "\(path) has no token that a command can move. Nothing was changed.")
         }
         let store = try options.choice.store(prefix: edit.prefix)
         try store.unlocking {
             // Nothing takes the place of another item without a word. An interrupted move has stored the same values.
             let new = try edit.items.filter { item in
-                let old = try store.backend.value(for: ItemKey(prefix: store.prefix, key: item.key), now: nil)
-                guard let old else { return true }
+                let key = try ItemKey(prefix: store.prefix, key: item.key)
+                guard let old = try store.backend.value(for: key, now: nil) else { return true }
                 if try old.plain(item.key) == Data(item.value.utf8) { return false }
                 throw Failure(
                     .conflict,
@@ -118,30 +108,24 @@ struct DoctorCommand: ParsableCommand {
             }
             try store.lockbox.batch {
                 for item in new {
-                    try $0.archiveObject(
-                        item.value,
-                        forKey: item.key,
-                        options: WriteOptions(attributes: .set(item.attributes), policy: .addOnly)
-                    )
+                    let options = WriteOptions(attributes: .set(item.attributes), policy: .addOnly)
+                    try $0.archiveObject(item.value, forKey: item.key, options: options)
                 }
             }
         }
         guard try file.replace(with: Array(edit.lines.joined(separator: "\n").utf8)) else {
-            throw Failure(
-                .conflict,
-                "\(place.file.onOneLine) was changed meanwhile. The tokens are stored; run this again."
-            )
+            throw Failure(.conflict, "\(path) was changed meanwhile. The tokens are stored; run this again.")
         }
         for item in edit.items {
             try store.report("\(item.key.onOneLine): stored, and removed from the file")
         }
-        try store.report("use: \(place.use)")
+        try store.report("use: \(program.use)")
     }
 
     private func findings() -> [Report.Finding] {
         var found: [Report.Finding] = []
-        func add(_ problem: String, _ advice: String) {
-            found.append(Report.Finding(problem: problem, advice: advice))
+        func add(_ problem: String, _ advice: String, if isFound: Bool = true) {
+            if isFound { found.append(Report.Finding(problem: problem, advice: advice)) }
         }
         do {
             let store = try options.choice.store(checksPasscode: false)
@@ -156,171 +140,130 @@ struct DoctorCommand: ParsableCommand {
             if status.slots.isEmpty {
                 add("it has no passcode", "whoever reads its files has everything: `lockbox passcode set`")
             } else {
-                if !status.slots.contains(where: { $0.kind == .recoveryCode }) {
-                    add(
-                        "it has no recovery code",
-                        "a forgotten passcode loses everything: `lockbox passcode recovery`"
-                    )
-                }
-                if status.unlockScope != nil, status.unlockedUntil == nil {
-                    add("it is unlocked without an end", "`lockbox lock`, then `lockbox unlock --timeout 8h`")
-                }
-                if has_user_keyring() == 0 {
-                    add(
-                        "the kernel keeps no keys here",
-                        "no `lockbox unlock` lasts: allow keyctl, or pass --passcode-file"
-                    )
-                }
+                let recovery = "a forgotten passcode loses everything: `lockbox passcode recovery`"
+                let hasCode = status.slots.contains { $0.kind == .recoveryCode }
+                add("it has no recovery code", recovery, if: !hasCode)
+                let isOpen = status.unlockScope != nil && status.unlockedUntil == nil
+                let lock = "`lockbox lock`, then `lockbox unlock --timeout 8h`"
+                add("it is unlocked without an end", lock, if: isOpen)
+                let keyring = "no `lockbox unlock` lasts: allow keyctl, or pass --passcode-file"
+                add("the kernel keeps no keys here", keyring, if: has_user_keyring() == 0)
             }
-            if status.isInterrupted || !status.olderEpochs.isEmpty {
-                add("a change of keys is not complete", "old keys still open items: `lockbox rotate`")
-            }
+            let isOld = status.isInterrupted || !status.olderEpochs.isEmpty
+            add("a change of keys is not complete", "old keys still open items: `lockbox rotate`", if: isOld)
         } catch { add("it cannot be used", Failure(error).message) }
         return found
     }
 }
 
-/// A file in which a program keeps tokens.
-private struct PlainTextPlace {
-    struct Item {
-        let key: String
-        let value: String
-        var attributes: [String: String] = [:]
+/// A program that keeps tokens in a file.
+private enum Program: String, CaseIterable {
+    case git, netrc, docker, gh, npm, psql, aws, pypi, kubectl, claude
+
+    /// The file, and a pattern that is found in each line with a token, in whatever form.
+    var place: (file: String, token: Regex<Substring>) {
+        let home = (try? Environment["HOME"]) ?? ""
+        let config = (try? Environment["XDG_CONFIG_HOME"]) ?? "\(home)/.config"
+        return switch self {
+        case .git: ("\(home)/.git-credentials", /:\/\/[^\/@]*:[^\/@]+@/)
+        case .netrc: ("\(home)/.netrc", /\b(?:password|account)\b/)
+        case .docker: ("\(home)/.docker/config.json", /"(?:auth|identitytoken)"/)
+        case .gh: ("\(config)/gh/hosts.yml", /oauth_token["']?\s*:\s*\S/)
+        case .npm: ("\(home)/.npmrc", /_(?:authToken|auth|password)["']?\s*=\s*[^$\s]/)
+        case .psql: ("\(home)/.pgpass", /^[^#:][^:]*:[^:]*:[^:]*:[^:]*:.+/)
+        case .aws: ("\(home)/.aws/credentials", /(?i)aws_(?:secret_access_key|session_token)\s*=\s*\S/)
+        case .pypi: ("\(home)/.pypirc", /^\s*password\s*[=:]\s*\S/)
+        case .kubectl: ("\(home)/.kube/config", /(?:token|password|client-key-data)["']?\s*:\s*\S/)
+        case .claude: ("\(home)/.claude/.credentials.json", /"(?:accessToken|refreshToken)"/)
+        }
+    }
+
+    /// How the program gets its tokens from Lockbox.
+    var use: String {
+        let helper = "git config --global credential.helper '!lockbox git-credential --unlock-for 1m'"
+        return switch self {
+        case .git: helper
+        case .netrc: "`lockbox import-netrc ~/.netrc --remove`, then \(helper)"
+        case .docker:
+            "put \"credsStore\": \"lockbox\" into the file, then `docker login` for each server: it takes the token out"
+        case .gh: "lockbox exec --only GH_TOKEN gh …"
+        case .npm: "lockbox exec --only NPM_TOKEN npm …"
+        case .psql: "lockbox exec --only PGPASSWORD psql …"
+        case .aws: "credential_process = lockbox get aws, which the move puts into the file"
+        case .pypi: "lockbox exec --only TWINE_PASSWORD twine upload …; for uv, UV_PUBLISH_TOKEN"
+        case .kubectl: "an exec plugin, which the move puts into the file"
+        case .claude:
+            "an API key, with \"apiKeyHelper\": \"lockbox get anthropic\" in \((try? Environment["HOME"]) ?? "")/.claude/settings.json, and /logout"
+        }
+    }
+
+    func contents() throws -> (file: ReplaceableFile, lines: [String])? {
+        let path = place.file
+        guard let file = try ReplaceableFile(path) else { return nil }
+        // A move could not write the rest of such a file as it was.
+        guard let text = String(validating: file.bytes, as: UTF8.self) else {
+            throw Failure(.conflict, "\(path.onOneLine) is not UTF-8.")
+        }
+        // A line that ends with CR and LF is none here, and so is not simple.
+        return (file, text.split(omittingEmptySubsequences: false) { $0 == "\n" }.map(String.init))
     }
 
     /// The items to store, and the file afterwards.
     struct Edit {
+        struct Item {
+            let key: String
+            let value: String
+            var attributes: [String: String] = [:]
+        }
+
         /// Nil for the prefix of the other commands.
         var prefix: String?
         var items: [Item]
         var lines: [String]
     }
 
-    let program: String
-    let file: String
-    /// Found in each line with a token, in whatever form.
-    let token: Regex<Substring>
-    /// How the program gets its tokens from Lockbox.
-    let use: String
     /// Nil if the lines are not as simple as they usually are: then somebody has to look.
-    var edit: ([String]) -> Edit? = { _ in nil }
-
-    func contents() throws -> (file: ReplaceableFile, lines: [String])? {
-        guard let file = try ReplaceableFile(file) else { return nil }
-        // A move could not write the rest of such a file as it was.
-        guard let text = String(validating: file.bytes, as: UTF8.self) else {
-            throw Failure(.conflict, "\(self.file.onOneLine) is not UTF-8.")
+    func edit(_ lines: [String]) -> Edit? {
+        switch self {
+        case .git: gitCredentials(lines)
+        case .aws: awsCredentials(lines)
+        case .gh: one(/(\s*)oauth_token: ([A-Za-z0-9_]+)/, of: lines, key: "GH_TOKEN")
+        case .npm:
+            one(/(\S*:_authToken=)([A-Za-z0-9_=.\/+-]+)/, of: lines, key: "NPM_TOKEN") { "\($0)${NPM_TOKEN}" }
+        case .psql:
+            one(/([^:\\#]+:[^:\\]*:[^:\\]*:[^:\\]*:)([^:\\]+)/, of: lines, key: "PGPASSWORD", among: /^[^#]/)
+        case .pypi: one(/(\s*)password\s*[=:]\s*([A-Za-z0-9_-]+)/, of: lines, key: "TWINE_PASSWORD")
+        case .kubectl:
+            one(/(\s+)token: ([A-Za-z0-9_.-]+)/, of: lines, key: "kube") {
+                "\($0)exec: {apiVersion: client.authentication.k8s.io/v1, command: lockbox, args: [get, kube], interactiveMode: IfAvailable}"
+            } value: {
+                #"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"\#($0)"}}"#
+            }
+        case .netrc, .docker, .claude: nil
         }
-        // A line that ends with CR and LF is none here, and so is not simple.
-        return (file, text.split(omittingEmptySubsequences: false) { $0 == "\n" }.map(String.init))
     }
 
     /// Moves the one token of a file, if its line is as simple as that.
-    private static func one(
-        _ token: Regex<Substring>,
+    ///
+    /// - Parameter others: Found in each line that must be the only one. By default, the token.
+    private func one(
         _ line: Regex<(Substring, Substring, Substring)>,
-        _ key: String,
-        value: @escaping (Substring) -> String = { String($0) },
-        replacement: @escaping (Substring) -> String?
-    ) -> ([String]) -> Edit? {
-        { lines in
-            let found = lines.indices.filter { lines[$0].contains(token) }
-            guard found.count == 1, let parts = lines[found[0]].wholeMatch(of: line) else { return nil }
-            var edit = Edit(items: [Item(key: key, value: value(parts.2))], lines: lines)
-            edit.lines.replaceSubrange(found[0]...found[0], with: replacement(parts.1).map { [$0] } ?? [])
-            return edit
-        }
-    }
-
-    static func all() -> [PlainTextPlace] {
-        let home = (try? Environment["HOME"]) ?? ""
-        let config = (try? Environment["XDG_CONFIG_HOME"]) ?? "\(home)/.config"
-        func exec(_ key: String, _ program: String) -> String { "lockbox exec --only \(key) \(program)" }
-        let helper = "git config --global credential.helper '!lockbox git-credential --unlock-for 1m'"
-        let (npm, gh, pypi) = (
-            /_(?:authToken|auth|password)["']?\s*=\s*[^$\s]/, /oauth_token["']?\s*:\s*\S/,
-            /^\s*password\s*[=:]\s*\S/
-        )
-        let kube = /(?:token|password|client-key-data)["']?\s*:\s*\S/
-        return [
-            PlainTextPlace(
-                program: "git",
-                file: "\(home)/.git-credentials",
-                token: /:\/\/[^\/@]*:[^\/@]+@/,
-                use: helper,
-                edit: gitCredentials
-            ),
-            PlainTextPlace(
-                program: "netrc",
-                file: "\(home)/.netrc",
-                token: /\b(?:password|account)\b/,
-                use: "`lockbox import-netrc ~/.netrc --remove`, then \(helper)"
-            ),
-            PlainTextPlace(
-                program: "docker",
-                file: "\(home)/.docker/config.json",
-                token: /"(?:auth|identitytoken)"/,
-                use:
-                    "put \"credsStore\": \"lockbox\" into the file, then `docker login` for each server: it takes the token out"
-            ),
-            PlainTextPlace(
-                program: "gh",
-                file: "\(config)/gh/hosts.yml",
-                token: gh,
-                use: exec("GH_TOKEN", "gh …"),
-                edit: one(gh, /(\s*)oauth_token: ([A-Za-z0-9_]+)/, "GH_TOKEN") { _ in nil }
-            ),
-            PlainTextPlace(
-                program: "npm",
-                file: "\(home)/.npmrc",
-                token: npm,
-                use: exec("NPM_TOKEN", "npm …"),
-                edit: one(npm, /(\S*:_authToken=)([A-Za-z0-9_=.\/+-]+)/, "NPM_TOKEN") { "\($0)${NPM_TOKEN}" }
-            ),
-            PlainTextPlace(
-                program: "psql",
-                file: "\(home)/.pgpass",
-                token: /^[^#:][^:]*:[^:]*:[^:]*:[^:]*:.+/,
-                use: exec("PGPASSWORD", "psql …"),
-                edit: one(/^[^#]/, /([^:\\#]+:[^:\\]*:[^:\\]*:[^:\\]*:)([^:\\]+)/, "PGPASSWORD") { _ in nil }
-            ),
-            PlainTextPlace(
-                program: "aws",
-                file: "\(home)/.aws/credentials",
-                token: /(?i)aws_(?:secret_access_key|session_token)\s*=\s*\S/,
-                use: "credential_process = lockbox get aws, which the move puts into the file",
-                edit: awsCredentials
-            ),
-            PlainTextPlace(
-                program: "pypi",
-                file: "\(home)/.pypirc",
-                token: pypi,
-                use: exec("TWINE_PASSWORD", "twine upload …") + "; for uv, UV_PUBLISH_TOKEN",
-                edit: one(pypi, /(\s*)password\s*[=:]\s*([A-Za-z0-9_-]+)/, "TWINE_PASSWORD") { _ in nil }
-            ),
-            PlainTextPlace(
-                program: "kubectl",
-                file: "\(home)/.kube/config",
-                token: kube,
-                use: "an exec plugin, which the move puts into the file",
-                edit: one(kube, /(\s+)token: ([A-Za-z0-9_.-]+)/, "kube") {
-                    #"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"\#($0)"}}"#
-                } replacement: {
-                    "\($0)exec: {apiVersion: client.authentication.k8s.io/v1, command: lockbox, args: [get, kube], interactiveMode: IfAvailable}"
-                }
-            ),
-            PlainTextPlace(
-                program: "claude",
-                file: "\(home)/.claude/.credentials.json",
-                token: /"(?:accessToken|refreshToken)"/,
-                use:
-                    "an API key, with \"apiKeyHelper\": \"lockbox get anthropic\" in \(home)/.claude/settings.json, and /logout"
-            ),
-        ]
+        of lines: [String],
+        key: String,
+        among others: Regex<Substring>? = nil,
+        replacement: (Substring) -> String? = { _ in nil },
+        value: (Substring) -> String = { String($0) }
+    ) -> Edit? {
+        let single = others ?? place.token
+        let found = lines.indices.filter { lines[$0].contains(single) }
+        guard found.count == 1, let parts = lines[found[0]].wholeMatch(of: line) else { return nil }
+        var edit = Edit(items: [Edit.Item(key: key, value: value(parts.2))], lines: lines)
+        edit.lines.replaceSubrange(found[0]...found[0], with: replacement(parts.1).map { [$0] } ?? [])
+        return edit
     }
 
     /// URLs, one in each line, with what is not simple in %XX. Paths do not count, as git ignores them by default.
-    private static func gitCredentials(_ lines: [String]) -> Edit? {
+    private func gitCredentials(_ lines: [String]) -> Edit? {
         var edit = Edit(prefix: InternetPassword.sharedPrefix, items: [], lines: [])
         for line in lines where !line.isEmpty {
             let form = /(https?):\/\/([^:\/@\s]+):([^:\/@\s]+)@([A-Za-z0-9.-]+)(?::([0-9]{1,5}))?(?:\/\S*)?/
@@ -338,20 +281,20 @@ private struct PlainTextPlace {
                 if other.value != password { return nil }
                 continue
             }
-            edit.items.append(Item(key: item.key.name, value: password, attributes: item.searchable))
+            edit.items.append(Edit.Item(key: item.key.name, value: password, attributes: item.searchable))
         }
         return edit.items.isEmpty ? nil : edit
     }
 
     /// One profile, whose two lines follow each other.
-    private static func awsCredentials(_ lines: [String]) -> Edit? {
+    private func awsCredentials(_ lines: [String]) -> Edit? {
         let found = lines.indices.filter { lines[$0].contains(/(?i)aws_/) }
         guard found.count == 2, found[1] == found[0] + 1,
             let id = lines[found[0]].wholeMatch(of: /aws_access_key_id\s*=\s*([A-Z0-9]+)/)?.1,
             let secret = lines[found[1]].wholeMatch(of: /aws_secret_access_key\s*=\s*([A-Za-z0-9\/+=]+)/)?.1
         else { return nil }
         let value = #"{"Version":1,"AccessKeyId":"\#(id)","SecretAccessKey":"\#(secret)"}"#
-        var edit = Edit(items: [Item(key: "aws", value: value)], lines: lines)
+        var edit = Edit(items: [Edit.Item(key: "aws", value: value)], lines: lines)
         edit.lines.replaceSubrange(found[0]...found[1], with: ["credential_process = lockbox get aws"])
         return edit
     }

@@ -1,18 +1,15 @@
 import ArgumentParser
 import Lockbox
 
-struct GitCredentialCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "git-credential",
-        abstract: "Store git's passwords: a credential helper.",
-        discussion: """
-            Uses git's protocol on standard input and output. The items are internet \
-            passwords, which Docker and apps can use too: their prefix is internet-passwords. With --unlock-for, the passcode \
-            is asked for once in that time.
+struct GitCredentialCommand: Command {
+    static let help: CommandHelp = """
+        git-credential: Store git's passwords: a credential helper.
 
-            Example: git config --global credential.helper '!lockbox git-credential --unlock-for 1m'
-            """
-    )
+        Uses git's protocol on standard input and output. The items are internet passwords, which Docker and apps can use \
+        too: their prefix is internet-passwords. With --unlock-for, the passcode is asked for once in that time.
+
+        Example: git config --global credential.helper '!lockbox git-credential --unlock-for 1m'
+        """
 
     @Argument(help: "get, store or erase. Other operations are ignored, as git requires.")
     var operation: String
@@ -20,11 +17,7 @@ struct GitCredentialCommand: ParsableCommand {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
-        if options.passcodeFd == STDIN_FILENO {
-            throw ValidationError(
-                "Standard input carries git's request; use another descriptor for --passcode-fd."
-            )
-        }
+        try options.checkStandardInput(carries: "git's request")
     }
 
     func run() throws { try Self.run(operation, options.choice) }
@@ -48,18 +41,14 @@ struct GitCredentialCommand: ParsableCommand {
     /// Prints the newest matching credential, if there is one. If there is none, it may be one of those that
     /// cannot be read, which are named in either case.
     private static func get(_ context: GitContext, _ store: Store) throws {
-        var unreadable = Unreadable()
-        let now = Date()
-        let found = try store.internetPasswords(at: now, &unreadable, where: context.matches)
+        var (found, unreadable) = try store.internetPasswords(at: Date(), where: context.matches)
         let passwords = found.filter { $0.password.authenticationType == nil }
         for item in passwords.isEmpty ? found : passwords {
             do {
-                let lines = try store.unlocking(for: item.key.key) { try answer(item, found, store, now) }
-                if lines.count == 1 { continue }  // gone meanwhile
+                let text = try store.unlocking(for: item.key.key) { try answer(item, found, store) }
+                guard let text else { continue }
                 unreadable.note()
-                return try Output.bytes(
-                    lines.reduce(into: Data()) { $0 += Data("\($1.0)=".utf8) + $1.1 + Data("\n".utf8) }
-                )
+                return try Output.bytes(text)
             } catch let error as LockboxError where error.isOfOneItem {
                 unreadable.add(item.key, error)
             }
@@ -67,53 +56,52 @@ struct GitCredentialCommand: ParsableCommand {
         try unreadable.fail(in: store)
     }
 
-    /// The account's name, its password if there is one, and its refresh token if there is one.
-    private static func answer(_ item: Store.Found, _ found: [Store.Found], _ store: Store, _ now: Date)
-        throws
-        -> [(String, Data)]
-    {
+    /// The account's name, its password if there is one, and its refresh token if there is one. Nil if both are gone meanwhile.
+    private static func answer(_ item: Store.Found, _ found: [Store.Found], _ store: Store) throws -> Data? {
         let account = item.password.with(authenticationType: nil)
         let token = found.first {
             $0.password != account && $0.password.with(authenticationType: nil) == account
         }
-        var lines = [("username", Data(account.account.utf8))]
-        if item.password == account, let (value, attributes) = try secret(item, store, now) {
-            lines.append(("password", value))
-            // An app may have set any date, also one that no Int64 holds.
-            if let seconds = attributes.expires?.timeIntervalSince1970, seconds <= Double(endOfTime) {
-                lines.append(("password_expiry_utc", Data("\(Int64(seconds))".utf8)))
-            }
+        let password = item.password == account ? try secret(item, store) : nil
+        let newToken = try token.flatMap { try secret($0, store) }
+        if password == nil, newToken == nil { return nil }
+        // An app may have set any date, also one that no Int64 holds.
+        let expires = password?.expires.map(\.timeIntervalSince1970).flatMap {
+            $0 <= Double(endOfTime) ? Int64($0) : nil
         }
-        if let token, let (value, _) = try secret(token, store, now) {
-            lines.append((InternetPassword.refreshToken, value))
+        let lines = [
+            ("username", Data(account.account.utf8)), ("password", password?.value),
+            ("password_expiry_utc", expires.map { Data("\($0)".utf8) }),
+            (InternetPassword.refreshToken, newToken?.value),
+        ]
+        return lines.reduce(into: Data()) { text, line in
+            if let value = line.1 { text += Data("\(line.0)=".utf8) + value + Data("\n".utf8) }
         }
-        return lines
     }
 
     /// Nil if the item is gone meanwhile, or git's protocol cannot express it.
-    private static func secret(_ found: Store.Found, _ store: Store, _ now: Date?) throws -> (
-        Data, ItemAttributes
-    )? {
-        guard let item = try store.open(found, now) else { return nil }
+    private static func secret(_ found: Store.Found, _ store: Store) throws -> (value: Data, expires: Date?)?
+    {
+        guard let item = try store.open(found) else { return nil }
         let secret = try item.value.plain(item.key.key)
-        return secret.contains(UInt8(ascii: "\n")) || secret.contains(0) ? nil : (secret, item.attributes)
+        return secret.contains(UInt8(ascii: "\n")) || secret.contains(0)
+            ? nil : (secret, item.attributes.expires)
     }
 
     private static func keep(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
-        guard let account = context.password, let password = request["password"],
-            !isTrue(request["ephemeral"])
-        else { return }
+        let isEphemeral = ["1", "true", "yes", "on"].contains(request.text("ephemeral")?.lowercased())
+        guard let account = context.password, let password = request["password"], !isEphemeral else { return }
         let now = Date()
         var expires = Expiry.never
-        if let seconds = request["password_expiry_utc"].flatMap(integer) {
+        if let seconds = request.text("password_expiry_utc").flatMap({ Int64($0) }) {
             let date = Date(timeIntervalSince1970: TimeInterval(min(seconds, endOfTime)))
             guard date > now else { return }
             expires = .at(date)
         }
         let token = account.with(authenticationType: InternetPassword.refreshToken)
         try store.unlocking {
-            let old = try stored(account, store, now)
-            let oldToken = try stored(token, store, now)
+            let old = try store.stored(account, at: now)
+            let oldToken = try store.stored(token, at: now)
             // git sends this every time it has used the credential.
             let isSame =
                 old.value == password && old.attributes?.expires.map(Expiry.at) ?? .never == expires
@@ -126,12 +114,9 @@ struct GitCredentialCommand: ParsableCommand {
             }
             // Others may have added attributes, as Docker's helper does.
             let attributes = account.searchable.merging(old.attributes?.searchable ?? [:]) { mine, _ in mine }
+            let options = WriteOptions(expires: expires, attributes: .set(attributes))
             try store.lockbox.batch {
-                try $0.archiveObject(
-                    password,
-                    forKey: account.key.name,
-                    options: WriteOptions(expires: expires, attributes: .set(attributes))
-                )
+                try $0.archiveObject(password, forKey: account.key.name, options: options)
                 // A damaged token goes too.
                 if let new = request[InternetPassword.refreshToken] {
                     try $0.archiveObject(new, forKey: token.key)
@@ -142,37 +127,19 @@ struct GitCredentialCommand: ParsableCommand {
         }
     }
 
-    /// The stored password. A damaged value counts as none: a new one replaces it.
-    private static func stored(_ password: InternetPassword, _ store: Store, _ now: Date) throws
-        -> (value: Data?, attributes: ItemAttributes?, isDamaged: Bool)
-    {
-        do {
-            let item = try store.item(password, now)
-            return (item?.value.data, item?.attributes, false)
-        } catch let error as LockboxError where error.isOfOneItem {
-            // They can often be read when the value cannot.
-            return (nil, try? store.attributes(password, now), true)
-        }
-    }
-
     /// Removes the matching credentials. If there is a password, removes only those that have it, because a
     /// newer one may have been stored since. A damaged one may have it, and is named.
     private static func erase(_ request: GitRequest, _ context: GitContext, _ store: Store) throws {
-        var unreadable = Unreadable()
-        let found = try store.internetPasswords(at: nil, &unreadable, where: context.matches)
-        var erased: Set<InternetPassword> = []
-        for item in found where item.password.authenticationType == nil {
+        var (found, unreadable) = try store.internetPasswords(at: nil, where: context.matches)
+        let password = request["password"]
+        for item in found where password == nil || item.password.authenticationType == nil {
             do {
-                if try store.unlocking({ try erase(item, ifItIs: request["password"], store) }) {
-                    erased.insert(item.password)
-                }
+                guard try store.unlocking({ try erase(item, ifItIs: password, store) }) else { continue }
+                let token = item.password.with(authenticationType: InternetPassword.refreshToken)
+                for item in found where item.password == token { try store.backend.remove(item.key) }
             } catch let error as LockboxError where error.isOfOneItem {
                 unreadable.add(item.key, error)
             }
-        }
-        for item in found where item.password.authenticationType != nil {
-            let account = item.password.with(authenticationType: nil)
-            if request["password"] == nil || erased.contains(account) { try store.backend.remove(item.key) }
         }
         try unreadable.fail(in: store)
     }
@@ -191,32 +158,15 @@ struct GitCredentialCommand: ParsableCommand {
         return isErased
     }
 
-    private static func isTrue(_ value: Data?) -> Bool {
-        value.map { ["1", "true", "yes", "on"].contains(String(decoding: $0, as: UTF8.self).lowercased()) }
-            ?? false
-    }
-
     /// The last second of the year 9999, as a limit for expiry dates.
     private static let endOfTime: Int64 = 253_402_300_799
-
-    private static func integer(_ value: Data) -> Int64? { Int64(String(decoding: value, as: UTF8.self)) }
-}
-
-extension LockboxError {
-    /// Whether the other items may be fine.
-    fileprivate var isOfOneItem: Bool {
-        [.corrupt, .authenticationFailed, .decodingFailed, .unsupportedVersion].contains(code)
-    }
 }
 
 /// The credentials that a request is about.
 struct GitContext {
-    private let scheme: String
-    private let server: String
-    private let port: Int?
-    private let path: String?
-    /// Nil matches every user name.
-    private let username: String?
+    /// Without a user name or a path, all of them are meant, as in git.
+    private let account: InternetPassword
+    private let hasUser: Bool
 
     /// Nil if the request is incomplete, or contains characters that a URL cannot have, or bytes that are not
     /// UTF-8.
@@ -224,34 +174,33 @@ struct GitContext {
         var parts: [String: String] = [:]
         for name in ["protocol", "host", "path", "username"] {
             guard let bytes = request[name] else { continue }
-            guard let text = String(validating: bytes, as: UTF8.self),
-                !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F })
-            else { return nil }
+            guard let text = String(validating: bytes, as: UTF8.self), !text.hasControlCharacters else {
+                return nil
+            }
             parts[name] = text
         }
         guard let scheme = parts["protocol"], !scheme.isEmpty, let host = parts["host"] else { return nil }
         // A file, such as a certificate, has a path instead of a host.
         if host.isEmpty, parts["path"]?.isEmpty ?? true { return nil }
-        self.scheme = scheme
-        (server, port) = InternetPassword.serverAndPort(host)
-        path = parts["path"].flatMap { $0.isEmpty ? nil : $0 }
-        username = parts["username"]
+        let (server, port) = InternetPassword.serverAndPort(host)
+        hasUser = parts["username"] != nil
+        account = InternetPassword(
+            server: server,
+            account: parts["username"] ?? "",
+            protocol: scheme,
+            port: port,
+            path: parts["path"]
+        )
     }
 
     /// Nil if there is no user name.
-    var password: InternetPassword? {
-        username.map {
-            InternetPassword(server: server, account: $0, protocol: scheme, port: port, path: path)
-        }
-    }
+    var password: InternetPassword? { hasUser ? account : nil }
 
-    /// Whether a stored credential matches this request. A request without a user name or a path
-    /// matches all of them, as in git.
+    /// Whether a stored credential matches this request.
     func matches(_ stored: InternetPassword) -> Bool {
-        !stored.account.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F }
-            && scheme.isSame(as: stored.protocol) && server.isSame(as: stored.server) && port == stored.port
-            && (path == nil || path.isSame(as: stored.path))
-            && (username == nil || username.isSame(as: stored.account))
+        let user = hasUser ? stored.account : ""
+        return !stored.account.hasControlCharacters
+            && stored.url(account: user, path: account.path == nil ? nil : stored.path) == account.key.name
             && [nil, InternetPassword.refreshToken].contains(stored.authenticationType)
     }
 }
@@ -281,4 +230,6 @@ struct GitRequest {
     }
 
     subscript(name: String) -> Data? { attributes[name] }
+
+    func text(_ name: String) -> String? { self[name].map { String(decoding: $0, as: UTF8.self) } }
 }

@@ -2,18 +2,16 @@ import ArgumentParser
 import Lockbox
 import LockboxImport
 
-struct ImportEnvCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "import-env",
-        abstract: "Store the variables of an .env file.",
-        discussion: """
-            Each variable is stored as text under its name, even if it is empty; - is standard input. All are stored, or \
-            none: if a line cannot be read, a name occurs twice, an item has another value, or a variable such as PATH or \
-            LD_PRELOAD controls what programs run, all of these are named, and the status is 4.
+struct ImportEnvCommand: Command {
+    static let help: CommandHelp = """
+        import-env: Store the variables of an .env file.
 
-            Example: lockbox import-env .env --remove
-            """
-    )
+        Each variable is stored as text under its name, even if it is empty; - is standard input. All are stored, or \
+        none: if a line cannot be read, a name occurs twice, an item has another value, or a variable such as PATH or \
+        LD_PRELOAD controls what programs run, all of these are named, and the status is 4.
+
+        Example: lockbox import-env .env --remove
+        """
 
     @OptionGroup var file: ImportedFile
 
@@ -24,10 +22,7 @@ struct ImportEnvCommand: ParsableCommand {
     var literal = false
 
     @Option(
-        help: ArgumentHelp(
-            "Import this variable although it controls what programs run. Can be repeated.",
-            valueName: "name"
-        )
+        help: .value("name", "Import this variable although it controls what programs run. Can be repeated.")
     )
     var allowVariable: [String] = []
 
@@ -38,10 +33,8 @@ struct ImportEnvCommand: ParsableCommand {
         try file.run(
             options.store(),
             { .environmentFile(at: file.file, dialect: dialect, text: $0) },
-            refusing: { VariableName.refusal(ofKey: $0, allowed: allowVariable) }
-        ) {
-            .string($0, accessibility: $1)
-        }
+            refusing: { VariableName.refusal(of: VariableName.of(key: $0), allowed: allowVariable) }
+        ) { .string($0, accessibility: $1) }
     }
 }
 
@@ -59,19 +52,16 @@ enum Dialect: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-struct ImportNetrcCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "import-netrc",
-        abstract: "Store the logins of a netrc file.",
-        discussion: """
-            Each login becomes an internet password, under the prefix internet-passwords, where git's and Docker's helpers \
-            find it. A machine without a login, or whose name is no host's, and `default`, which is for every machine, are \
-            named and left out. An entry with an account is refused. All are \
-            stored, or none.
+struct ImportNetrcCommand: Command {
+    static let help: CommandHelp = """
+        import-netrc: Store the logins of a netrc file.
 
-            Example: lockbox import-netrc ~/.netrc --remove
-            """
-    )
+        Each login becomes an internet password, under the prefix internet-passwords, where git's and Docker's helpers \
+        find it. A machine without a login, or whose name is no host's, and `default`, which is for every machine, are \
+        named and left out. An entry with an account is refused. All are stored, or none.
+
+        Example: lockbox import-netrc ~/.netrc --remove
+        """
 
     @OptionGroup var file: ImportedFile
 
@@ -79,17 +69,12 @@ struct ImportNetrcCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.choice.store(prefix: InternetPassword.sharedPrefix)
+        let omission = "it has no login, is for every machine, or its machine or port is none of the Internet"
         try file.run(
             store,
             { .netrc(at: file.file, text: $0) },
-            leavingOut: {
-                InternetPassword(netrcKey: $0) == nil
-                    ? "it has no login, is for every machine, or its machine or port is none of the Internet"
-                    : nil
-            }
-        ) {
-            .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1)
-        }
+            leavingOut: { InternetPassword(netrcKey: $0) == nil ? omission : nil }
+        ) { .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1) }
     }
 }
 
@@ -121,20 +106,19 @@ struct ImportedFile: ParsableArguments {
         let source = try source(text())
         let keys = try source.keys(for: store.lockbox)
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        var refused = Dictionary(uniqueKeysWithValues: keys.map { ($0, refusal($0)) }).compactMapValues { $0 }
+        var refused = keys.reduce(into: [:]) { $0[$1] = refusal($1) }
         let items = keys.filter { refused[$0] == nil && omission($0) == nil }
             .map { item($0, itemClass.accessibility) }
         let migration = Migration(nil, from: source, items: items, keepsOldItems: !remove)
-        var progress = ProgressReport("import", quiet: store.choice.quiet)
         var result = try store.unlocking { try store.lockbox.migrate(migration, dryRun: true) }
-        for (key, error) in result.refused { refused[key] = "\(error)" }
-        let isStored = refused.isEmpty && !dryRun
+        let isStored = refused.isEmpty && result.refused.isEmpty && !dryRun
         if isStored {
-            defer { progress.end() }
-            result = try store.lockbox.migrate(migration) { progress.show($0) }
-            // Somebody else has written in the meantime.
-            for (key, error) in result.refused { refused[key] = "\(error)" }
+            // Somebody else may have written in the meantime.
+            result = try store.showingProgress(of: "import") {
+                try store.lockbox.migrate(migration, progress: $0)
+            }
         }
+        refused.merge(result.refused.mapValues(\.description)) { $1 }
         let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
         for key in keys {
             let text =
@@ -156,18 +140,11 @@ struct ImportedFile: ParsableArguments {
         {
             return nil
         }
-        let descriptor = file == "-" ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw Failure(
-                .inputOutput,
-                "\(file.onOneLine) cannot be read: \(String(cString: strerror(errno)))."
-            )
-        }
-        defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+        let text = try file == "-" ? Input.all() : Input.all(ofFile: file)
         if remove {
             throw Failure(.usage, "\(file.onOneLine) is no file, so nothing can be removed from it.")
         }
-        return try Input.all(from: descriptor, file.onOneLine)
+        return text
     }
 
     private func text(_ outcome: MigrationReport.Outcome, isStored: Bool) -> String? {
@@ -176,8 +153,7 @@ struct ImportedFile: ParsableArguments {
             !isStored ? "would be stored" : remove ? "stored, and removed from the file" : "stored"
         case .alreadyMigrated, .migratedBefore: "is stored already"
         case .absent: "has no value"
-        case .refused: nil
-        @unknown default: nil
+        default: nil
         }
     }
 }

@@ -3,34 +3,31 @@ import CProcess
 import Dispatch
 @_spi(Extensions) import Lockbox
 
-struct RefreshCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "refresh",
-        abstract: "Replace a token by what a command prints, in one process at a time.",
-        discussion: """
-            The command gets the old value on its standard input, and prints the new one, as `get` and `set` do. \
-            It runs in one process at a time, on all machines that share the store; the others wait. The value that \
-            is stored then is printed. If the command fails or prints nothing, the old value stays, and the exit \
-            status is the command's.
+struct RefreshCommand: Command {
+    static let help: CommandHelp = """
+        refresh: Replace a token by what a command prints, in one process at a time.
 
-            The value is fresh, and the command does not run, if another process has replaced it since this one \
-            began to wait. LOCKBOX_MAY_BE_SPENT is 1 for the command if an earlier one was killed: a token that \
-            may be used once may have been used.
+        The command gets the old value on its standard input, and prints the new one, as `get` and `set` do. It runs in \
+        one process at a time, on all machines that share the store; the others wait. The value that is stored then is \
+        printed. If the command fails or prints nothing, the old value stays, and the exit status is the command's.
 
-            Example: lockbox refresh token --unless-younger-than 50m -- ./ask-the-issuer
-            """
-    )
+        The value is fresh, and the command does not run, if another process has replaced it since this one \
+        began to wait. LOCKBOX_MAY_BE_SPENT is 1 for the command if an earlier one was killed: a token that \
+        may be used once may have been used.
+
+        Example: lockbox refresh token --unless-younger-than 50m -- ./ask-the-issuer
+        """
 
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
 
-    @Option(help: ArgumentHelp("The value is fresh if it was changed less than this ago.", valueName: "time"))
+    @Option(help: .value("time", "The value is fresh if it was changed less than this ago."))
     var unlessYoungerThan: String?
 
     @Option(
-        help: ArgumentHelp(
-            "The value is fresh if this command of the shell, which gets it on its standard input, ends with 0.",
-            valueName: "command"
+        help: .value(
+            "command",
+            "The value is fresh if this command of the shell, which gets it on its standard input, ends with 0."
         )
     )
     var unless: String?
@@ -57,15 +54,8 @@ struct RefreshCommand: ParsableCommand {
         // The commands must not inherit these.
         unsetenv("LOCKBOX_PASSCODE")
         if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
-        let refresh = RefreshByCommand(
-            lockbox: store.lockbox,
-            key: key,
-            age: unlessYoungerThan.flatMap(Lifetime.seconds),
-            unless: unless,
-            argumentCount: command.count
-        )
         do {
-            guard let value = try refresh.waitForValue() else { throw store.missing(key) }
+            guard let value = try waitForValue(store.lockbox) else { throw store.missing(key) }
             try Output.bytes(value.plain(key))
             if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
         } catch let failed as CommandFailed {
@@ -76,30 +66,22 @@ struct RefreshCommand: ParsableCommand {
             throw Failure(failure.status, "The new value is not stored, and is lost. \(failure.message)")
         }
     }
-}
 
-private struct CommandFailed: Error { let status: CInt }
-
-private struct RefreshByCommand: Sendable {
-    let lockbox: Lockbox
-    let key: String
-    let age: Int?
-    let unless: String?
-    let argumentCount: Int
+    private struct CommandFailed: Error { let status: CInt }
 
     /// Called on the main thread, which may block.
-    func waitForValue() throws -> ArchivedValue? {
+    private func waitForValue(_ lockbox: Lockbox) throws -> ArchivedValue? {
         let done = DispatchSemaphore(value: 0)
         nonisolated(unsafe) var result: Result<ArchivedValue?, any Error> = .success(nil)
         Task.detached {
-            do { result = .success(try await value()) } catch { result = .failure(error) }
+            do { result = .success(try await value(lockbox)) } catch { result = .failure(error) }
             done.signal()
         }
         done.wait()
         return try result.get()
     }
 
-    private func value() async throws -> ArchivedValue? {
+    private func value(_ lockbox: Lockbox) async throws -> ArchivedValue? {
         var first: ArchivedValue?
         return try await lockbox.refreshed(
             key,
@@ -109,21 +91,21 @@ private struct RefreshByCommand: Sendable {
             encode: { $0 },
             isFresh: { value in
                 defer { first = first ?? value }
-                return try first.map { $0 != value } ?? isFresh(value)
+                return try first.map { $0 != value } ?? isFresh(value, lockbox)
             },
             isUsable: { _ in false }
         ) { old in
             setenv("LOCKBOX_MAY_BE_SPENT", old.mayBeSpent ? "1" : "0", 1)
             let input = try old.value.plain(key)
-            let output = try await Self.runOffPool {
-                try Self.run(RawArguments.last(argumentCount), input: input)
-            }
+            let count = command.count
+            // A machine with one core has one thread for all tasks, and needs it for the signs of life.
+            let output = try await lockbox.async { _ in try Self.run(RawArguments.last(count), input: input) }
             return try old.value.replaced(by: output)
         }
     }
 
-    private func isFresh(_ value: ArchivedValue) throws -> Bool {
-        if let age,
+    private func isFresh(_ value: ArchivedValue, _ lockbox: Lockbox) throws -> Bool {
+        if let age = unlessYoungerThan.flatMap(Lifetime.seconds),
             let item = try lockbox.backend.item(for: ItemKey(prefix: lockbox.keyPrefix, key: key), now: nil),
             // A date in the future is by another clock: one that is a little ahead, or was wrong.
             item.value == value, abs(item.attributes.modified.timeIntervalSinceNow) < TimeInterval(age)
@@ -140,20 +122,11 @@ private struct RefreshByCommand: Sendable {
         return true
     }
 
-    /// On a thread of its own. A machine with one core has one for all tasks, and needs it for the signs of life.
-    private static func runOffPool(_ work: @escaping @Sendable () throws -> Data) async throws -> Data {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue(label: "command").async { continuation.resume(with: Result(catching: work)) }
-        }
-    }
-
     /// Returns what the program prints.
     private static func run(_ arguments: [UnsafeMutablePointer<CChar>?], input: Data) throws -> Data {
         var (toProgram, fromProgram): (CInt, CInt) = (-1, -1)
         let program = start_with_pipes(arguments, ProcessMemory.startLimit, &toProgram, &fromProgram)
-        guard program > 0 else {
-            throw Failure(.inputOutput, "No process can be started: \(String(cString: strerror(errno))).")
-        }
+        guard program > 0 else { throw Failure.system("No process can be started") }
         // The program may print before it has read everything.
         let isWritten = DispatchSemaphore(value: 0)
         DispatchQueue.global().async { [toProgram] in
@@ -166,9 +139,7 @@ private struct RefreshByCommand: Sendable {
         isWritten.wait()
         var status: CInt = 0
         while waitpid(program, &status, 0) < 0 {
-            if errno == EINTR { continue }
-            let reason = String(cString: strerror(errno))
-            throw Failure(.inputOutput, "It is not known how the command ended: \(reason).")
+            if errno != EINTR { throw Failure.system("It is not known how the command ended") }
         }
         let signal = status & 0x7F
         let code = signal == 0 ? status >> 8 & 0xFF : 128 + signal

@@ -1,21 +1,19 @@
 import ArgumentParser
 import Lockbox
 
-struct ExportCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "export",
-        abstract: "Write a backup, which age can decrypt too.",
-        discussion: """
-            The backup is encrypted to the public keys that are given, otherwise to the one of `lockbox backup-key`, \
-            otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines, with \
-            prefix, key and value, which is base64 if encoding says so: `age -d FILE | jq -r 'select(.key == "token").value'`. \
-            Items of the ThisDeviceOnly classes are left out, and listed. Without --prefix, items of all prefixes are \
-            included. An earlier backup that has an item which the new one lacks, or that cannot be read, stays beside \
-            it as FILE.earlier-1.
+struct ExportCommand: Command {
+    static let help: CommandHelp = """
+        export: Write a backup, which age can decrypt too.
 
-            Example: lockbox export /media/usb/lockbox.age
-            """
-    )
+        The backup is encrypted to the public keys that are given, otherwise to the one of `lockbox backup-key`, \
+        otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines, with \
+        prefix, key and value, which is base64 if encoding says so: `age -d FILE | jq -r 'select(.key == "token").value'`. \
+        Items of the ThisDeviceOnly classes are left out, and listed. Without --prefix, items of all prefixes are \
+        included. An earlier backup that has an item which the new one lacks, or that cannot be read, stays beside \
+        it as FILE.earlier-1.
+
+        Example: lockbox export /media/usb/lockbox.age
+        """
 
     @Argument(
         help: "The file to write, or - for standard output. Replaces an earlier backup, but no other file.",
@@ -25,14 +23,14 @@ struct ExportCommand: ParsableCommand {
 
     @Option(
         name: .customLong("recipient"),
-        help: ArgumentHelp("Encrypt to this public key of age. Can be repeated.", valueName: "age1…")
+        help: .init("Encrypt to this public key of age. Can be repeated.", valueName: "age1…")
     )
     var recipients: [String] = []
 
-    @Option(help: "Encrypt to the public keys in this file, one in each line.", completion: .file())
+    @Option(file: "Encrypt to the public keys in this file, one in each line.")
     var recipientsFile: String?
 
-    @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
+    @Option(file: "Read the passphrase from this file instead of asking.")
     var passphraseFile: String?
 
     @Option(help: "The cost of each guess at the passphrase: scrypt with 2 to this power KiB of memory.")
@@ -64,10 +62,7 @@ struct ExportCommand: ParsableCommand {
             )
         }
         let keys = try keys(store)
-        var progress = ProgressReport("export", quiet: options.quiet)
-        defer { progress.end() }
-        let report = try export(store, to: keys) { progress.show($0) }
-        progress.end()
+        let report = try store.showingProgress(of: "export") { try export(store, to: keys, $0) }
         func say(_ text: String) throws { if file == "-" { store.say(text) } else { try store.report(text) } }
         for key in report.excludedKeys {
             try say("left out because it stays on this device: \(key.text)")
@@ -75,33 +70,27 @@ struct ExportCommand: ParsableCommand {
         if let kept = report.keptBackup {
             try say("the earlier backup has more, or cannot be read, and is now \(kept.onOneLine)")
         }
-        for key in keys { try say("encrypted to \(key)") }
+        for key in keys ?? [] { try say("encrypted to \(key)") }
         try say("items in the backup: \(report.exportedCount)")
-        var unreadable = Unreadable()
-        report.findings.forEach { unreadable.add($0) }
-        try unreadable.fail(advice: "They are not in the backup.")
+        try Unreadable(report.findings).fail(advice: "They are not in the backup.")
     }
 
     private static func isInside(_ file: String, _ folder: String) -> Bool {
-        func real(_ path: String) -> String? {
-            guard let found = realpath(path, nil) else { return nil }
-            defer { free(found) }
-            return String(cString: found)
-        }
         let end = file.utf8.lastIndex(of: UInt8(ascii: "/"))
-        guard let folder = real(folder), let parent = real(end.map { String(file[...$0]) } ?? ".") else {
-            return false
-        }
+        guard let folder = realPath(folder), let parent = realPath(end.map { String(file[...$0]) } ?? ".")
+        else { return false }
         return "\(parent)/".hasPrefix("\(folder)/")
     }
 
-    /// None if it is to be encrypted with a passphrase.
-    private func keys(_ store: Store) throws -> [String] {
-        if passphraseFile != nil { return [] }
-        let listed = try recipientsFile.map { try Input.lines(ofFile: $0).map(\.text) } ?? []
-        let given = recipients + listed
-        if !given.isEmpty || recipientsFile != nil { return given }
-        do { return try store.backend.backupRecipients() } catch let error as LockboxError
+    /// Nil if it is to be encrypted with a passphrase.
+    private func keys(_ store: Store) throws -> [String]? {
+        if passphraseFile != nil { return nil }
+        if let recipientsFile { return try recipients + Input.lines(ofFile: recipientsFile).map(\.text) }
+        if !recipients.isEmpty { return recipients }
+        do {
+            let kept = try store.backend.backupRecipients()
+            return kept.isEmpty ? nil : kept
+        } catch let error as LockboxError
             where [.requirementNotMet, .corrupt, .authenticationFailed].contains(error.code)
         {
             throw Failure(
@@ -112,22 +101,18 @@ struct ExportCommand: ParsableCommand {
         }
     }
 
-    private func export(_ store: Store, to keys: [String], _ progress: (StoreProgress) -> Void) throws
-        -> ExportReport
+    private func newPassphrase() throws -> PasscodeSource {
+        let option = "--passphrase-file or --recipient, or run `lockbox backup-key` once"
+        return try SecretInput.new("passphrase", file: passphraseFile, option: option)
+    }
+
+    private func export(_ store: Store, to keys: [String]?, _ progress: Store.Progress) throws -> ExportReport
     {
-        let isForKeys = !keys.isEmpty || recipientsFile != nil
-        let recipients: BackupRecipients
-        if isForKeys {
-            recipients = .publicKeys(keys)
-        } else {
-            let passphrase = try SecretInput.new(
-                "passphrase",
-                file: passphraseFile,
-                option: "--passphrase-file or --recipient, or run `lockbox backup-key` once"
-            )
-            recipients = .passphrase(passphrase, workFactor: workFactor)
-        }
-        return try SecretInput.naming(isForKeys ? "recipient" : "passphrase") {
+        let recipients: BackupRecipients =
+            if let keys { .publicKeys(keys) } else {
+                try .passphrase(newPassphrase(), workFactor: workFactor)
+            }
+        return try SecretInput.naming(keys == nil ? "passphrase" : "recipient") {
             try store.backend.exportBackup(
                 to: file,
                 for: recipients,
@@ -139,26 +124,21 @@ struct ExportCommand: ParsableCommand {
     }
 }
 
-struct BackupKeyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "backup-key",
-        abstract: "Make a key for backups, which need no secret from then on.",
-        discussion: """
-            The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
-            the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
-            public key whose private key you have already, --show prints the one that is kept, and --remove forgets it. \
-            Every item is sealed with new keys then, so that no earlier public key can be put back.
+struct BackupKeyCommand: Command {
+    static let help: CommandHelp = """
+        backup-key: Make a key for backups, which need no secret from then on.
 
-            Example: lockbox backup-key && lockbox export lockbox.age
-            """
-    )
+        The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
+        the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
+        public key whose private key you have already, --show prints the one that is kept, and --remove forgets it. \
+        Every item is sealed with new keys then, so that no earlier public key can be put back.
+
+        Example: lockbox backup-key && lockbox export lockbox.age
+        """
 
     @Option(
         name: .customLong("recipient"),
-        help: ArgumentHelp(
-            "Keep this public key of age instead of making one. Can be repeated.",
-            valueName: "age1…"
-        )
+        help: .init("Keep this public key of age instead of making one. Can be repeated.", valueName: "age1…")
     )
     var recipients: [String] = []
 
@@ -190,10 +170,8 @@ struct BackupKeyCommand: ParsableCommand {
             for key in keys { try Output.line(key) }
             return
         }
-        if !remove, recipients.isEmpty, outputFd == nil,
-            !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO)
-        {
-            throw Failure(.usage, "There is no terminal to show the key at: use --output-fd or --recipient.")
+        if !remove, recipients.isEmpty, outputFd == nil {
+            try Terminal.checkCanShow("key", else: "--output-fd or --recipient")
         }
         // Whoever finds an unlocked terminal must not receive the next backup.
         try store.checkOwner()
@@ -213,47 +191,31 @@ struct BackupKeyCommand: ParsableCommand {
             try Output.secretLine(key.privateKey, to: outputFd)
             return key.publicKey
         }
-        let none = "There is no terminal to show the key at."
-        try Terminal.show(
-            "Write this private key down. It is not shown again.\n\n    \(key.privateKey)\n\n",
-            none
-        )
-        for _ in 1...3 {
-            let typed = try Terminal.secret("Type it back: ", otherwise: none)
-            if String(decoding: typed.bytes, as: UTF8.self).uppercased() == key.privateKey {
-                return key.publicKey
-            }
-            Output.note("lockbox: That is another key, or mistyped. Try again.")
-        }
+        let isSame = try Terminal.showOnce("private key", key.privateKey) {
+            String(decoding: $0.bytes, as: UTF8.self).uppercased() == key.privateKey
+        }.isSame
+        if isSame { return key.publicKey }
         throw Failure(.locked, "The private key was not typed back. Nothing was changed.")
     }
 }
 
-struct ImportCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "import",
-        abstract: "Import a backup into this store.",
-        discussion: """
-            Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
-            run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
-            is first moved to quarantine. A backup is not signed: anybody who knows a public key can make one for it. \
-            --dry-run says what it would change.
+struct ImportCommand: Command {
+    static let help: CommandHelp = """
+        import: Import a backup into this store.
 
-            Example: lockbox import /media/usb/lockbox.age --identity-file key.txt
-            """
-    )
+        Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
+        run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
+        is first moved to quarantine. A backup is not signed: anybody who knows a public key can make one for it. \
+        --dry-run says what it would change.
+
+        Example: lockbox import /media/usb/lockbox.age --identity-file key.txt
+        """
 
     /// The treatment of a different item that already exists.
     enum Existing: String, CaseIterable, ExpressibleByArgument {
         case keep, replace, fail
 
-        var policy: ExistingItemPolicy {
-            switch self {
-            case .keep: .keep
-            case .replace: .replace
-            case .fail: .fail
-            }
-        }
+        var policy: ExistingItemPolicy { ExistingItemPolicy(rawValue: rawValue)! }
 
         static var allValueDescriptions: [String: String] {
             [
@@ -266,10 +228,7 @@ struct ImportCommand: ParsableCommand {
     @Argument(help: "The file to read, or - for standard input.", completion: .file())
     var file: String
 
-    @Option(
-        help: "Decrypt with the private keys in this file, as age-keygen writes them.",
-        completion: .file()
-    )
+    @Option(file: "Decrypt with the private keys in this file, as age-keygen writes them.")
     var identityFile: String?
 
     @Flag(help: "Only say what would be imported.")
@@ -278,7 +237,7 @@ struct ImportCommand: ParsableCommand {
     @Option(help: "The treatment of a different item that already exists.")
     var existing = Existing.keep
 
-    @Option(help: "Read the passphrase from this file instead of asking.", completion: .file())
+    @Option(file: "Read the passphrase from this file instead of asking.")
     var passphraseFile: String?
 
     @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
@@ -301,33 +260,30 @@ struct ImportCommand: ParsableCommand {
 
     private func key() throws -> BackupSecret {
         if let identityFile { return .privateKeys(.file(identityFile)) }
-        let passphrase = try SecretInput.existing(
-            "passphrase of the backup",
-            file: passphraseFile,
-            option: "--passphrase-file or --identity-file"
-        )
-        return .passphrase(passphrase)
+        if let passphraseFile { return .passphrase(.file(passphraseFile)) }
+        let otherwise =
+            "The passphrase of the backup is needed, but there is no terminal to read it from: use --passphrase-file or "
+            + "--identity-file."
+        return try .passphrase(Terminal.secret("Passphrase of the backup: ", otherwise: otherwise).source)
     }
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
         try store.openIfLocked()
         let key = try key()
-        var progress = ProgressReport("import", quiet: options.quiet)
-        defer { progress.end() }
         let report = try Failure.advising("Use --existing keep or --existing replace.") {
             try SecretInput.naming(identityFile == nil ? "passphrase" : "private key") {
-                try store.backend.importBackup(
-                    from: file,
-                    with: key,
-                    existing: existing.policy,
-                    isDryRun: dryRun
-                ) {
-                    progress.show($0)
+                try store.showingProgress(of: "import") {
+                    try store.backend.importBackup(
+                        from: file,
+                        with: key,
+                        existing: existing.policy,
+                        isDryRun: dryRun,
+                        progress: $0
+                    )
                 }
             }
         }
-        progress.end()
         for key in report.keptKeys { try store.report("kept, and differs from the backup: \(key.text)") }
         for key in report.replacedKeys {
             try store.report("\(dryRun ? "would be replaced" : "replaced"): \(key.text)")
@@ -336,8 +292,6 @@ struct ImportCommand: ParsableCommand {
         try store.report(
             "items \(dryRun ? "to import" : "imported"): \(report.importedCount), unchanged: \(report.unchangedCount)"
         )
-        var failed = Unreadable()
-        for finding in report.findings { failed.add(finding) }
-        try failed.fail(advice: "They were not replaced by the backup's.")
+        try Unreadable(report.findings).fail(advice: "They were not replaced by the backup's.")
     }
 }

@@ -2,91 +2,21 @@ import ArgumentParser
 import Lockbox
 @_spi(Extensions) import LockboxStore
 
-extension StoreChoice {
-    /// Where the records are. Connects to nothing yet.
-    var storage: CommandStorage {
-        get throws {
-            switch try storeAddress {
-            case .folder(let folder):
-                return .files(folder.map { FileStorage(directory: $0) } ?? FileStorage.default)
-            case .cluster(let address): return try .cluster(address, access.complete)
-            }
-        }
-    }
+/// The storage of a store in a cluster, with what files do not have.
+protocol ClusterStorage: RecordStorage {
+    var root: String { get }
+    var memberDescriptions: [MemberDescription] { get }
+
+    /// See `EtcdStorage.compact()`.
+    func compact() throws
 }
 
 #if Etcd
     import LockboxEtcd
 
-    /// The records of a store: in files, or in a cluster.
-    enum CommandStorage: ForwardingStorage {
-        case files(FileStorage)
-        case cluster(EtcdStorage)
-
-        static func cluster(_ address: ClusterAddress, _ access: ClusterAccess) throws -> CommandStorage {
-            let security: EtcdSecurity =
-                address.isEncrypted
-                ? .tls(
-                    caFile: access.caFile,
-                    certificateFile: access.certificate,
-                    keyFile: access.certificateKey
-                ) : .insecurePlaintext
-            return .cluster(
-                try EtcdStorage(
-                    endpoints: address.endpoints,
-                    root: address.root,
-                    security: security,
-                    user: access.user.map { Self.user($0, access.userPasswordFile) }
-                )
-            )
-        }
-
-        /// The password is asked for once: `status` asks each member on its own.
-        private static func user(_ name: String, _ file: String?) -> EtcdUser {
-            if let file { return EtcdUser(name: name, passwordFile: file) }
-            let typed = Typed()
-            return EtcdUser(name: name) {
-                try typed.text {
-                    let typed = try Terminal.secret(
-                        "Password of the cluster's user \(name.onOneLine): ",
-                        otherwise: "The password of the cluster's user is needed: use --user-password-file."
-                    )
-                    return String(decoding: typed.bytes, as: UTF8.self)
-                }
-            }
-        }
-
-        // Unchecked: the command asks in one thread.
-        private final class Typed: @unchecked Sendable {
-            private var text: String?
-
-            func text(_ ask: () throws -> String) rethrows -> String {
-                if let text { return text }
-                let new = try ask()
-                text = new
-                return new
-            }
-        }
-
-        /// The storage that does the work.
-        var target: any RecordStorage {
-            switch self {
-            case .files(let files): files
-            case .cluster(let etcd): etcd
-            }
-        }
-
-        var address: String {
-            switch self {
-            case .files(let files): files.directory
-            case .cluster(let etcd): "etcd:\(etcd.root)"
-            }
-        }
-
-        /// Nil if the store is in files.
-        var memberDescriptions: [MemberDescription]? {
-            guard case .cluster(let etcd) = self else { return nil }
-            return zip(etcd.endpoints, etcd.members()).map { endpoint, answer in
+    extension EtcdStorage: ClusterStorage {
+        var memberDescriptions: [MemberDescription] {
+            zip(endpoints, members()).map { endpoint, answer in
                 switch answer {
                 case .success(let member):
                     MemberDescription(
@@ -94,43 +24,39 @@ extension StoreChoice {
                         state: member.isLeader ? "leader" : "follower",
                         version: member.version,
                         databaseBytes: member.databaseSize,
-                        milliseconds: member.latency / .milliseconds(1),
-                        reason: nil
+                        milliseconds: member.latency / .milliseconds(1)
                     )
-                case .failure(let error): MemberDescription(endpoint: endpoint, error)
+                case .failure(let error):
+                    // A member may answer everybody, but say how it is only to some.
+                    MemberDescription(
+                        endpoint: endpoint,
+                        state: error.code == .accessDenied ? "denied" : "unreachable",
+                        reason: "\(error)"
+                    )
                 }
             }
         }
-
-        var isCluster: Bool { if case .cluster = self { true } else { false } }
-
-        /// See `EtcdStorage.compact()`. Nothing to do for files.
-        func compact() throws { if case .cluster(let etcd) = self { try etcd.compact() } }
-
-        // MARK: Locks
-
-        func commit(
-            _ changes: [RecordChange],
-            expecting: [RecordName: RecordRevision],
-            lock: inout (any StorageLock)?
-        ) throws -> CommitOutcome { try target.commit(changes, expecting: expecting, lock: &lock) }
-
-        func lock(_ namespace: String?) throws -> (any StorageLock)? { try target.lock(namespace) }
     }
-#else
-    typealias CommandStorage = FileStorage
 
-    extension FileStorage {
-        static func files(_ storage: FileStorage) -> FileStorage { storage }
-
-        static func cluster(_ address: ClusterAddress, _ access: ClusterAccess) throws -> FileStorage {
-            throw Extension.missing("clusters", "--with-cluster")
+    extension EtcdUser {
+        /// The password is asked for once: `status` asks each member on its own.
+        fileprivate init(_ name: String, passwordFile: String?) {
+            if let passwordFile {
+                self.init(name: name, passwordFile: passwordFile)
+                return
+            }
+            nonisolated(unsafe) var known: String?  // the command asks in one thread
+            self.init(name: name) {
+                if let known { return known }
+                let typed = try Terminal.secret(
+                    "Password of the cluster's user \(name.onOneLine): ",
+                    otherwise: "The password of the cluster's user is needed: use --user-password-file."
+                )
+                let password = String(decoding: typed.bytes, as: UTF8.self)
+                known = password
+                return password
+            }
         }
-
-        var address: String { directory }
-        var memberDescriptions: [MemberDescription]? { nil }
-        var isCluster: Bool { false }
-        func compact() throws {}
     }
 #endif
 
@@ -142,12 +68,11 @@ struct ClusterAddress {
 
     /// Returns nil if the scheme is not that of a cluster.
     init?(_ text: String) throws {
-        guard let scheme = Self.schemes.first(where: { text.hasPrefix($0.prefix) }) else { return nil }
-        isEncrypted = scheme.isEncrypted
-        let rest = text.dropFirst(scheme.prefix.count)
-        let end = rest.firstIndex(of: "/") ?? rest.endIndex
-        hosts = rest[..<end].split(separator: ",").map { Self.withPort(String($0)) }
-        root = String(rest[end...])
+        let form = /etcd(\+plaintext)?:\/\/([^\/]*)(.*)/.dotMatchesNewlines()
+        guard Self.isScheme(of: text), let parts = text.wholeMatch(of: form) else { return nil }
+        isEncrypted = parts.1 == nil
+        hosts = parts.2.split(separator: ",").map { Self.withPort(String($0)) }
+        root = String(parts.3)
         if hosts.isEmpty || !root.contains(where: { $0 != "/" }) {
             throw Failure(
                 .usage,
@@ -158,14 +83,31 @@ struct ClusterAddress {
 
     var endpoints: [String] { hosts.map { "\(isEncrypted ? "https" : "http")://\($0)" } }
 
-    /// Whether a text is the address of a cluster, valid or not.
-    static func isScheme(of text: some StringProtocol) -> Bool {
-        schemes.contains { text.hasPrefix($0.prefix) }
+    /// Connects to nothing yet.
+    func storage(_ access: [ClusterSetting: String]) throws -> any ClusterStorage {
+        #if Etcd
+            func value(of setting: ClusterSetting) throws -> String? {
+                try access[setting] ?? Environment[setting.variable]
+            }
+            let security: EtcdSecurity =
+                try isEncrypted
+                ? .tls(
+                    caFile: value(of: .caFile),
+                    certificateFile: value(of: .certificate),
+                    keyFile: value(of: .certificateKey)
+                ) : .insecurePlaintext
+            let file = try value(of: .userPassword)
+            let user = try value(of: .user).map { EtcdUser($0, passwordFile: file) }
+            return try EtcdStorage(endpoints: endpoints, root: root, security: security, user: user)
+        #else
+            throw Extension.missing("clusters", "--with-cluster")
+        #endif
     }
 
-    private static let schemes = [
-        (prefix: "etcd://", isEncrypted: true), (prefix: "etcd+plaintext://", isEncrypted: false),
-    ]
+    /// Whether a text is the address of a cluster, valid or not. Called for each word of each command.
+    static func isScheme(of text: some StringProtocol) -> Bool {
+        text.hasPrefix("etcd://") || text.hasPrefix("etcd+plaintext://")
+    }
 
     /// The port of etcd, if there is none.
     private static func withPort(_ host: String) -> String {
@@ -175,81 +117,54 @@ struct ClusterAddress {
     }
 }
 
-/// How a cluster is reached: from options, or from the environment.
-struct ClusterAccess {
-    var caFile: String?
-    var certificate: String?
-    var certificateKey: String?
-    var user: String?
-    var userPasswordFile: String?
+/// An option that says how a cluster is reached. Otherwise its variable does.
+enum ClusterSetting: String, CaseIterable {
+    case caFile = "ca-file"
+    case certificate = "certificate-file"
+    case certificateKey = "certificate-key-file"
+    case user
+    case userPassword = "user-password-file"
 
-    /// With the environment's values in place of options that were not given.
-    var complete: ClusterAccess {
-        get throws {
-            try ClusterAccess(
-                caFile: caFile ?? Environment["LOCKBOX_CA_FILE"],
-                certificate: certificate ?? Environment["LOCKBOX_CERTIFICATE_FILE"],
-                certificateKey: certificateKey ?? Environment["LOCKBOX_CERTIFICATE_KEY_FILE"],
-                user: user ?? Environment["LOCKBOX_USER"],
-                userPasswordFile: userPasswordFile ?? Environment["LOCKBOX_USER_PASSWORD_FILE"]
-            )
-        }
-    }
+    var variable: String { "LOCKBOX_\(rawValue.uppercased().replacing("-", with: "_"))" }
 }
 
 /// How a store in a cluster is reached.
 struct ClusterOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            """
-            Trust the authorities in this PEM file, instead of the system's, if the store is in a cluster. \
-            (default: $LOCKBOX_CA_FILE)
-            """,
-            valueName: "file"
-        ),
-        completion: .file()
+        .caFile,
+        "Trust the authorities in this PEM file, instead of the system's, if the store is in a cluster."
     )
     var caFile: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "The client certificate for the cluster, a PEM file. (default: $LOCKBOX_CERTIFICATE_FILE)",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
+    @Option(.certificate, "The client certificate for the cluster, a PEM file.")
     var certificateFile: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "The private key of the client certificate. (default: $LOCKBOX_CERTIFICATE_KEY_FILE)",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
+    @Option(.certificateKey, "The private key of the client certificate.")
     var certificateKeyFile: String?
 
-    @Option(
-        help: ArgumentHelp("The cluster's user. (default: $LOCKBOX_USER)", valueName: "name")
-    )
+    @Option(.user, "The cluster's user.")
     var user: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "Read the user's password from this file. (default: $LOCKBOX_USER_PASSWORD_FILE)",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
+    @Option(.userPassword, "Read the user's password from this file.")
     var userPasswordFile: String?
 
-    var access: ClusterAccess {
-        ClusterAccess(
-            caFile: caFile,
-            certificate: certificateFile,
-            certificateKey: certificateKeyFile,
-            user: user,
-            userPasswordFile: userPasswordFile
+    /// What was given.
+    var access: [ClusterSetting: String] {
+        let access: [ClusterSetting: String?] = [
+            .caFile: caFile, .certificate: certificateFile, .certificateKey: certificateKeyFile, .user: user,
+            .userPassword: userPasswordFile,
+        ]
+        return access.compactMapValues(\.self)
+    }
+}
+
+extension Option where Value == String? {
+    fileprivate init(_ setting: ClusterSetting, _ text: String) {
+        let isFile = setting != .user
+        self.init(
+            name: .customLong(setting.rawValue),
+            help: .init("\(text) (default: $\(setting.variable))", valueName: isFile ? "file" : "name"),
+            completion: isFile ? .file() : nil
         )
     }
 }

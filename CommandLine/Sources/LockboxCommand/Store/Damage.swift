@@ -1,17 +1,15 @@
 import ArgumentParser
 import Lockbox
 
-struct VerifyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "verify",
-        abstract: "Check everything in the store, and change nothing.",
-        discussion: """
-            The exit status is 3 for every problem except leftover temporary files. For locked items, only the \
-            attributes are checked unless a passcode is given.
+struct VerifyCommand: Command {
+    static let help: CommandHelp = """
+        verify: Check everything in the store, and change nothing.
 
-            Example: lockbox verify
-            """
-    )
+        The exit status is 3 for every problem except leftover temporary files. For locked items, only the \
+        attributes are checked unless a passcode is given.
+
+        Example: lockbox verify
+        """
 
     @Flag(help: "Print a JSON object.")
     var json = false
@@ -20,34 +18,23 @@ struct VerifyCommand: ParsableCommand {
 
     /// The `--json` output. Documented: fields may be added, but never removed.
     private struct Report: Encodable {
-        struct Finding: Encodable {
-            let kind: String
-            let location: String
-            let reason: String
-        }
-
         let intact: Int
         let locked: Int
-        let findings: [Finding]
+        let findings: [StoreFinding]
     }
 
     func run() throws {
         let store = try options.store()
         if let passcode = SecretInput.passcode(options.choice) { try store.backend.unlock(passcode) }
-        var progress = ProgressReport("verify", quiet: options.quiet)
-        defer { progress.end() }
-        let report = try store.backend.verify { progress.show($0) }
-        progress.end()
-        if json { try printJSON(report) } else { try print(report, store) }
+        let report = try store.showingProgress(of: "verify") { try store.backend.verify(progress: $0) }
+        if json {
+            let (intact, locked) = (report.intactCount, report.lockedCount)
+            try Output.json(Report(intact: intact, locked: locked, findings: report.findings))
+        } else {
+            try print(report, store)
+        }
         let problems = report.findings.count { $0.kind != .leftover }
         guard problems == 0 else { throw Failure(.damaged, "Problems found: \(problems). See the list.") }
-    }
-
-    private func printJSON(_ report: VerifyReport) throws {
-        let findings = report.findings.map {
-            Report.Finding(kind: "\($0.kind)", location: $0.location, reason: $0.reason)
-        }
-        try Output.json(Report(intact: report.intactCount, locked: report.lockedCount, findings: findings))
     }
 
     private func print(_ report: VerifyReport, _ store: Store) throws {
@@ -58,17 +45,15 @@ struct VerifyCommand: ParsableCommand {
     }
 }
 
-struct QuarantineCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "quarantine",
-        abstract: "Set aside items that cannot be read (stores in files only).",
-        discussion: """
-            The items no longer count as items of the store, so that everything else can go on without them. \
-            Their bytes are kept in the store's quarantine folder.
+struct QuarantineCommand: Command {
+    static let help: CommandHelp = """
+        quarantine: Set aside items that cannot be read (stores in files only).
 
-            Example: lockbox quarantine qbk3c7ma-o5v…/q3h…
-            """
-    )
+        The items no longer count as items of the store, so that everything else can go on without them. \
+        Their bytes are kept in the store's quarantine folder.
+
+        Example: lockbox quarantine qbk3c7ma-o5v…/q3h…
+        """
 
     @Argument(help: "The items, as list, verify or rotate named them.")
     var records: [String]
@@ -83,18 +68,16 @@ struct QuarantineCommand: ParsableCommand {
     }
 }
 
-struct AcceptRestoredCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "accept-restored",
-        abstract: "Accept a store that was restored from an older copy.",
-        discussion: """
-            If the keys of a store are older than those that this user's programs have seen, every command \
-            fails with status 3, because somebody may have put back an old copy. Run this only if you know who \
-            has. It asks for the passcode, creates new keys and reseals every item.
+struct AcceptRestoredCommand: Command {
+    static let help: CommandHelp = """
+        accept-restored: Accept a store that was restored from an older copy.
 
-            Example: lockbox accept-restored
-            """
-    )
+        If the keys of a store are older than those that this user's programs have seen, every command \
+        fails with status 3, because somebody may have put back an old copy. Run this only if you know who \
+        has. It asks for the passcode, creates new keys and reseals every item.
+
+        Example: lockbox accept-restored
+        """
 
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
@@ -126,21 +109,22 @@ struct AcceptRestoredCommand: ParsableCommand {
                 "There is no terminal to ask at: use --yes if you know who has restored the store. Nothing was changed."
             )
         }
-        return try Terminal.confirmsInFull(
+        return try Terminal.confirms(
             "Everything written since this copy was made is lost. Accept the old copy of "
                 + "\(store.location.onOneLine)?",
+            inFull: true,
             otherwise: "There is no terminal to ask at. Nothing was changed."
         )
     }
 
     /// Asks for the passcode only if something has to unlock the store.
-    private func accept(_ store: Store, _ progress: (StoreProgress) -> Void) throws -> RotationReport {
-        do {
-            let report = try store.unlockWithGiven {
-                try store.backend.acceptRestored($0, progress: progress)
-            }
-            if let report { return report }
-        } catch LockboxError.passcodeNotSet {
+    private func accept(_ store: Store, _ progress: Store.Progress) throws -> RotationReport {
+        func accept(_ method: any UnlockMethod) throws -> RotationReport {
+            try store.backend.acceptRestored(method, progress: progress)
+        }
+        do { if let report = try store.unlockWithGiven(accept) { return report } } catch LockboxError
+            .passcodeNotSet
+        {
             throw Failure(
                 .locked,
                 "The copy is from before the store had a passcode. Nothing was changed. To accept it, leave the passcode out."
@@ -149,9 +133,7 @@ struct AcceptRestoredCommand: ParsableCommand {
         do { return try store.backend.acceptRestored(progress: progress) } catch LockboxError
             .interactionNotAllowed
         {
-            return try store.threeTimes(.passcode, SecretInput.missing) {
-                try store.backend.acceptRestored($0, progress: progress)
-            }
+            return try store.threeTimes(.passcode, SecretInput.missing, accept)
         }
     }
 }

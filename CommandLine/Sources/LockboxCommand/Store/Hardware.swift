@@ -1,40 +1,48 @@
 import ArgumentParser
 import Lockbox
 
+#if TPM
+    import LockboxTPM
+#endif
+#if FIDO2
+    import LockboxFIDO2
+#endif
+
 /// A TPM or a security key that unlocks a store.
 struct Hardware {
-    enum Kind {
-        case tpm, fido2
-
-        /// How messages name it.
-        var name: String { self == .tpm ? "TPM" : "security key" }
-
-        var slot: SlotKind { self == .tpm ? .tpm : .fido2 }
-    }
-
-    let kind: Kind
+    /// `tpm` or `fido2`.
+    let kind: SlotKind
     let pinFile: String?
     let device: String?
+
+    /// How messages name it.
+    var name: String { kind == .tpm ? "TPM" : "security key" }
 
     /// The PIN, which is read, or asked for, only if it is needed.
     var presentPIN: PasscodeSource {
         if let pinFile { return .file(pinFile) }
-        let question = "PIN of the \(kind.name): "
+        let question = "PIN of the \(name): "
         return .closure {
-            let typed = try Terminal.secret(
-                question,
-                otherwise: "A PIN is needed, but there is no terminal to read it from: use --pin-file."
-            )
+            let otherwise = "A PIN is needed, but there is no terminal to read it from: use --pin-file."
+            let typed = try Terminal.secret(question, otherwise: otherwise)
             return Array(typed.bytes)
         }
     }
 
     /// - Parameter pin: nil for a new slot without one.
     func method(pin: PasscodeSource?) throws -> any UnlockMethod {
-        switch kind {
-        case .tpm: try tpm(pin)
-        case .fido2: try securityKey(pin)
+        if kind == .tpm {
+            #if TPM
+                return TPMUnlock(pin: pin, tcti: device ?? TPMUnlock.defaultTCTI)
+            #else
+                throw Extension.missing("TPMs", "--with-hardware")
+            #endif
         }
+        #if FIDO2
+            return FIDO2Unlock(device: device, pin: pin)
+        #else
+            throw Extension.missing("security keys", "--with-hardware")
+        #endif
     }
 
     /// Says what the user has to do next.
@@ -43,61 +51,16 @@ struct Hardware {
     }
 }
 
-#if TPM
-
-    import LockboxTPM
-
-    extension Hardware {
-        private func tpm(_ pin: PasscodeSource?) throws -> any UnlockMethod {
-            TPMUnlock(pin: pin, tcti: device ?? TPMUnlock.defaultTCTI)
-        }
-    }
-
-#else
-
-    extension Hardware {
-        private func tpm(_ pin: PasscodeSource?) throws -> any UnlockMethod {
-            throw Extension.missing("TPMs", "--with-hardware")
-        }
-    }
-
-#endif
-
-#if FIDO2
-
-    import LockboxFIDO2
-
-    extension Hardware {
-        private func securityKey(_ pin: PasscodeSource?) throws -> any UnlockMethod {
-            FIDO2Unlock(device: device, pin: pin)
-        }
-    }
-
-#else
-
-    extension Hardware {
-        private func securityKey(_ pin: PasscodeSource?) throws -> any UnlockMethod {
-            throw Extension.missing("security keys", "--with-hardware")
-        }
-    }
-
-#endif
-
 /// Options for a TPM or a security key.
 struct HardwareOptions: ParsableArguments {
-    @Option(help: "Read the PIN of the TPM or the security key from this file.", completion: .file())
+    @Option(file: "Read the PIN of the TPM or the security key from this file.")
     var pinFile: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "The TPM, as a TCTI of tpm2-tss. (default: device:/dev/tpmrm0)",
-            valueName: "tcti"
-        )
-    )
+    @Option(help: .init("The TPM, as a TCTI of tpm2-tss. (default: device:/dev/tpmrm0)", valueName: "tcti"))
     var tpmDevice: String?
 
     @Option(
-        help: ArgumentHelp(
+        help: .init(
             "The security key, as `fido2-token -L` lists it. (default: the first one found)",
             valueName: "device"
         ),
@@ -105,7 +68,6 @@ struct HardwareOptions: ParsableArguments {
     )
     var fido2Device: String?
 
-    func hardware(_ kind: Hardware.Kind) -> Hardware {
-        Hardware(kind: kind, pinFile: pinFile, device: kind == .tpm ? tpmDevice : fido2Device)
-    }
+    var tpm: Hardware { Hardware(kind: .tpm, pinFile: pinFile, device: tpmDevice) }
+    var securityKey: Hardware { Hardware(kind: .fido2, pinFile: pinFile, device: fido2Device) }
 }

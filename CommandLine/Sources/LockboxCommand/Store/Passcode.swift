@@ -16,46 +16,46 @@ struct PasscodeCommand: ParsableCommand {
     )
 
     struct NewPasscode: ParsableArguments {
-        @Option(help: "Read the new passcode from this file instead of asking.", completion: .file())
+        @Option(file: "Read the new passcode from this file instead of asking.")
         var newPasscodeFile: String?
 
         @Option(help: "The cost of each unlock and each guess.")
         var strength = Strength.moderate
 
-        func passcode() throws -> PasscodeSource {
-            try SecretInput.new("passcode", file: newPasscodeFile, option: "--new-passcode-file")
+        @OptionGroup var resealing: ResealingOptions
+
+        typealias Call = (PasscodeSource, PasscodeStrength, Bool, Store.Progress) throws -> RotationReport
+
+        /// - Parameter call: Sets or changes the passcode.
+        func apply(to store: Store, _ call: @escaping Call) throws {
+            try store.makingKeys("passcode", later: resealing.later) {
+                // In here, so that it is gone when the rest is printed.
+                let option = "--new-passcode-file"
+                let passcode = try SecretInput.new("passcode", file: newPasscodeFile, option: option)
+                return try call(passcode, strength.strength, !resealing.later, $0)
+            }
         }
     }
 
-    struct Set: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Set the passcode of a store that has none.",
-            discussion: """
-                Creates the store if there is none.
+    struct Set: Command {
+        static let help: CommandHelp = """
+            set: Set the passcode of a store that has none.
 
-                Example: lockbox passcode set
-                """
-        )
+            Creates the store if there is none.
+
+            Example: lockbox passcode set
+            """
 
         @OptionGroup var new: NewPasscode
-        @OptionGroup var resealing: ResealingOptions
         @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
         @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
             let store = try store()
             // Checked before the user is asked for a passcode.
-            if try store.hasPasscode { throw LockboxError.passcodeAlreadySet }
+            if try store.hasSlot(.passcode) { throw LockboxError.passcodeAlreadySet }
             try store.checkOwner()
-            try store.makingKeys("passcode", later: resealing.later) {
-                // In here, so that it is gone when the rest is printed.
-                try store.backend.setPasscode(
-                    new.passcode(),
-                    strength: new.strength.strength,
-                    resealing: !resealing.later,
-                    progress: $0
-                )
-            }
+            try new.apply(to: store, store.backend.setPasscode)
             try store.report(
                 "The passcode is set. `lockbox unlock` unlocks the store for all programs of this user."
             )
@@ -70,49 +70,40 @@ struct PasscodeCommand: ParsableCommand {
         }
     }
 
-    struct Change: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Change the passcode.",
-            discussion: """
-                The current passcode is needed, even if the store is unlocked. A recovery code can be used instead.
+    struct Change: Command {
+        static let help: CommandHelp = """
+            change: Change the passcode.
 
-                Example: lockbox passcode change --passcode-file old --new-passcode-file new
-                """
-        )
+            The current passcode is needed, even if the store is unlocked. A recovery code can be used instead.
+
+            Example: lockbox passcode change --passcode-file old --new-passcode-file new
+            """
 
         @OptionGroup var new: NewPasscode
-        @OptionGroup var resealing: ResealingOptions
         @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
         @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
             let store = try PasscodeCommand.store(options, recovery)
-            try store.makingKeys("passcode", later: resealing.later) {
-                // In here, so that it is gone when the rest is printed.
-                try store.backend.changePasscode(
-                    to: new.passcode(),
-                    strength: new.strength.strength,
-                    resealing: !resealing.later,
-                    progress: $0
-                )
+            try new.apply(to: store) {
+                try store.backend.changePasscode(to: $0, strength: $1, resealing: $2, progress: $3)
             }
             try store.report("The passcode is changed.")
         }
     }
 
-    struct Remove: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Remove the passcode.",
-            discussion: """
-                The current passcode is needed, even if the store is unlocked. A recovery code can be used \
-                instead. If nothing else unlocks the store, it is always open from then on. If it has other slots, \
-                such as a recovery code, they are needed from then on, unless --all-slots removes them too. Items of \
-                the class whenPasscodeSetThisDeviceOnly are destroyed. In both cases it asks for confirmation first. \
-                Without a terminal, --keep-slots or --all-slots, and --yes, are needed.
+    struct Remove: Command {
+        static let help: CommandHelp = """
+            remove: Remove the passcode.
 
-                Example: lockbox passcode remove
-                """
-        )
+            The current passcode is needed, even if the store is unlocked. A recovery code can be used \
+            instead. If nothing else unlocks the store, it is always open from then on. If it has other slots, \
+            such as a recovery code, they are needed from then on, unless --all-slots removes them too. Items of \
+            the class whenPasscodeSetThisDeviceOnly are destroyed. In both cases it asks for confirmation first. \
+            Without a terminal, --keep-slots or --all-slots, and --yes, are needed.
+
+            Example: lockbox passcode remove
+            """
 
         @Flag(name: .shortAndLong, help: "Do not ask whether items may be destroyed.")
         var yes = false
@@ -184,7 +175,7 @@ struct PasscodeCommand: ParsableCommand {
     /// A store with a passcode, which the user has been asked for.
     private static func store(_ options: StoreOptions, _ recovery: RecoveryOptions) throws -> Store {
         let store = try options.store(unlockedBy: recovery.secret)
-        if try !store.hasPasscode { throw LockboxError.passcodeNotSet }
+        if try !store.hasSlot(.passcode) { throw LockboxError.passcodeNotSet }
         try store.checkOwner()
         return store
     }
@@ -198,18 +189,16 @@ extension Store {
     }
 }
 
-struct RecoveryCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "recovery",
-        abstract: "Make a recovery code, for use when the passcode is forgotten.",
-        discussion: """
-            The code is shown once, at the terminal, and has to be typed back. It opens all classes. For scripts: \
-            --output-fd receives the code, and --confirm-file (a FIFO, for example) must return it within ten \
-            seconds.
+struct RecoveryCommand: Command {
+    static let help: CommandHelp = """
+        recovery: Make a recovery code, for use when the passcode is forgotten.
 
-            Example: lockbox passcode recovery --label "in the safe"
-            """
-    )
+        The code is shown once, at the terminal, and has to be typed back. It opens all classes. For scripts: \
+        --output-fd receives the code, and --confirm-file (a FIFO, for example) must return it within ten \
+        seconds.
+
+        Example: lockbox passcode recovery --label "in the safe"
+        """
 
     @Option(help: "A name, shown by `lockbox slots`.")
     var label = ""
@@ -217,7 +206,7 @@ struct RecoveryCommand: ParsableCommand {
     @Option(help: "Write the code to this open file descriptor instead of the terminal.")
     var outputFd: Int32?
 
-    @Option(help: "Read the code back from this file instead of asking.", completion: .file())
+    @Option(file: "Read the code back from this file instead of asking.")
     var confirmFile: String?
 
     @OptionGroup var resealing: ResealingOptions
@@ -237,12 +226,7 @@ struct RecoveryCommand: ParsableCommand {
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
-        if outputFd == nil, !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO) {
-            throw Failure(
-                .usage,
-                "There is no terminal to show the code at: use --output-fd and --confirm-file."
-            )
-        }
+        if outputFd == nil { try Terminal.checkCanShow("code", else: "--output-fd and --confirm-file") }
         try store.checkOwner()
         let code = RecoveryCode()
         let confirmation = try confirmation(of: code)
@@ -264,32 +248,39 @@ struct RecoveryCommand: ParsableCommand {
         try store.report("The recovery code unlocks the store from now on.")
     }
 
-    /// Shows the code, and returns what is given back.
+    /// Shows the code, and returns what is given back. After three attempts, the library says what is wrong with it.
     private func confirmation(of code: RecoveryCode) throws -> PasscodeSource {
-        guard let outputFd, let confirmFile else { return try typed(code) }
-        try Output.secretLine(code.text, to: outputFd)
-        return .file(confirmFile)
-    }
-
-    /// A mistake in typing must not cost the code that somebody has just written down.
-    private func typed(_ code: RecoveryCode) throws -> PasscodeSource {
-        let none = "There is no terminal to show the code at."
-        try Terminal.show(
-            "Write this recovery code down. It is not shown again.\n\n    \(code.text)\n\n",
-            none
-        )
-        for _ in 1...2 {
-            let typed = try Terminal.secret("Type it back: ", otherwise: none)
-            if RecoveryCode.isEqual(typed, code) { return typed.source }
-            Output.note("lockbox: That is another code, or mistyped. Try again.")
+        if let outputFd, let confirmFile {
+            try Output.secretLine(code.text, to: outputFd)
+            return .file(confirmFile)
         }
-        return try Terminal.secret("Type it back: ", otherwise: none).source
+        return try Terminal.showOnce("recovery code", code.text) {
+            (try? RecoveryCode(typed: $0.bytes))?.text == code.text
+        }.typed.source
     }
 }
 
-extension RecoveryCode {
-    fileprivate static func isEqual(_ typed: TypedSecret, _ code: RecoveryCode) -> Bool {
-        (try? RecoveryCode(typed: typed.bytes))?.text == code.text
+extension Terminal {
+    static func checkCanShow(_ what: String, else options: String) throws {
+        if isThere(STDIN_FILENO), isThere(STDOUT_FILENO) { return }
+        throw Failure(.usage, "There is no terminal to show the \(what) at: use \(options).")
+    }
+
+    /// Shows a new secret, and has it typed back up to three times: a mistake in typing must not cost what somebody has just
+    /// written down.
+    static func showOnce(_ name: String, _ secret: String, isSame: (TypedSecret) -> Bool) throws
+        -> (typed: TypedSecret, isSame: Bool)
+    {
+        let short = name.split(separator: " ").last!
+        let none = "There is no terminal to show the \(short) at."
+        try show("Write this \(name) down. It is not shown again.\n\n    \(secret)\n\n", none)
+        for _ in 1...2 {
+            let typed = try self.secret("Type it back: ", otherwise: none)
+            if isSame(typed) { return (typed, true) }
+            Output.note("lockbox: That is another \(short), or mistyped. Try again.")
+        }
+        let typed = try self.secret("Type it back: ", otherwise: none)
+        return (typed, isSame(typed))
     }
 }
 
@@ -299,12 +290,7 @@ extension Output {
         let isWritten = writeAll(Data("\(text)\n".utf8), to: descriptor)
         let code = errno
         if descriptor > STDERR_FILENO { close(descriptor) }
-        guard isWritten else {
-            throw Failure(
-                .inputOutput,
-                "Writing to the descriptor \(descriptor) failed: \(String(cString: strerror(code)))."
-            )
-        }
+        if !isWritten { throw Failure.system("Writing to the descriptor \(descriptor) failed", code) }
     }
 }
 
@@ -312,13 +298,7 @@ extension Output {
 enum Strength: String, CaseIterable, ExpressibleByArgument {
     case interactive, moderate, sensitive
 
-    var strength: PasscodeStrength {
-        switch self {
-        case .interactive: .interactive
-        case .moderate: .moderate
-        case .sensitive: .sensitive
-        }
-    }
+    var strength: PasscodeStrength { PasscodeStrength(rawValue: rawValue)! }
 
     static var allValueDescriptions: [String: String] {
         [

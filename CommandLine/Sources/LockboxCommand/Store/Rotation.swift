@@ -1,28 +1,23 @@
 import ArgumentParser
 import Lockbox
 
-struct RotateCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "rotate",
-        abstract: "Create new keys, and reseal every item with them.",
-        discussion: """
-            Use it when a passcode or a device key may have leaked. Other programs can keep reading and \
-            writing. If it is interrupted, run it again. A device key that is kept in the store is replaced; one \
-            that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
-            --device-key-file, the new one first.
+struct RotateCommand: Command {
+    static let help: CommandHelp = """
+        rotate: Create new keys, and reseal every item with them.
 
-            A cluster keeps replaced values until it is compacted. --compact compacts the whole cluster, for all its \
-            users. Older values then disappear from its history, and from its files once each member is \
-            defragmented.
+        Use it when a passcode or a device key may have leaked. Other programs can keep reading and \
+        writing. If it is interrupted, run it again. A device key that is kept in the store is replaced; one \
+        that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
+        --device-key-file, the new one first.
 
-            Example: lockbox rotate
-            """
-    )
+        A cluster keeps replaced values until it is compacted. --compact compacts the whole cluster, for all its \
+        users. Older values then disappear from its history, and from its files once each member is \
+        defragmented.
 
-    @Option(
-        help: "From now on, use the device key in this file: 32 to 4096 random bytes.",
-        completion: .file()
-    )
+        Example: lockbox rotate
+        """
+
+    @Option(file: "From now on, use the device key in this file: 32 to 4096 random bytes.")
     var newDeviceKeyFile: String?
 
     @Flag(help: "Afterwards, compact the store's cluster.")
@@ -42,7 +37,7 @@ struct RotateCommand: ParsableCommand {
         if !isThere, newDeviceKeyFile != nil {
             throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
         }
-        if compact, !store.storage.isCluster {
+        if compact, store.cluster == nil {
             throw Failure(.usage, "--compact is for a store in a cluster. Files have no history.")
         }
         try store.openIfLocked()
@@ -50,17 +45,15 @@ struct RotateCommand: ParsableCommand {
         // Also if an item could not be resealed.
         defer { if isThere, let report { store.say(deviceKey(report)) } }
         try store.makingKeys("rotate") { progress in
+            let new = newDeviceKeyFile.map { DeviceKeySource.file($0) }
             let result = try store.unlocking {
-                try store.backend.rotateKeys(
-                    newDeviceKey: newDeviceKeyFile.map { .file($0) },
-                    progress: progress
-                )
+                try store.backend.rotateKeys(newDeviceKey: new, progress: progress)
             }
             report = result
             return result
         }
-        if compact, isThere {
-            try store.storage.compact()
+        if compact, isThere, let cluster = store.cluster {
+            try cluster.compact()
             store.say(
                 "The cluster was compacted. Older values stay in its files until each member is defragmented."
             )
@@ -73,9 +66,8 @@ struct RotateCommand: ParsableCommand {
                 ? "The device key is kept elsewhere and is the same as before. Replace it with --new-device-key-file."
                 : "The device key is the same as before: the new file has the same bytes."
         }
-        guard let newDeviceKeyFile else { return "The device key is new." }
-        return
-            "The device key is new. From now on, use --device-key-file \(newDeviceKeyFile.onOneLine)."
+        let use = newDeviceKeyFile.map { " From now on, use --device-key-file \($0.onOneLine)." } ?? ""
+        return "The device key is new.\(use)"
     }
 }
 
@@ -87,53 +79,32 @@ struct ResealingOptions: ParsableArguments {
 
 extension Store {
     /// Runs a call that makes new keys, shows its progress, and prints what has become of the items.
-    ///
-    /// - Returns: The report, if every item is resealed or left for later on purpose.
-    @discardableResult
-    func makingKeys(
-        _ work: String,
-        later: Bool = false,
-        _ body: ((StoreProgress) -> Void) throws -> RotationReport
-    ) throws -> RotationReport {
-        var progress = ProgressReport(work, quiet: choice.quiet)
-        defer { progress.end() }
-        let result = try body { progress.show($0) }
-        progress.end()
+    func makingKeys(_ work: String, later: Bool = false, _ body: (Progress) throws -> RotationReport) throws {
+        let result = try showingProgress(of: work, body)
         if later {
-            try report(
+            return try report(
                 "The items are not resealed. Until `lockbox rotate`, whoever has the old keys can open them."
             )
-            return result
         }
         try report("items resealed: \(result.resealedCount)")
         try checkIsComplete(result)
-        return result
     }
 
     /// Names the records that could not be resealed.
     private func checkIsComplete(_ result: RotationReport) throws {
         if result.isComplete { return }
-        for finding in result.findings {
-            Output.note("lockbox: \(finding.location.onOneLine): \(finding.reason.onOneLine)")
-        }
-        if result.postponement != nil {
-            throw Failure(
-                .damaged,
+        Unreadable(result.findings).note()
+        let problem =
+            if result.postponement != nil {
                 "The new keys are in use, but the items could not be resealed: whoever has the old keys can open them. "
                     + "Run `lockbox rotate`."
-            )
-        }
-        if result.unrevokedCount == 0 {
-            throw Failure(
-                .damaged,
+            } else if result.unrevokedCount == 0 {
                 "Damaged items: \(result.unreadableItems.count). The old keys are gone. Restore these items from a backup, or "
                     + "use `lockbox remove --record` or `lockbox quarantine`."
-            )
-        }
-        throw Failure(
-            .damaged,
-            "Items that may still need the old keys: \(result.unrevokedCount). The old keys are kept for them alone. Make "
-                + "these items readable, or restore them from a backup; then run `lockbox rotate` again."
-        )
+            } else {
+                "Items that may still need the old keys: \(result.unrevokedCount). The old keys are kept for them alone. Make "
+                    + "these items readable, or restore them from a backup; then run `lockbox rotate` again."
+            }
+        throw Failure(.damaged, problem)
     }
 }

@@ -15,15 +15,14 @@ struct SlotsCommand: ParsableCommand {
         defaultSubcommand: List.self
     )
 
-    struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Print the slots.",
-            discussion: """
-                Needs no passcode.
+    struct List: Command {
+        static let help: CommandHelp = """
+            list: Print the slots.
 
-                Example: lockbox slots list --json
-                """
-        )
+            Needs no passcode.
+
+            Example: lockbox slots list --json
+            """
 
         @Flag(help: "Print a JSON array.")
         var json = false
@@ -51,16 +50,15 @@ struct SlotsCommand: ParsableCommand {
         )
     }
 
-    struct Remove: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Remove a slot.",
-            discussion: """
-                Creates new keys and reseals every item, so that the slot's secret cannot open items written \
-                afterwards.
+    struct Remove: Command {
+        static let help: CommandHelp = """
+            remove: Remove a slot.
 
-                Example: lockbox slots remove 4f1c
-                """
-        )
+            Creates new keys and reseals every item, so that the slot's secret cannot open items written \
+            afterwards.
+
+            Example: lockbox slots remove 4f1c
+            """
 
         @Argument(
             help: "The slot's ID, or the first digits of it, at least four.",
@@ -129,15 +127,14 @@ struct SlotDescription: Encodable {
     }
 
     static func print(_ slots: [SlotDescription]) throws {
-        var table = Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"])
         // Enough of an ID to tell slots apart. JSON has all of it.
-        table.rows = slots.map {
+        let rows = slots.map {
             [
                 String($0.id.prefix(12)), $0.kind, $0.created.local, $0.opens,
                 $0.label.isEmpty ? "-" : $0.label,
             ]
         }
-        try table.print()
+        try Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"], rows: rows).print()
     }
 }
 
@@ -150,29 +147,49 @@ struct NewSlotOptions: ParsableArguments {
     var allClasses = false
 
     @OptionGroup var resealing: ResealingOptions
+    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
+
+    /// - Parameters:
+    ///   - name: The method's name in the report.
+    ///   - method: Called once the owner is known.
+    func add(_ name: String, _ method: () throws -> any UnlockMethod) throws {
+        let store = try options.store(unlockedBy: recovery.secret)
+        try store.checkOwner()
+        let method = try method()
+        try store.makingKeys("slots", later: resealing.later) { progress in
+            try SecretInput.namingKey {
+                try store.backend.addSlot(
+                    method,
+                    label: label,
+                    opensAllClasses: allClasses,
+                    resealing: !resealing.later,
+                    progress: progress
+                )
+            }
+        }
+        let classes = allClasses ? "all classes" : "the afterFirstUnlock classes"
+        try store.report("The \(name) unlocks \(classes).")
+    }
 }
 
-struct AddKeyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "key",
-        abstract: "Add a key in a file or a systemd credential, for a service that starts without a person.",
-        discussion: """
-            The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
-            afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
+struct AddKeyCommand: Command {
+    static let help: CommandHelp = """
+        key: Add a key in a file or a systemd credential, for a service that starts without a person.
 
-            Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
-            """
-    )
+        The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
+        afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
 
-    @Option(help: "The file with the key.", completion: .file())
+        Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
+        """
+
+    @Option(file: "The file with the key.")
     var keyFile: String?
 
     @Option(help: "The systemd credential with the key.")
     var keyCredential: String?
 
     @OptionGroup var slot: NewSlotOptions
-    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
-    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if (keyFile == nil) == (keyCredential == nil) {
@@ -181,38 +198,27 @@ struct AddKeyCommand: ParsableCommand {
     }
 
     func run() throws {
-        let store = try options.store(unlockedBy: recovery.secret)
-        try store.checkOwner()
         let key = keyFile.map { DeviceKeySource.file($0) } ?? .credential(keyCredential!)
-        do { try store.add(.key(key), "key", slot) } catch LockboxError.invalidDeviceKey(
-            let source,
-            let reason
-        ) {
-            throw Failure.invalidKey(source, reason)
-        }
+        try slot.add("key") { .key(key) }
     }
 }
 
-struct AddTPMCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "tpm",
-        abstract: "Add this machine's TPM 2.0, with a PIN or without.",
-        discussion: """
-            The TPM keeps a secret that only it can open, and counts wrong PINs. Without a PIN, everyone who may \
-            use the TPM of this machine opens the slot. Without --all-classes it opens the afterFirstUnlock \
-            classes only. The store must have a recovery code, because a TPM can be cleared.
+struct AddTPMCommand: Command {
+    static let help: CommandHelp = """
+        tpm: Add this machine's TPM 2.0, with a PIN or without.
 
-            Example: lockbox slots add tpm --label laptop --all-classes
-            """
-    )
+        The TPM keeps a secret that only it can open, and counts wrong PINs. Without a PIN, everyone who may \
+        use the TPM of this machine opens the slot. Without --all-classes it opens the afterFirstUnlock \
+        classes only. The store must have a recovery code, because a TPM can be cleared.
+
+        Example: lockbox slots add tpm --label laptop --all-classes
+        """
 
     @Flag(help: "Add the slot without a PIN.")
     var withoutPin = false
 
     @OptionGroup var slot: NewSlotOptions
     @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
-    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
-    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
         if withoutPin, hardware.pinFile != nil {
@@ -221,55 +227,34 @@ struct AddTPMCommand: ParsableCommand {
     }
 
     func run() throws {
-        let store = try options.store(unlockedBy: recovery.secret)
-        try store.checkOwner()
-        let pin =
-            try withoutPin
-            ? nil : SecretInput.new("PIN", file: hardware.pinFile, option: "--pin-file")
-        try store.add(hardware.hardware(.tpm).method(pin: pin), "TPM", slot)
+        try slot.add("TPM") {
+            let file = hardware.pinFile
+            let pin = try withoutPin ? nil : SecretInput.new("PIN", file: file, option: "--pin-file")
+            return try hardware.tpm.method(pin: pin)
+        }
     }
 }
 
-struct AddFIDO2Command: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "fido2",
-        abstract: "Add a FIDO2 security key that supports hmac-secret.",
-        discussion: """
-            The key has to be touched twice now, and once for each unlock. Its PIN is asked for if it has one. \
-            Without --all-classes it opens the afterFirstUnlock classes only. The store must have a recovery \
-            code, because a key can be lost.
+struct AddFIDO2Command: Command {
+    static let help: CommandHelp = """
+        fido2: Add a FIDO2 security key that supports hmac-secret.
 
-            Example: lockbox slots add fido2 --label "the blue key" --all-classes
-            """
-    )
+        The key has to be touched twice now, and once for each unlock. Its PIN is asked for if it has one. \
+        Without --all-classes it opens the afterFirstUnlock classes only. The store must have a recovery \
+        code, because a key can be lost.
+
+        Example: lockbox slots add fido2 --label "the blue key" --all-classes
+        """
 
     @OptionGroup var slot: NewSlotOptions
     @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
-    @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
-    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let store = try options.store(unlockedBy: recovery.secret)
-        try store.checkOwner()
-        let key = hardware.hardware(.fido2)
-        let method = try key.method(pin: key.presentPIN)
-        key.announce()
-        try store.add(method, "security key", slot)
-    }
-}
-
-extension Store {
-    /// - Parameter name: The method's name in the report.
-    func add(_ method: any UnlockMethod, _ name: String, _ slot: NewSlotOptions) throws {
-        try makingKeys("slots", later: slot.resealing.later) {
-            try backend.addSlot(
-                method,
-                label: slot.label,
-                opensAllClasses: slot.allClasses,
-                resealing: !slot.resealing.later,
-                progress: $0
-            )
+        let key = hardware.securityKey
+        try slot.add("security key") {
+            let method = try key.method(pin: key.presentPIN)
+            key.announce()
+            return method
         }
-        try report("The \(name) unlocks \(slot.allClasses ? "all classes" : "the afterFirstUnlock classes").")
     }
 }

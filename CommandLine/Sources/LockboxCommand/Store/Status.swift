@@ -1,16 +1,14 @@
 import ArgumentParser
 import Lockbox
 
-struct StatusCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "status",
-        abstract: "Print the store's location, identity, lock state, slots and prefixes.",
-        discussion: """
-            Needs no passcode.
+struct StatusCommand: Command {
+    static let help: CommandHelp = """
+        status: Print the store's location, identity, lock state, slots and prefixes.
 
-            Example: lockbox status
-            """
-    )
+        Needs no passcode.
+
+        Example: lockbox status
+        """
 
     @Flag(help: "Print a JSON object.")
     var json = false
@@ -56,23 +54,21 @@ struct StatusCommand: ParsableCommand {
             where [.notReachable, .accessDenied].contains(error.code)
         {
             // The members that answer show the reason.
-            if let members = store.storage.memberDescriptions {
-                try show(Members(directory: store.location, members: members))
+            guard let members = store.cluster?.memberDescriptions else { throw error }
+            if json {
+                try Output.json(Members(directory: store.location, members: members))
+            } else {
+                try Output.fields([("store", store.location)])
+                try MemberDescription.print(members)
             }
             throw error
         }
     }
 
-    private func show(_ members: Members) throws {
-        if json { return try Output.json(members) }
-        try Output.fields([("store", members.directory)])
-        try MemberDescription.print(members.members)
-    }
-
     private func report(_ store: Store) throws {
         let backend = store.backend
-        var unreadable = Unreadable()
         let keys = try backend.status()
+        let (prefixes, unreadable) = try Self.prefixes(backend)
         let status = Status(
             directory: store.location,
             identity: keys?.identity,
@@ -89,45 +85,38 @@ struct StatusCommand: ParsableCommand {
                 minimumClass: options.minimumClass?.itemClass.rawValue,
                 identity: options.identity?.lowercased()
             ),
-            members: store.storage.memberDescriptions,
-            prefixes: try Self.prefixes(backend, &unreadable)
+            members: store.cluster?.memberDescriptions,
+            prefixes: prefixes
         )
         if json { try Output.json(status) } else { try print(status, backend.lockState) }
         try unreadable.fail(in: store)
     }
 
-    /// The number of items of each prefix.
-    private static func prefixes(_ backend: SealedBackend, _ unreadable: inout Unreadable)
-        throws
-        -> [String: Int]
-    {
-        var passed: [UnreadableItem] = []
-        defer { passed.forEach { unreadable.add($0) } }
-        var prefixes: [String: Int] = [:]
-        for prefix in try backend.prefixes(unreadable: { passed.append($0) }) {
-            var count = 0
-            try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { passed.append($0) }) { _, _ in
-                count += 1
+    /// The number of items of each prefix, and the items that cannot be read.
+    private static func prefixes(_ backend: SealedBackend) throws -> ([String: Int], Unreadable) {
+        var (prefixes, unreadable) = ([String: Int](), Unreadable())
+        for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
+            prefixes[prefix] = 0
+            try backend.forEachItem(prefix: prefix, now: Date(), unreadable: { unreadable.add($0) }) { _, _ in
+                prefixes[prefix]! += 1
             }
-            prefixes[prefix] = count
         }
-        return prefixes
+        return (prefixes, unreadable)
     }
 
     private func print(_ status: Status, _ state: LockState) throws {
-        var fields = [("store", status.directory), ("state", Self.text(state, status.unlockedFor))]
-        if let identity = status.identity { fields.insert(("identity", identity), at: 1) }
-        if let date = status.unlockedUntil { fields.append(("until", date.local)) }
-        if let epoch = status.epoch { fields.append(("keys", Self.text(epoch, status))) }
-        for key in status.backupKeys ?? [] { fields.append(("backups", "encrypted to \(key)")) }
-        let required = Self.text(status.requirements)
-        if !required.isEmpty { fields.append(("required", required)) }
-        try Output.fields(fields)
+        let fields: [(String, String?)] =
+            [
+                ("store", status.directory), ("identity", status.identity),
+                ("state", Self.text(state, status.unlockedFor)), ("until", status.unlockedUntil?.local),
+                ("keys", status.epoch.map { Self.text($0, status) }),
+            ] + (status.backupKeys ?? []).map { ("backups", "encrypted to \($0)") }
+            + [("required", Self.text(status.requirements))]
+        try Output.fields(fields.compactMap { name, value in value.map { (name, $0) } })
         if let members = status.members { try MemberDescription.print(members) }
         if !status.slots.isEmpty { try SlotDescription.print(status.slots) }
-        var table = Table(header: ["PREFIX", "ITEMS"])
-        table.rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
-        if !table.rows.isEmpty { try table.print() }
+        let rows = status.prefixes.sorted { $0.key < $1.key }.map { [$0.key, "\($0.value)"] }
+        if !rows.isEmpty { try Table(header: ["PREFIX", "ITEMS"], rows: rows).print() }
     }
 
     private static func text(_ state: LockState, _ scope: String?) -> String {
@@ -141,20 +130,20 @@ struct StatusCommand: ParsableCommand {
     }
 
     private static func text(_ epoch: UInt32, _ status: Status) -> String {
-        if status.isInterrupted {
-            return
-                "epoch \(epoch); a change of the keys was interrupted, and revoked secrets still open new items: run lockbox rotate"
-        }
-        if status.olderEpochs.isEmpty { return "epoch \(epoch)" }
-        return "epoch \(epoch); some items have older keys: run lockbox rotate"
+        let problem =
+            status.isInterrupted
+            ? "a change of the keys was interrupted, and revoked secrets still open new items"
+            : status.olderEpochs.isEmpty ? nil : "some items have older keys"
+        return "epoch \(epoch)" + (problem.map { "; \($0): run lockbox rotate" } ?? "")
     }
 
-    private static func text(_ requirements: Status.Requirements) -> String {
-        [
+    private static func text(_ requirements: Status.Requirements) -> String? {
+        let texts = [
             requirements.passcode ? "a passcode" : nil,
             requirements.minimumClass.map { "items of the class \($0) or better" },
             requirements.identity.map { "the identity \($0)" },
-        ].compactMap(\.self).joined(separator: ", ")
+        ].compactMap(\.self)
+        return texts.isEmpty ? nil : texts.joined(separator: ", ")
     }
 }
 
@@ -162,37 +151,20 @@ struct StatusCommand: ParsableCommand {
 struct MemberDescription: Encodable {
     let endpoint: String
     let state: String
-    let version: String?
-    let databaseBytes: UInt64?
-    let milliseconds: Double?
+    var version: String?
+    var databaseBytes: UInt64?
+    var milliseconds: Double?
     /// Why it did not answer.
-    let reason: String?
+    var reason: String?
 
     static func print(_ members: [MemberDescription]) throws {
-        var table = Table(header: ["MEMBER", "STATE", "VERSION", "DATABASE", "LATENCY"])
-        table.rows = members.map {
+        let rows = members.map {
             [
                 $0.endpoint, $0.state, $0.version ?? "-", $0.databaseBytes.map { "\($0 / 1024) KiB" } ?? "-",
                 $0.milliseconds.map { "\(Double(Int($0 * 10)) / 10) ms" } ?? "-",
             ]
         }
-        try table.print()
-        for member in members {
-            if let reason = member.reason { Output.note("lockbox: \(reason.onOneLine)") }
-        }
-    }
-}
-
-extension MemberDescription {
-    /// A member may answer everybody, but say how it is only to some.
-    init(endpoint: String, _ error: LockboxError) {
-        self.init(
-            endpoint: endpoint,
-            state: error.code == .accessDenied ? "denied" : "unreachable",
-            version: nil,
-            databaseBytes: nil,
-            milliseconds: nil,
-            reason: "\(error)"
-        )
+        try Table(header: ["MEMBER", "STATE", "VERSION", "DATABASE", "LATENCY"], rows: rows).print()
+        for reason in members.compactMap(\.reason) { Output.note("lockbox: \(reason.onOneLine)") }
     }
 }

@@ -4,7 +4,11 @@ import Lockbox
 /// The store and the key prefix that a command uses.
 struct Store {
     let choice: StoreChoice
-    let storage: CommandStorage
+    let storage: any RecordStorage
+    /// Nil if the store is in files.
+    let cluster: (any ClusterStorage)?
+    /// The folder, or the address.
+    let location: String
     let backend: SealedBackend
     let lockbox: Lockbox
 
@@ -15,18 +19,19 @@ struct Store {
 
     var prefix: String { lockbox.keyPrefix }
 
-    /// The folder, or the address.
-    var location: String { storage.address }
-
     init(_ choice: StoreChoice, prefix: String, asks: Bool) throws {
         self.choice = choice
         self.asks = asks
-        storage = try choice.storage
-        backend = SealedBackend(
-            storage: storage,
-            deviceKey: try choice.deviceKey,
-            requires: choice.requirements
-        )
+        switch try choice.storeAddress {
+        case .folder(let folder):
+            let files = folder.map { FileStorage(directory: $0) } ?? FileStorage.default
+            (storage, cluster, location) = (files, nil, files.directory)
+        case .cluster(let address):
+            let etcd = try address.storage(choice.access)
+            (storage, cluster, location) = (etcd, etcd, "etcd:\(etcd.root)")
+        }
+        let deviceKey = try choice.deviceKey
+        backend = SealedBackend(storage: storage, deviceKey: deviceKey, requires: choice.requirements)
         lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
         note("the prefix \(prefix.onOneLine) of the store \(location.onOneLine)")
     }
@@ -58,6 +63,15 @@ struct Store {
         if !choice.quiet { try Output.line(text) }
     }
 
+    typealias Progress = (StoreProgress) -> Void
+
+    /// Runs a long call, and shows its progress.
+    func showingProgress<Result>(of work: String, _ body: (Progress) throws -> Result) throws -> Result {
+        var progress = ProgressReport(work, quiet: choice.quiet)
+        defer { progress.end() }
+        return try body { progress.show($0) }
+    }
+
     /// The record of an item that was named by its path or its record.
     func record(_ name: String) -> String {
         // In files, and in a cluster.
@@ -65,20 +79,13 @@ struct Store {
         return String(name.dropFirst(folder?.count ?? 0))
     }
 
-    /// Whether this is the location of an item's record, and not of the store, of its keys or of a prefix.
-    func isItem(_ location: String) -> Bool {
-        let record = record(location)
-        return record != location && record.split(separator: "/").count == 2
-    }
-
     /// Whether there is such a folder. A cluster is not asked.
-    var isMade: Bool { storage.isCluster || access(location, F_OK) == 0 }
+    var isMade: Bool { cluster != nil || access(location, F_OK) == 0 }
 
     func missing(_ key: String) -> Failure {
         if !isMade { return noStore }
-        let item = try? ItemKey(prefix: prefix, key: key)
-        if let item, let attributes = try? backend.attributes(for: item, now: nil),
-            attributes.isExpired(at: Date())
+        if let item = try? ItemKey(prefix: prefix, key: key),
+            (try? backend.attributes(for: item, now: nil))?.isExpired(at: Date()) == true
         {
             return expired(key)
         }

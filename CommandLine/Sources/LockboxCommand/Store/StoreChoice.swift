@@ -5,7 +5,7 @@ import Lockbox
 struct StoreOptions: ParsableArguments {
     @Option(
         name: .customLong("prefix"),
-        help: ArgumentHelp(
+        help: .init(
             """
             The key prefix. `list` and `exec` take several. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all \
             prefixes)
@@ -26,7 +26,7 @@ struct StoreOptions: ParsableArguments {
 
     @Option(
         name: .customLong("store"),
-        help: ArgumentHelp(
+        help: .init(
             """
             The store in a cluster, such as etcd://a.example:2379,b.example:2379/secrets/shop, or its folder, which \
             begins with /, ~/ or ./. Without TLS, the address begins with etcd+plaintext://. (default: $LOCKBOX_STORE)
@@ -37,11 +37,10 @@ struct StoreOptions: ParsableArguments {
     var storeAddress: String?
 
     @Option(
-        help: """
+        file: """
             Read the passcode from this file, if it is needed. (default: $LOCKBOX_PASSCODE_FILE, the credential \
             lockbox-passcode, or $LOCKBOX_PASSCODE)
-            """,
-        completion: .file()
+            """
     )
     var passcodeFile: String?
 
@@ -49,7 +48,7 @@ struct StoreOptions: ParsableArguments {
     var passcodeFd: Int32?
 
     @Option(
-        help: ArgumentHelp(
+        help: .init(
             """
             Read the device key from this file, if it is not kept in the store. Can be repeated: the files are \
             tried in this order. (default: $LOCKBOX_DEVICE_KEY_FILE)
@@ -61,7 +60,7 @@ struct StoreOptions: ParsableArguments {
     var deviceKeyFile: [String] = []
 
     @Option(
-        help: ArgumentHelp(
+        help: .init(
             "Read the device key from this systemd credential. Can be repeated; files are tried first.",
             valueName: "name"
         )
@@ -69,7 +68,7 @@ struct StoreOptions: ParsableArguments {
     var deviceKeyCredential: [String] = []
 
     @Option(
-        help: ArgumentHelp(
+        help: .init(
             "Once the passcode is typed, keep the store unlocked for all programs of this user this long, such as 1m.",
             valueName: "time"
         )
@@ -118,22 +117,23 @@ struct StoreOptions: ParsableArguments {
             passcodeFd: passcodeFd,
             deviceKeyFiles: deviceKeyFile,
             deviceKeyCredentials: deviceKeyCredential,
-            requirements: requirements,
+            requirements: StoreRequirements(
+                protection: requirePasscode ? .passcode : requireSlot ? .anySlot : .none,
+                minimumAccessibility: minimumClass?.itemClass.accessibility,
+                identity: identity?.lowercased()
+            ),
             unlockFor: unlockFor.flatMap(Lifetime.seconds).map { .seconds($0) },
             quiet: quiet,
             verbose: verbose
         )
     }
 
-    private var requirements: StoreRequirements {
-        StoreRequirements(
-            protection: requirePasscode ? .passcode : requireSlot ? .anySlot : .none,
-            minimumAccessibility: minimumClass?.itemClass.accessibility,
-            identity: identity?.lowercased()
-        )
-    }
-
     func store() throws -> Store { try choice.store() }
+}
+
+extension Option where Value == String? {
+    /// An option that names a file.
+    init(file help: ArgumentHelp) { self.init(help: help, completion: .file()) }
 }
 
 /// The class that items must have at least.
@@ -157,7 +157,7 @@ struct StoreChoice {
     var directory: String?
     /// The address of a cluster, or a folder. It stands in for `directory`.
     var store: String?
-    var access = ClusterAccess()
+    var access: [ClusterSetting: String] = [:]
     var passcodeFile: String?
     var passcodeFd: Int32?
     var deviceKeyFiles: [String] = []
@@ -168,7 +168,7 @@ struct StoreChoice {
     /// How long an unlock in passing lasts for all programs of this user.
     var unlockFor: Duration?
     /// The secret that unlocks the store instead of its passcode.
-    var otherSecret: OtherSecret?
+    var otherSecret: UnlockSecret?
     var quiet = false
     var verbose = false
 

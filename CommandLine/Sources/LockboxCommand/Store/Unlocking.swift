@@ -1,18 +1,16 @@
 import ArgumentParser
 import Lockbox
 
-struct UnlockCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "unlock",
-        abstract: "Unlock the store for every program of this user.",
-        discussion: """
-            The Linux kernel keeps the keys until `lockbox lock`, the timeout or a restart. If the kernel \
-            refuses, as in many containers, the exit status is 2: use --passcode-file with each command \
-            instead.
+struct UnlockCommand: Command {
+    static let help: CommandHelp = """
+        unlock: Unlock the store for every program of this user.
 
-            Example: lockbox unlock --timeout 8h
-            """
-    )
+        The Linux kernel keeps the keys until `lockbox lock`, the timeout or a restart. If the kernel \
+        refuses, as in many containers, the exit status is 2: use --passcode-file with each command \
+        instead.
+
+        Example: lockbox unlock --timeout 8h
+        """
 
     @Option(help: "Lock again after a time span such as 30m or 8h.")
     var timeout: String?
@@ -22,11 +20,9 @@ struct UnlockCommand: ParsableCommand {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let timeout = try timeout.map { text in
-            guard let seconds = Lifetime.seconds(text) else {
-                throw Failure(.usage, "--timeout takes a time span such as 30m or 8h.")
-            }
-            return Duration.seconds(seconds)
+        let span = timeout.flatMap(Lifetime.seconds)
+        if timeout != nil, span == nil {
+            throw Failure(.usage, "--timeout takes a time span such as 30m or 8h.")
         }
         let store = try options.store(unlockedBy: secret.secret)
         // Whoever gives a secret expects a store that needs one.
@@ -38,8 +34,7 @@ struct UnlockCommand: ParsableCommand {
         {
             return store.say("The store is unlocked already\(try Self.end(store)).")
         }
-        let scope = try store.unlock { try store.backend.unlock(with: $0, scope: .user, timeout: timeout) }
-        guard scope == .user else {
+        guard try store.unlock(.user, timeout: span.map { .seconds($0) }) == .user else {
             throw Failure(
                 .locked,
                 "The \(secret.secret?.name ?? "passcode") is correct, but the kernel cannot keep the keys here, so other "
@@ -58,17 +53,15 @@ struct UnlockCommand: ParsableCommand {
     }
 }
 
-struct LockCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "lock",
-        abstract: "Lock the store for every program of this user.",
-        discussion: """
-            Items of the afterFirstUnlock classes stay readable until the machine restarts, unless --all is \
-            given.
+struct LockCommand: Command {
+    static let help: CommandHelp = """
+        lock: Lock the store for every program of this user.
 
-            Example: lockbox lock
-            """
-    )
+        Items of the afterFirstUnlock classes stay readable until the machine restarts, unless --all is \
+        given.
+
+        Example: lockbox lock
+        """
 
     @Flag(help: "Lock the afterFirstUnlock classes too.")
     var all = false
@@ -90,7 +83,7 @@ struct LockCommand: ParsableCommand {
 struct UnlockOptions: ParsableArguments {
     @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
 
-    @Option(help: "Unlock with the key in this file. The store must have a slot for it.", completion: .file())
+    @Option(file: "Unlock with the key in this file. The store must have a slot for it.")
     var keyFile: String?
 
     @Option(help: "Unlock with the key in this systemd credential. The store must have a slot for it.")
@@ -114,11 +107,11 @@ struct UnlockOptions: ParsableArguments {
         }
     }
 
-    var secret: OtherSecret? {
+    var secret: UnlockSecret? {
         if let keyFile { return .key(.file(keyFile)) }
         if let keyCredential { return .key(.credential(keyCredential)) }
-        if tpm { return .hardware(hardware.hardware(.tpm)) }
-        if fido2 { return .hardware(hardware.hardware(.fido2)) }
+        if tpm { return .hardware(hardware.tpm) }
+        if fido2 { return .hardware(hardware.securityKey) }
         return recovery.secret
     }
 }
@@ -128,10 +121,7 @@ struct RecoveryOptions: ParsableArguments {
     @Flag(help: "Ask for a recovery code instead of the passcode.")
     var recoveryCode = false
 
-    @Option(
-        help: "Read a recovery code from this file, and use it instead of the passcode.",
-        completion: .file()
-    )
+    @Option(file: "Read a recovery code from this file, and use it instead of the passcode.")
     var recoveryCodeFile: String?
 
     func validate() throws {
@@ -140,33 +130,36 @@ struct RecoveryOptions: ParsableArguments {
         }
     }
 
-    var secret: OtherSecret? {
-        recoveryCodeFile.map { .recoveryCode(file: $0) } ?? (recoveryCode ? .typedRecoveryCode : nil)
+    var secret: UnlockSecret? {
+        recoveryCode || recoveryCodeFile != nil ? .recoveryCode(file: recoveryCodeFile) : nil
     }
 }
 
-/// A secret that unlocks a store instead of its passcode.
-enum OtherSecret {
-    case typedRecoveryCode
-    case recoveryCode(file: String)
+/// A secret that unlocks a store.
+enum UnlockSecret {
+    case passcode(PasscodeSource)
+    /// Typed at the terminal if there is no file.
+    case recoveryCode(file: String?)
     case key(DeviceKeySource)
     case hardware(Hardware)
 
     /// How messages name it.
     var name: String {
         switch self {
-        case .typedRecoveryCode, .recoveryCode: "recovery code"
+        case .passcode: "passcode"
+        case .recoveryCode: "recovery code"
         case .key: "key"
-        case .hardware(let hardware): hardware.kind.name
+        case .hardware(let hardware): hardware.name
         }
     }
 
     /// The slots that it can open.
     var kind: SlotKind {
         switch self {
-        case .typedRecoveryCode, .recoveryCode: .recoveryCode
+        case .passcode: .passcode
+        case .recoveryCode: .recoveryCode
         case .key: .key
-        case .hardware(let hardware): hardware.kind.slot
+        case .hardware(let hardware): hardware.kind
         }
     }
 
@@ -178,11 +171,11 @@ enum OtherSecret {
 
 extension StoreOptions {
     /// The store, unlocked by another secret than the passcode if one is given.
-    func store(unlockedBy secret: OtherSecret?, checksPasscode: Bool = true) throws -> Store {
+    func store(unlockedBy secret: UnlockSecret?, checksPasscode: Bool = true) throws -> Store {
         try choice(unlockedBy: secret).store(checksPasscode: checksPasscode)
     }
 
-    func choice(unlockedBy secret: OtherSecret?) throws -> StoreChoice {
+    func choice(unlockedBy secret: UnlockSecret?) throws -> StoreChoice {
         var choice = choice
         if secret != nil, choice.passcodeFile != nil || choice.passcodeFd != nil {
             throw Failure(.usage, "Give the passcode or another secret, not both.")
@@ -199,25 +192,30 @@ struct WrongSecret: Error {
 
 /// How a command unlocks its store.
 extension Store {
+    /// A call that unlocks the store, or does more.
+    typealias Attempt<Result> = (any UnlockMethod) throws -> Result
+
     /// Runs `body`. If it fails because the store is locked, unlocks the store and runs it again, so that an
     /// open store needs no key derivation. The prompt names the item.
     func unlocking<Result>(for key: String? = nil, _ body: () throws -> Result) throws -> Result {
         try unlockIfGiven()
         do { return try body() } catch LockboxError.interactionNotAllowed {
             given.purpose = key
-            let span = choice.unlockFor
-            try unlock {
-                _ = try backend.unlock(with: $0, scope: span == nil ? .process : .user, timeout: span)
-            }
+            try unlock(choice.unlockFor == nil ? .process : .user, timeout: choice.unlockFor)
             return try body()
         }
+    }
+
+    /// The secret that was given to unlock the store. Nil if somebody may have to type the passcode.
+    private var secret: UnlockSecret? {
+        choice.otherSecret ?? SecretInput.passcode(choice).map { .passcode($0) }
     }
 
     /// Unlocks the store with a secret that was given, also if it seems to be open: an unlock in the kernel may be forged, and so may
     /// a keybag without slots.
     private func unlockIfGiven() throws {
-        if given.isUsed || choice.otherSecret == nil && SecretInput.passcode(choice) == nil { return }
-        if case .typedRecoveryCode = choice.otherSecret { return }
+        guard !given.isUsed, let secret else { return }
+        if case .recoveryCode(file: nil) = secret { return }
         given.isUsed = true
         _ = try unlockWithGiven { try backend.unlock(with: $0) }
     }
@@ -225,10 +223,7 @@ extension Store {
     /// Unlocks a locked store before the user is asked for anything else.
     func openIfLocked() throws {
         try unlockIfGiven()
-        switch try backend.lockState {
-        case .unprotected, .unlocked: break
-        case .locked, .beforeFirstUnlock: try unlock { _ = try backend.unlock(with: $0) }
-        }
+        if try [.locked, .beforeFirstUnlock].contains(backend.lockState) { try unlock() }
     }
 
     /// Checks the passcode, or what stands in for it, also if the store is unlocked: whoever has found an unlocked
@@ -241,7 +236,7 @@ extension Store {
         let otherwise =
             "The current passcode is needed, but there is no terminal to read it from: use --passcode-file, or "
             + "--recovery-code-file if it is forgotten."
-        try unlock(otherwise: otherwise) { _ = try backend.unlock(with: $0) }
+        try unlock(otherwise: otherwise)
         guard try backend.status()?.unlockScope == .process else {
             throw Failure(
                 .locked,
@@ -250,68 +245,59 @@ extension Store {
         }
     }
 
-    /// Calls `body` with what was given to unlock the store. If the user types it, allows three attempts.
-    func unlock<Result>(otherwise: String = SecretInput.missing, _ body: (any UnlockMethod) throws -> Result)
-        throws
-        -> Result
-    {
+    /// Unlocks the store with what was given. If the user types it, allows three attempts.
+    @discardableResult
+    func unlock(
+        _ scope: UnlockScope = .process,
+        timeout: Duration? = nil,
+        otherwise: String = SecretInput.missing
+    ) throws -> UnlockScope {
         note("unlocking")
-        if let result = try unlockWithGiven(body) { return result }
+        func attempt(_ method: any UnlockMethod) throws -> UnlockScope {
+            try backend.unlock(with: method, scope: scope, timeout: timeout)
+        }
+        if let scope = try unlockWithGiven(attempt) { return scope }
         guard asks else { throw Failure(.locked, otherwise) }
-        guard try hasPasscode else {
+        guard try hasSlot(.passcode) else {
             throw Failure(
                 .locked,
                 "The store has no passcode. Unlock it with a recovery code or a key: see `lockbox unlock --help`."
             )
         }
-        return try threeTimes(.passcode, otherwise, body)
+        return try threeTimes(.passcode, otherwise, attempt)
     }
 
     /// Returns nil if the user has to type the passcode.
-    func unlockWithGiven<Result>(_ body: (any UnlockMethod) throws -> Result) throws -> Result? {
-        switch choice.otherSecret {
-        case .typedRecoveryCode:
+    func unlockWithGiven<Result>(_ body: Attempt<Result>) throws -> Result? {
+        switch secret {
+        case nil: return nil
+        case .passcode(let passcode): return try body(.passcode(passcode))
+        case .recoveryCode(file: nil):
             let otherwise =
                 "There is no terminal to read the recovery code from: use --recovery-code-file."
             return try threeTimes(.recoveryCode, otherwise, body)
-        case .recoveryCode(let file): return try named { try body(.recoveryCode(.file(file))) }
-        case .key(let key): return try named { try body(.key(key)) }
+        case .recoveryCode(let file?): return try named { try body(.recoveryCode(.file(file))) }
+        case .key(let key): return try named { try SecretInput.namingKey { try body(.key(key)) } }
         case .hardware(let hardware):
             return try named {
                 let method = try hardware.method(pin: hardware.presentPIN)
                 // Before anybody is asked for a PIN or a touch.
-                guard try backend.slots.contains(where: { $0.kind == hardware.kind.slot }) else {
-                    throw LockboxError.slotNotFound(slot: hardware.kind.name)
-                }
+                if try !hasSlot(hardware.kind) { throw LockboxError.slotNotFound(slot: hardware.name) }
                 hardware.announce()
                 return try body(method)
             }
-        case nil: return try SecretInput.passcode(choice).map { try body(.passcode($0)) }
         }
     }
 
-    /// A secret that somebody types.
-    enum Typed {
-        case passcode, recoveryCode
-
-        var question: String { self == .passcode ? "Passcode of the store" : "Recovery code" }
-
-        func method(_ typed: TypedSecret) -> any UnlockMethod {
-            self == .passcode ? .passcode(typed.source) : .recoveryCode(typed.source)
-        }
-    }
-
-    func threeTimes<Result>(
-        _ typed: Typed,
-        _ otherwise: String,
-        _ body: (any UnlockMethod) throws -> Result
-    ) throws -> Result {
+    /// Calls `body` with the passcode or the recovery code that somebody types.
+    func threeTimes<Result>(_ kind: SlotKind, _ otherwise: String, _ body: Attempt<Result>) throws -> Result {
         let key = given.purpose.map { ", for \($0.onOneLine)" } ?? ""
         let asker = ParentProgram.name.map { ", asked by \($0.onOneLine)" } ?? ""
+        let name = kind == .passcode ? "Passcode of the store" : "Recovery code"
         func attempt() throws -> Result {
-            let question = "\(typed.question)\(key)\(asker): "
-            let method = try typed.method(Terminal.secret(question, otherwise: otherwise))
-            return try typed == .passcode ? body(method) : named { try body(method) }
+            let typed = try Terminal.secret("\(name)\(key)\(asker): ", otherwise: otherwise)
+            if kind == .passcode { return try body(.passcode(typed.source)) }
+            return try named { try body(.recoveryCode(typed.source)) }
         }
         for _ in 1...2 {
             do { return try attempt() } catch LockboxError.wrongPasscode {
@@ -323,15 +309,10 @@ extension Store {
         return try attempt()
     }
 
-    /// Runs `body`, and says in errors which secret is meant. The library calls each a passcode or a device key.
+    /// Runs `body`, and says in errors which secret is meant. The library calls each a passcode.
     private func named<Result>(_ body: () throws -> Result) throws -> Result {
         guard let secret = choice.otherSecret else { return try body() }
-        do { return try SecretInput.naming(secret.secretName, body) } catch LockboxError.invalidDeviceKey(
-            let source,
-            let reason
-        ) {
-            throw Failure.invalidKey(source, reason)
-        } catch LockboxError.slotNotFound {
+        do { return try SecretInput.naming(secret.secretName, body) } catch LockboxError.slotNotFound {
             throw Failure(
                 .noSuchItem,
                 "The store has no \(secret.name). `lockbox slots` shows what unlocks it."
@@ -339,29 +320,25 @@ extension Store {
         }
     }
 
-    // MARK: The passcode
-
-    var hasPasscode: Bool {
-        get throws { try backend.slots.contains { $0.kind == .passcode } }
-    }
+    func hasSlot(_ kind: SlotKind) throws -> Bool { try backend.slots.contains { $0.kind == kind } }
 
     /// A given secret means that the store needs it. A store that has no such slot may have been put in its place.
     func checkGivenSecret() throws {
+        guard let secret else { return }
         // First of all, whether it is installed.
-        if case .hardware(let hardware) = choice.otherSecret { _ = try hardware.method(pin: nil) }
-        let kind = choice.otherSecret?.kind ?? (SecretInput.passcode(choice) == nil ? nil : .passcode)
-        guard let kind, try !backend.slots.contains(where: { $0.kind == kind }) else { return }
-        let name = choice.otherSecret?.name ?? "passcode"
-        let advice =
-            kind == .passcode
-            ? "Set one with `lockbox passcode set`, or leave the passcode out."
-            : "`lockbox slots` shows what unlocks it."
+        if case .hardware(let hardware) = secret { _ = try hardware.method(pin: nil) }
+        if try hasSlot(secret.kind) { return }
+        let name = secret.name
         if !isMade {
             throw Failure(
                 .locked,
                 "A \(name) was given, but there is no store in \(location.onOneLine). Check --directory, or leave the \(name) out."
             )
         }
+        let advice =
+            secret.kind == .passcode
+            ? "Set one with `lockbox passcode set`, or leave the passcode out."
+            : "`lockbox slots` shows what unlocks it."
         throw Failure(
             .locked,
             "A \(name) was given, but the store \(location.onOneLine) has none: somebody may have replaced it. \(advice)"
