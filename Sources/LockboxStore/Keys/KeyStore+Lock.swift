@@ -261,7 +261,6 @@ extension KeyStore {
             epoch: keybag.epoch,
             olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
             isInterrupted: try isInterrupted(),
-            slots: keybag.slots.map(UnlockSlot.init),
             unlockScope: scope,
             unlockedUntil: scope == .user
                 ? record.map { Date(timeIntervalSince1970: Double($0.deadline)) } : nil

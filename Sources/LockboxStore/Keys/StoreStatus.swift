@@ -20,9 +20,6 @@ public struct StoreStatus: Sendable, Hashable, Codable {
     /// open new items until the keys are rotated.
     public let isInterrupted: Bool
 
-    /// Everything that unlocks the store. Empty if the device key alone opens it.
-    public let slots: [UnlockSlot]
-
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     public let unlockScope: UnlockScope?
 

@@ -151,7 +151,6 @@ import Lockbox
         let backend = try backendWithRecovery()
         let status = try #require(try backend.status())
         #expect(try status.identity == backend.identity)
-        #expect(try status.slots == backend.slots)
         #expect(status.unlockScope == .process && status.unlockedUntil == nil)
         #expect(status.olderEpochs == [])
         try backend.changePasscode(to: .value("new"), strength: .interactive, resealing: false)

@@ -137,11 +137,12 @@ struct DoctorCommand: Command {
                     isOld ? "an old keybag opens with an old passcode: remove it" : "see `lockbox verify`"
                 )
             }
-            if status.slots.isEmpty {
+            let slots = try store.backend.slots
+            if slots.isEmpty {
                 add("it has no passcode", "whoever reads its files has everything: `lockbox passcode set`")
             } else {
                 let recovery = "a forgotten passcode loses everything: `lockbox passcode recovery`"
-                let hasCode = status.slots.contains { $0.kind == .recoveryCode }
+                let hasCode = slots.contains { $0.kind == .recoveryCode }
                 add("it has no recovery code", recovery, if: !hasCode)
                 let isOpen = status.unlockScope != nil && status.unlockedUntil == nil
                 let lock = "`lockbox lock`, then `lockbox unlock --timeout 8h`"

@@ -78,7 +78,7 @@ struct StatusCommand: Command {
             epoch: keys?.epoch,
             olderEpochs: keys?.olderEpochs ?? [],
             isInterrupted: keys?.isInterrupted ?? false,
-            slots: keys?.slots.map(SlotDescription.init) ?? [],
+            slots: try backend.slots.map(SlotDescription.init),
             backupKeys: try? backend.backupRecipients(),
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
