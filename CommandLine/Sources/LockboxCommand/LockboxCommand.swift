@@ -141,13 +141,6 @@ struct CommandHelp: ExpressibleByStringLiteral {
     }
 }
 
-extension ArgumentHelp {
-    /// The help of an option, with the name that it has for the value.
-    static func value(_ name: String, _ text: String) -> ArgumentHelp {
-        ArgumentHelp(text, valueName: name)
-    }
-}
-
 /// The page about the options that all commands share.
 struct StoreHelp: ParsableCommand {
     static let title = "Store options"

@@ -71,20 +71,20 @@ struct CopyCommand: Command {
     @OptionGroup var new: NewItemOptions
 
     @Option(
-        help: .value(
-            "address",
+        help: .init(
             """
             The store to copy to: an address such as etcd://a.example:2379/secrets/shop, or a folder. The cluster \
             options are for both stores.
-            """
+            """,
+            valueName: "address"
         )
     )
     var toStore: String?
 
     @Option(
-        help: .value(
-            "file",
-            "Read the other store's device key from this file, if it is not kept in that store. Can be repeated."
+        help: .init(
+            "Read the other store's device key from this file, if it is not kept in that store. Can be repeated.",
+            valueName: "file"
         ),
         completion: .file()
     )

@@ -16,7 +16,7 @@ struct GetCommand: Command {
     @Flag(help: "Print JSON: text as a JSON string, data as a base64 string.")
     var json = false
 
-    @Option(help: .value("path", "Print this member of the JSON value: user.name, keys.0."))
+    @Option(help: .init("Print this member of the JSON value: user.name, keys.0.", valueName: "path"))
     var field: String?
 
     @Flag(help: "Also if the item has expired.")
@@ -66,7 +66,7 @@ struct ListCommand: Command {
     @Flag(help: "The items of all prefixes, each after its prefix. So do several --prefix.")
     var all = false
 
-    @Option(help: .value("time", "Only items that expire within this time, such as 7d."))
+    @Option(help: .init("Only items that expire within this time, such as 7d.", valueName: "time"))
     var expiring: String?
 
     @Flag(help: "Only items that have expired. `lockbox change --expires` revives them.")

@@ -185,7 +185,7 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         name: .customLong("no-attribute"),
-        help: .value("name", "Remove this searchable attribute. Can be repeated.")
+        help: .init("Remove this searchable attribute. Can be repeated.", valueName: "name")
     )
     var removedAttributes: [String] = []
 

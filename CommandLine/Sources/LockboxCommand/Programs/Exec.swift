@@ -22,9 +22,9 @@ struct ExecCommand: Command {
         """
 
     @Option(
-        help: .value(
-            "key",
-            "Only these items, with commas between them. (default: all items with the prefix)"
+        help: .init(
+            "Only these items, with commas between them. (default: all items with the prefix)",
+            valueName: "key"
         ),
         completion: .custom(Keys.keys)
     )
@@ -34,13 +34,19 @@ struct ExecCommand: Command {
     var envFile: String?
 
     @Option(
-        help: .value("prefix", "References may name this prefix besides the store's. Can be repeated."),
+        help: .init(
+            "References may name this prefix besides the store's. Can be repeated.",
+            valueName: "prefix"
+        ),
         completion: .custom(Keys.prefixes)
     )
     var allowPrefix: [String] = []
 
     @Option(
-        help: .value("name", "Pass this variable although it controls what programs run. Can be repeated.")
+        help: .init(
+            "Pass this variable although it controls what programs run. Can be repeated.",
+            valueName: "name"
+        )
     )
     var allowVariable: [String] = []
 

@@ -22,7 +22,10 @@ struct ImportEnvCommand: Command {
     var literal = false
 
     @Option(
-        help: .value("name", "Import this variable although it controls what programs run. Can be repeated.")
+        help: .init(
+            "Import this variable although it controls what programs run. Can be repeated.",
+            valueName: "name"
+        )
     )
     var allowVariable: [String] = []
 

@@ -21,13 +21,13 @@ struct RefreshCommand: Command {
     @Argument(help: "The item's key.", completion: .custom(Keys.keys))
     var key: String
 
-    @Option(help: .value("time", "The value is fresh if it was changed less than this ago."))
+    @Option(help: .init("The value is fresh if it was changed less than this ago.", valueName: "time"))
     var unlessYoungerThan: String?
 
     @Option(
-        help: .value(
-            "command",
-            "The value is fresh if this command of the shell, which gets it on its standard input, ends with 0."
+        help: .init(
+            "The value is fresh if this command of the shell, which gets it on its standard input, ends with 0.",
+            valueName: "command"
         )
     )
     var unless: String?
