@@ -89,13 +89,11 @@ struct ClusterAddress {
             func value(of setting: ClusterSetting) throws -> String? {
                 try access[setting] ?? Environment[setting.variable]
             }
+            let (certificate, key) = try (value(of: .certificate), value(of: .certificateKey))
             let security: EtcdSecurity =
                 try isEncrypted
-                ? .tls(
-                    caFile: value(of: .caFile),
-                    certificateFile: value(of: .certificate),
-                    keyFile: value(of: .certificateKey)
-                ) : .insecurePlaintext
+                ? .tls(caFile: value(of: .caFile), certificateFile: certificate, keyFile: key)
+                : .insecurePlaintext
             let file = try value(of: .userPassword)
             let user = try value(of: .user).map { EtcdUser($0, passwordFile: file) }
             return try EtcdStorage(endpoints: endpoints, root: root, security: security, user: user)

@@ -31,17 +31,13 @@ struct VerifyCommand: Command {
             let (intact, locked) = (report.intactCount, report.lockedCount)
             try Output.json(Report(intact: intact, locked: locked, findings: report.findings))
         } else {
-            try print(report, store)
+            for finding in report.findings {
+                try Output.line("\(finding.kind): \(finding.location.onOneLine): \(finding.reason.onOneLine)")
+            }
+            try store.report("items intact: \(report.intactCount), of which locked: \(report.lockedCount)")
         }
         let problems = report.findings.count { $0.kind != .leftover }
         guard problems == 0 else { throw Failure(.damaged, "Problems found: \(problems). See the list.") }
-    }
-
-    private func print(_ report: VerifyReport, _ store: Store) throws {
-        for finding in report.findings {
-            try Output.line("\(finding.kind): \(finding.location.onOneLine): \(finding.reason.onOneLine)")
-        }
-        try store.report("items intact: \(report.intactCount), of which locked: \(report.lockedCount)")
     }
 }
 

@@ -5,13 +5,10 @@ import Lockbox
 struct StoreOptions: ParsableArguments {
     @Option(
         name: .customLong("prefix"),
-        help: .init(
-            """
+        help: """
             The key prefix. `list` and `exec` take several. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all \
             prefixes)
             """,
-            valueName: "prefix"
-        ),
         completion: .custom(Keys.prefixes)
     )
     var prefixes: [String] = []

@@ -29,15 +29,13 @@ struct UnlockCommand: Command {
         if secret.secret == nil, try store.backend.lockState == .unprotected {
             return store.say("The store has no passcode: it is open.")
         }
-        if secret.secret == nil, timeout == nil, SecretInput.passcode(store.choice) == nil,
-            try store.backend.lockState == .unlocked
-        {
+        if store.secret == nil, timeout == nil, try store.backend.lockState == .unlocked {
             return store.say("The store is unlocked already\(try Self.end(store)).")
         }
         guard try store.unlock(.user, timeout: span.map { .seconds($0) }) == .user else {
             throw Failure(
                 .locked,
-                "The \(secret.secret?.name ?? "passcode") is correct, but the kernel cannot keep the keys here, so other "
+                "The \(store.secret?.name ?? "passcode") is correct, but the kernel cannot keep the keys here, so other "
                     + "programs stay locked out. Use --passcode-file, or set LOCKBOX_PASSCODE_FILE, for each command."
             )
         }
@@ -207,7 +205,7 @@ extension Store {
     }
 
     /// The secret that was given to unlock the store. Nil if somebody may have to type the passcode.
-    private var secret: UnlockSecret? {
+    var secret: UnlockSecret? {
         choice.otherSecret ?? SecretInput.passcode(choice).map { .passcode($0) }
     }
 
