@@ -18,7 +18,7 @@ extension Lockbox {
     /// beside the item, which no list and no backup shows, says who refreshes.
     ///
     /// If the process of that caller dies, the next one follows: at once in a store in files, and otherwise after
-    /// ``RefreshLimits/takeover``. ``Stale/mayBeSpent`` is then `true`. A process that was only stopped, and goes on after that,
+    /// the `takeover` of ``RefreshLimits``. ``Stale/mayBeSpent`` is then `true`. A process that was only stopped, and goes on after that,
     /// does not overwrite the newer value: it returns that one.
     ///
     /// Canceling the task ends a wait, and cancels what `refresh` does. Once `refresh` has returned, the value is stored in any
