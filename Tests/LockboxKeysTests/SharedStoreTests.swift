@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// The keys on a storage without locks, as in a cluster.
 @Suite struct SharedStoreTests {

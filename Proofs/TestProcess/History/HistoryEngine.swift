@@ -4,6 +4,7 @@ import Foundation
 @testable import LockboxAge
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// A store for `history`: its items, and what is done to it as a whole. Another engine is another type of this, and a case in
 /// ``historyEngine(_:defect:delays:failures:)``.

@@ -62,7 +62,7 @@ extension SealedBackend {
         _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change
     ) throws {
         try withoutActuallyEscaping(decide) { decide in
-            try commitEdits(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, with: keyring)
+            try commitEdits(records.map { ItemEdit(record: $0, decide: decide) }, with: keyring)
         }
     }
 
@@ -76,11 +76,8 @@ extension SealedBackend {
         var (ahead, most): (ArraySlice<ItemEdit>, Int) = ([], 16)
         while part.count < edits.count, part.count == 0 || length < maximumLength {
             if ahead.isEmpty { ahead = try readTogether(edits.dropFirst(part.count), most: &most) }
-            var edit = ahead.removeFirst()
-            if edit.needsMetadata, edit.record.contents == nil {
-                edit.record.contents = try beginning(of: edit.record.name)
-            }
-            guard case .replace(let expected, let item) = try decide(edit, keyring) else {
+            let edit = ahead.removeFirst()
+            guard case .replace(let expected, let item) = try edit.decide(edit.record, keyring) else {
                 part.count += 1
                 continue
             }
@@ -103,13 +100,9 @@ extension SealedBackend {
 
     // MARK: Decisions
 
-    private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change {
-        switch edit.decision {
-        case .write(let changes, let key):
-            try decideWrite(edit.record, keyring, of: changes, to: key)
-        case .remove: .replace(nil, with: nil)
-        case .removeReadable(let now): try decideRemoval(edit.record, keyring, at: now)
-        case .custom(let decide): try decide(edit.record, keyring)
+    func edit(_ changes: ItemChanges, to key: ItemKey, _ keyring: Keyring) -> ItemEdit {
+        ItemEdit(record: itemRecord(of: key, keyring)) { [self] in
+            try decideWrite($0, $1, of: changes, to: key)
         }
     }
 
@@ -132,7 +125,8 @@ extension SealedBackend {
         return .replace(old.revision, with: StoredItem(key: key, value: value, checked: attributes))
     }
 
-    private func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
+    /// Of an item that can be read.
+    func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
         -> ItemEdit.Change
     {
         let revision = try openItem(record, keyring, at: now).revision
@@ -217,26 +211,6 @@ extension SealedBackend {
         )
     }
 
-    /// Reads as much of a record as its metadata takes. Returns nil if it is damaged: what is wrong shows when it is read again.
-    func beginning(of record: RecordName) throws -> KnownContents? {
-        func read(atLeast minimum: Int) throws -> (record: Record, isCut: Bool)? {
-            try storage.read(record, atLeast: minimum, maximum: ItemEnvelope.maximumLength) {
-                (
-                    Record(bytes: Array($0.bytes), revision: $0.revision),
-                    !ItemHeader.containsMetadata($0.bytes)
-                )
-            }
-        }
-        do {
-            // Most metadata is in the first bytes that are read in any case.
-            var found = try read(atLeast: 0)
-            if found?.isCut == true { found = try read(atLeast: ItemEnvelope.maximumMetadataEnd) }
-            return found.map { .present($0.record) } ?? .absent
-        } catch let error as LockboxError where error.code == .corrupt {
-            return nil
-        }
-    }
-
     /// Reads a record and the keybag as of one instant, if other machines may change both. So revoked keys, and a store that
     /// was put back, are noticed at the next read, which takes no more calls of the storage.
     ///
@@ -281,29 +255,14 @@ extension SealedBackend {
 /// An item's record that is to be changed, and how.
 struct ItemEdit {
     var record: ItemRecord
-    let decision: Decision
-
-    /// The change of the record.
-    enum Decision {
-        case write(ItemChanges, to: ItemKey)
-        /// Whatever is there.
-        case remove
-        /// An item that can be read.
-        case removeReadable(now: Date)
-        /// The closure's result.
-        case custom((ItemRecord, Keyring) throws -> Change)
-    }
+    /// Called again whenever another writer has changed the record.
+    let decide: (ItemRecord, Keyring) throws -> Change
 
     enum Change {
         case keep
         /// The revision that the decision is based on, or nil if it does not matter what is there; and the item to store, or
         /// nil to remove it.
         case replace(RecordRevision?, with: StoredItem?)
-    }
-
-    /// Whether the decision needs the old item's attributes, and not its value.
-    var needsMetadata: Bool {
-        if case .write(let changes, _) = decision { changes.value != nil } else { false }
     }
 }
 

@@ -6,8 +6,7 @@ extension SealedBackend {
     /// be changed, as in the Keychain. With ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey) throws {
         let keyring = try keyring(orNotFound: key, creating: changes.createsItem)
-        let edit = ItemEdit(record: itemRecord(of: key, keyring), decision: .write(changes, to: key))
-        try commitEdits([edit], with: keyring)
+        try commitEdits([edit(changes, to: key, keyring)], with: keyring)
     }
 
     /// Performs many operations. In files, up to 1,000 operations or 4 MiB are synchronized together. If
@@ -21,11 +20,10 @@ extension SealedBackend {
         let edits = operations.map { operation in
             let record = itemRecord(of: operation.key, keyring)
             switch operation {
-            case .write(let changes, let key):
-                return ItemEdit(record: record, decision: .write(changes, to: key))
-            case .remove: return ItemEdit(record: record, decision: .remove)
+            case .write(let changes, let key): return edit(changes, to: key, keyring)
+            case .remove: return ItemEdit(record: record) { _, _ in .replace(nil, with: nil) }
             case .removeReadable(_, let now):
-                return ItemEdit(record: record, decision: .removeReadable(now: now))
+                return ItemEdit(record: record) { [self] in try decideRemoval($0, $1, at: now) }
             }
         }
         try commitEdits(edits, with: keyring)
@@ -124,7 +122,7 @@ extension SealedBackend {
         // Its revision, and then once more, as another writer may have replaced it meanwhile.
         let revision = try storage.revision(of: record.name, maximum: .max)
         let again = try existingIfRead(record, keyring, at: now)
-        return again.isRefusedUnread ? ExistingItem(again.state, revision) : again
+        return again.isRefusedUnread ? ExistingItem(state: again.state, revision: revision) : again
     }
 
     private func existingIfRead(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
@@ -133,13 +131,13 @@ extension SealedBackend {
         var revision = RecordRevision.absent
         do {
             guard let old = try metadata(record, keyring, whenRead: { revision = $0.revision }) else {
-                return ExistingItem(.absent, .absent)
+                return ExistingItem(state: .absent, revision: .absent)
             }
-            if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }
-            return ExistingItem(.present(old.attributes), revision)
+            let isExpired = old.attributes.isExpired(at: now)
+            return ExistingItem(state: isExpired ? .expired : .present(old.attributes), revision: revision)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
-            return ExistingItem(.damaged(error), revision)
+            return ExistingItem(state: .damaged(error), revision: revision)
         }
     }
 }
@@ -173,7 +171,7 @@ extension SealedBackend {
     /// Removes every item with a prefix.
     public func removeAll(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
-        try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .remove }
+        try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .replace(nil, with: nil) }
     }
 
     /// Removes the expired items with a prefix, and returns their number.
@@ -187,7 +185,7 @@ extension SealedBackend {
             do {
                 let old = try existingItem(item, keyring, at: now)
                 if let damage = old.damage { throw damage }
-                return old.isExpired ? .removeIfUnchanged(old.revision) : .keep
+                return old.isExpired ? .replace(old.revision, with: nil) : .keep
             } catch let error as LockboxError {
                 let item = try unreadableItem(item, error: error)
                 passed[item.record] = item
@@ -217,7 +215,7 @@ extension SealedBackend {
                     .classKey(accessibility),
                     epoch: header.epoch
                 )
-                return isOpenable ? .keep : .removeIfUnchanged(header.revision)
+                return isOpenable ? .keep : .replace(header.revision, with: nil)
             }
         }
     }
@@ -226,9 +224,10 @@ extension SealedBackend {
     private static var removalBatch: Int { 250 }
 
     @discardableResult
-    private func removeInBatches(_ items: ItemRecords, _ choose: (ItemRecord) throws -> RemovalChoice) throws
-        -> Int
-    {
+    private func removeInBatches(
+        _ items: ItemRecords,
+        _ choose: (ItemRecord) throws -> ItemEdit.Change
+    ) throws -> Int {
         if items.isEmpty {
             try storage.synchronize(items.namespace)
             try keyStore.checkIsThere()
@@ -242,9 +241,10 @@ extension SealedBackend {
     }
 
     /// Chooses again if one of the items has been changed meanwhile.
-    private func removeBatch(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice)
-        throws -> Int
-    {
+    private func removeBatch(
+        _ items: Slice<ItemRecords>,
+        _ choose: (ItemRecord) throws -> ItemEdit.Change
+    ) throws -> Int {
         var lock: (any StorageLock)?
         defer { lock?.release() }
         var conflicts = ConflictLimit()
@@ -252,11 +252,8 @@ extension SealedBackend {
             var changes: [RecordChange] = []
             var expected: [RecordName: RecordRevision] = [:]
             for item in items {
-                switch try choose(item) {
-                case .keep: continue
-                case .remove: break
-                case .removeIfUnchanged(let revision): expected[item.name] = revision
-                }
+                guard case .replace(let revision, _) = try choose(item) else { continue }
+                expected[item.name] = revision
                 changes.append(.remove(item.name))
             }
             if changes.isEmpty { return 0 }
@@ -267,12 +264,6 @@ extension SealedBackend {
             }
         }
     }
-}
-
-/// The way to treat an item.
-private enum RemovalChoice {
-    case keep, remove
-    case removeIfUnchanged(RecordRevision)
 }
 
 /// The state of a record before a write.
@@ -287,11 +278,6 @@ struct ExistingItem {
 
     let state: State
     let revision: RecordRevision
-
-    init(_ state: State, _ revision: RecordRevision) {
-        self.state = state
-        self.revision = revision
-    }
 
     var exists: Bool {
         switch state {

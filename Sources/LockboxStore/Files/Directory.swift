@@ -111,8 +111,7 @@ final class Directory: Sendable {
                 if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
                     throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
                 }
-                let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-                return try body(RecordContents(bytes: bytes, length: size))
+                return try body(RecordContents(bytes: buffer.part(..<count), length: size))
             }
         } catch let error as LockboxError {
             throw error.ofReading(filePath(name))

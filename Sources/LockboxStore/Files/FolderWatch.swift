@@ -52,7 +52,7 @@ package final class FolderWatch: Sendable {
         while true {
             let length = folder_watch_read(watches.descriptor, stop, buffer.baseAddress, buffer.count)
             guard try Self.checked(length, "poll", path: paths[paths.count - 1]) > 0 else { return }
-            guard let names = watches.names(UnsafeRawBufferPointer(rebasing: buffer[..<length])) else {
+            guard let names = watches.names(UnsafeRawBufferPointer(buffer.part(..<length))) else {
                 // New watches first: what changes before them is what this report is about.
                 watches = try Watches(paths)
                 report(.success(.everything))

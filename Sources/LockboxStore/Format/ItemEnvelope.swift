@@ -33,6 +33,7 @@ enum ItemEnvelope {
             storeID: keyring.storeID
         )
         let length = header.valueStart + SealedBox.overhead + ItemValue.length(item.value)
+        let context = context(header, id)
 
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             let record = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
@@ -41,44 +42,22 @@ enum ItemEnvelope {
             header.write(to: &writer)
             writer.skip(SealedBox.prefixLength)
             metadata.write(to: &writer)
-            seal(
-                record,
-                from: ItemHeader.length,
-                to: header.metadataEnd,
-                header: header,
-                id: id,
-                key: metadataKey,
-                .metadata
-            )
+            let metadataBox = BoxKey(key: metadataKey, personal: .metadata, context: context)
+            seal(record, ItemHeader.length..<header.metadataEnd, with: metadataBox)
             ItemMACs(header, id, keyring).write(to: record, item.attributes.origin)
 
             writer = ByteWriter(record)
             writer.skip(header.valueStart + SealedBox.prefixLength)
             ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
-            seal(record, from: header.valueStart, to: length, header: header, id: id, key: valueKey, .value)
+            let valueBox = BoxKey(key: valueKey, personal: .value, context: context)
+            seal(record, header.valueStart..<length, with: valueBox)
             count = length
         }
     }
 
-    /// Seals the box between two offsets, authenticating everything before it.
-    static func seal(
-        _ record: UnsafeMutableRawBufferPointer,
-        from start: Int,
-        to end: Int,
-        header: ItemHeader,
-        id: RecordID,
-        key: SecretKey,
-        _ personal: Personal
-    ) {
-        withContext(header, id) { context in
-            SealedBox.seal(
-                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
-                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
-                context: context,
-                key: key,
-                personal: personal
-            )
-        }
+    /// Seals a part of a record, authenticating everything before it.
+    static func seal(_ record: UnsafeMutableRawBufferPointer, _ part: Range<Int>, with key: BoxKey) {
+        SealedBox.seal(record.part(part), authenticating: Array(record[..<part.lowerBound]), with: key)
     }
 
     // MARK: Opening
@@ -91,15 +70,9 @@ enum ItemEnvelope {
         now: Date?
     ) throws -> ArchivedValue? {
         let header = try header(of: record, keyring)
-        let plaintext = try open(
-            record,
-            from: header.valueStart,
-            to: record.count,
-            header: header,
-            id: id,
-            key: try keyring.key(.classKey(header.accessibility), epoch: header.epoch),
-            .value
-        )
+        let key = try keyring.key(.classKey(header.accessibility), epoch: header.epoch)
+        let boxKey = BoxKey(key: key, personal: .value, context: context(header, id))
+        let plaintext = try open(record, from: header.valueStart, to: record.count, with: boxKey)
         defer { Sodium.wipe(plaintext) }
         return try ItemValue.read(UnsafeRawBufferPointer(plaintext), now: now)
     }
@@ -115,15 +88,9 @@ enum ItemEnvelope {
     ) throws -> ItemMetadata {
         let header = try header(of: record, keyring)
         let origin = try ItemMACs(header, id, keyring).check(record)
-        let plaintext = try open(
-            record,
-            from: ItemHeader.length,
-            to: header.metadataEnd,
-            header: header,
-            id: id,
-            key: try keyring.key(.metadata, epoch: header.epoch),
-            .metadata
-        )
+        let key = try keyring.key(.metadata, epoch: header.epoch)
+        let boxKey = BoxKey(key: key, personal: .metadata, context: context(header, id))
+        let plaintext = try open(record, from: ItemHeader.length, to: header.metadataEnd, with: boxKey)
         defer { Sodium.wipe(plaintext) }
         var metadata = try ItemMetadata(
             UnsafeRawBufferPointer(plaintext),
@@ -160,38 +127,26 @@ enum ItemEnvelope {
         _ record: UnsafeMutableRawBufferPointer,
         from start: Int,
         to end: Int,
-        header: ItemHeader,
-        id: RecordID,
-        key: SecretKey,
-        _ personal: Personal
+        with key: BoxKey
     ) throws(RecordError) -> UnsafeMutableRawBufferPointer {
         guard end - start >= SealedBox.overhead else { throw .malformed("it is cut short") }
-        let plaintext = withContext(header, id) { context in
-            SealedBox.open(
-                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
-                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
-                context: context,
-                key: key,
-                personal: personal
-            )
+        let box = record.part(start..<end)
+        guard let plaintext = SealedBox.open(box, authenticating: Array(record[..<start]), with: key) else {
+            throw .notAuthentic
         }
-        guard let plaintext else { throw .notAuthentic }
         return plaintext
     }
 
-    /// Calls `body` with the context: store ID, class, epoch, item ID. 53 bytes.
-    private static func withContext<Result>(
-        _ header: ItemHeader,
-        _ id: RecordID,
-        _ body: (UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        withUnsafeTemporaryAllocation(byteCount: 16 + 1 + 4 + RecordID.length, alignment: 8) { context in
-            var writer = ByteWriter(context)
-            withUnsafeBytes(of: header.storeID) { writer.write($0) }
+    /// Store ID, class, epoch, item ID: 53 bytes.
+    static func context(_ header: ItemHeader, _ id: RecordID) -> [UInt8] {
+        let length = 16 + 1 + 4 + RecordID.length
+        return [UInt8](unsafeUninitializedCapacity: length) { context, count in
+            var writer = ByteWriter(UnsafeMutableRawBufferPointer(start: context.baseAddress, count: length))
+            writer.write(header.storeID)
             writer.write(header.accessibility.number)
             writer.write(header.epoch)
-            id.withBytes { writer.write($0) }
-            return body(UnsafeRawBufferPointer(context))
+            writer.write(id)
+            count = length
         }
     }
 }
@@ -218,7 +173,7 @@ struct ItemHeader: Equatable {
         writer.skip(1)
         writer.write(epoch)
         writer.write(UInt32(metadataLength))
-        withUnsafeBytes(of: storeID) { writer.write($0) }
+        writer.write(storeID)
     }
 }
 
@@ -229,7 +184,7 @@ extension ItemHeader {
         guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
             reader.skipZeros(1), let epoch = reader.read(UInt32.self),
             let metadataLength = reader.read(UInt32.self).map(Int.init),
-            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+            let storeID = reader.readID()
         else { throw .malformed("its header is not well-formed") }
         guard ItemMetadata.boxLengths.contains(metadataLength), reader.remaining >= metadataLength else {
             throw .malformed("its metadata has an impossible length")
@@ -264,7 +219,7 @@ extension ItemHeader {
     static func storeID(_ record: UnsafeMutableRawBufferPointer) -> StoreID? {
         var reader = ByteReader(UnsafeRawBufferPointer(record))
         guard (try? RecordKind.item.check(&reader)) != nil, reader.readBytes(10) != nil else { return nil }
-        return reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+        return reader.readID()
     }
 }
 
@@ -299,9 +254,9 @@ struct ItemMACs {
 
     /// Writes the MACs into a record that is complete up to them.
     func write(to record: UnsafeMutableRawBufferPointer, _ origin: ClassOrigin) {
-        if let classKey { compute(.classMAC, classKey, of: record, into: field(0, of: record)) }
+        if let classKey { field(0, of: record).copyBytes(from: mac(.classMAC, classKey, of: record)) }
         if let unlockKey, !needsUnlock, protection == .slots, origin.proof == .unlocked {
-            compute(.unlockMAC, unlockKey, of: record, into: field(1, of: record))
+            field(1, of: record).copyBytes(from: mac(.unlockMAC, unlockKey, of: record))
         } else {
             Sodium.fillRandom(field(1, of: record))
         }
@@ -327,35 +282,22 @@ struct ItemMACs {
         key: SecretKey,
         _ record: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        withUnsafeTemporaryAllocation(byteCount: Self.macLength, alignment: 8) { mac in
-            compute(personal, key, of: record, into: mac)
-            return Sodium.isEqual(
-                UnsafeRawBufferPointer(mac),
-                UnsafeRawBufferPointer(field(number, of: record))
-            )
-        }
+        let field = UnsafeRawBufferPointer(field(number, of: record))
+        return mac(personal, key, of: record).withUnsafeBytes { Sodium.isEqual($0, field) }
     }
 
-    private func compute(
-        _ personal: Personal,
-        _ key: SecretKey,
-        of record: UnsafeMutableRawBufferPointer,
-        into output: UnsafeMutableRawBufferPointer
-    ) {
-        let length = RecordID.length + header.metadataEnd
-        withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { input in
-            var writer = ByteWriter(input)
-            id.withBytes { writer.write($0) }
-            writer.write(UnsafeRawBufferPointer(rebasing: record[..<header.metadataEnd]))
-            Sodium.hash(UnsafeRawBufferPointer(input), key: key, personal: personal, into: output)
-        }
+    private func mac(_ personal: Personal, _ key: SecretKey, of record: UnsafeMutableRawBufferPointer)
+        -> [UInt8]
+    {
+        let input = id.withBytes(Array.init) + record[..<header.metadataEnd]
+        return Sodium.hash(of: input, key: key, personal: personal)
     }
 
     private func field(_ number: Int, of record: UnsafeMutableRawBufferPointer)
         -> UnsafeMutableRawBufferPointer
     {
         let start = header.metadataEnd + number * Self.macLength
-        return UnsafeMutableRawBufferPointer(rebasing: record[start..<(start + Self.macLength)])
+        return record.part(start..<(start + Self.macLength))
     }
 }
 

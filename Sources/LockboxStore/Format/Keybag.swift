@@ -113,12 +113,10 @@ struct Keybag: Sendable {
         guard let vault = vaults[level] else { throw RecordError.notAuthentic }
         var box = vault.box
         try box.withUnsafeMutableBytes { box in
-            let plaintext = vault.data.withUnsafeBytes { data in
-                withUnsafeBytes(of: storeID) {
-                    SealedBox.open(box, authenticating: data, context: $0, key: key, personal: level.personal)
-                }
+            let boxKey = level.boxKey(key, storeID)
+            guard let plaintext = SealedBox.open(box, authenticating: vault.data, with: boxKey) else {
+                throw RecordError.notAuthentic
             }
-            guard let plaintext else { throw RecordError.notAuthentic }
             defer { Sodium.wipe(plaintext) }
             var reader = ByteReader(UnsafeRawBufferPointer(plaintext))
             try body(&reader)
@@ -142,11 +140,10 @@ struct Keybag: Sendable {
 }
 
 extension UnlockLevel {
-    var personal: Personal {
-        switch self {
-        case .unlocked: .unlocked
-        case .afterFirstUnlock: .afterFirstUnlock
-        }
+    /// The key of the level's box in a keybag.
+    func boxKey(_ unlockKey: SecretKey, _ store: StoreID) -> BoxKey {
+        let personal = self == .unlocked ? Personal.unlocked : .afterFirstUnlock
+        return BoxKey(key: unlockKey, personal: personal, context: store.bytes)
     }
 }
 
@@ -163,7 +160,7 @@ extension Keybag {
 
     private init(
         _ header: KeybagHeader,
-        _ headerBytes: UnsafeRawBufferPointer,
+        _ headerBytes: [UInt8],
         _ plaintext: UnsafeRawBufferPointer,
         _ deviceKey: SecretKey
     ) throws {
@@ -279,16 +276,20 @@ struct KeybagHeader {
     let generation: UInt64
     let storeID: StoreID
 
-    init(generation: UInt64, storeID: StoreID) {
-        self.generation = generation
-        self.storeID = storeID
+    func write(to writer: inout ByteWriter) {
+        RecordKind.keybag.write(to: &writer)
+        writer.skip(2)
+        writer.write(generation)
+        writer.write(storeID)
     }
+}
 
+extension KeybagHeader {
     init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.keybag.check(&reader)
         guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
-            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+            let storeID = reader.readID()
         else { throw .malformed("its header is not well-formed") }
         guard record.count >= Self.length + SealedBox.overhead + Self.fixedLength,
             record.count <= Self.maximumRecordLength
@@ -296,92 +297,48 @@ struct KeybagHeader {
         self.init(generation: generation, storeID: storeID)
     }
 
-    func write(to writer: inout ByteWriter) {
-        RecordKind.keybag.write(to: &writer)
-        writer.skip(2)
-        writer.write(generation)
-        withUnsafeBytes(of: storeID) { writer.write($0) }
-    }
-
     // MARK: The box
 
     /// Seals, in place, a record whose header and plaintext are complete, and fills in the device check.
     static func seal(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey) {
-        UnsafeMutableRawBufferPointer(rebasing: record[checkOffset..<length]).copyBytes(
-            from: check(deviceKey)
-        )
-        withBinding(record) { data, context in
-            SealedBox.seal(
-                UnsafeMutableRawBufferPointer(rebasing: record[length...]),
-                authenticating: data,
-                context: context,
-                key: deviceKey,
-                personal: .keybag
-            )
-        }
+        record.part(checkOffset..<length).copyBytes(from: check(deviceKey))
+        let key = boxKey(deviceKey, record)
+        SealedBox.seal(record.part(length...), authenticating: bytes(of: record), with: key)
     }
 
     /// Opens the box in place. Returns nil if it is not authentic; with another device key it is then unchanged.
     static func openBox(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey)
         -> UnsafeMutableRawBufferPointer?
     {
-        withBinding(record) { data, context in
-            SealedBox.open(
-                UnsafeMutableRawBufferPointer(rebasing: record[length...]),
-                authenticating: data,
-                context: context,
-                key: deviceKey,
-                personal: .keybag
-            )
-        }
+        let key = boxKey(deviceKey, record)
+        return SealedBox.open(record.part(length...), authenticating: bytes(of: record), with: key)
+    }
+
+    /// The context is the store ID.
+    private static func boxKey(_ deviceKey: SecretKey, _ record: UnsafeMutableRawBufferPointer) -> BoxKey {
+        BoxKey(key: deviceKey, personal: .keybag, context: Array(record[16..<32]))
     }
 
     static func check(_ record: UnsafeMutableRawBufferPointer, isOf deviceKey: SecretKey) -> Bool {
         check(deviceKey).withUnsafeBytes {
-            Sodium.isEqual(
-                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[checkOffset..<length]),
-                $0
-            )
+            Sodium.isEqual(UnsafeRawBufferPointer(record.part(checkOffset..<length)), $0)
         }
     }
 
     private static func check(_ deviceKey: SecretKey) -> [UInt8] {
-        var output = [UInt8](repeating: 0, count: length - checkOffset)
-        output.withUnsafeMutableBytes {
-            Sodium.hash(
-                UnsafeRawBufferPointer(start: nil, count: 0),
-                key: deviceKey,
-                personal: .deviceCheck,
-                into: $0
-            )
-        }
-        return output
-    }
-
-    private static func withBinding<Result>(
-        _ record: UnsafeMutableRawBufferPointer,
-        _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        let header = bytes(of: record)
-        return body(header, UnsafeRawBufferPointer(rebasing: header[16..<32]))
+        Sodium.hash(of: [], key: deviceKey, personal: .deviceCheck)
     }
 
     /// The bytes that the box authenticates: everything before the device check.
-    static func bytes(of record: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[..<checkOffset])
-    }
+    static func bytes(of record: UnsafeMutableRawBufferPointer) -> [UInt8] { Array(record[..<checkOffset]) }
 
     /// The additional data of an inner box: a hash of the header and of all plaintext before it.
-    static func digest(_ header: UnsafeRawBufferPointer, _ plaintext: Slice<UnsafeRawBufferPointer>)
-        -> [UInt8]
-    {
-        withUnsafeTemporaryAllocation(byteCount: header.count + plaintext.count, alignment: 8) { input in
-            defer { Sodium.wipe(input) }
-            input.copyBytes(from: header)
-            UnsafeMutableRawBufferPointer(rebasing: input[header.count...]).copyBytes(from: plaintext)
-            var output = [UInt8](repeating: 0, count: 32)
-            output.withUnsafeMutableBytes { Sodium.hash(UnsafeRawBufferPointer(input), into: $0) }
-            return output
-        }
+    static func digest(_ header: [UInt8], _ plaintext: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+        var input = header
+        // Growing the array later would leave copies.
+        input.reserveCapacity(header.count + plaintext.count)
+        input += plaintext
+        defer { Sodium.wipe(&input) }
+        return Sodium.hash(of: input)
     }
 }

@@ -281,7 +281,7 @@ struct KernelKeyring: Sendable {
             let length = call { kernel_key_read(key, buffer.baseAddress, buffer.count) }
             // If the key is longer than the buffer, the kernel returns its full length.
             guard length >= 0, length <= buffer.count else { return nil }
-            return try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<length]))
+            return try body(buffer.part(..<length))
         }
     }
 

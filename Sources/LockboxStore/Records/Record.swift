@@ -214,5 +214,3 @@ extension RecordChange: Undescribed {
         }
     }
 }
-
-extension InMemoryStorage: Undescribed {}

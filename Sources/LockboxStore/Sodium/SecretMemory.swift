@@ -15,7 +15,7 @@ public final class SecretKey: @unchecked Sendable {  // its bytes are those of `
 
     private init(_ memory: GuardedMemory, _ range: Range<Int>) {
         self.memory = memory
-        bytes = UnsafeRawBufferPointer(rebasing: memory.bytes[range])
+        bytes = memory.bytes.part(range)
     }
 
     /// Creates a key that `fill` writes in place, so that no copy is left elsewhere.

@@ -138,9 +138,8 @@ import Testing
 
         /// Of level 2, listing the owner's slots.
         func placeDowngraded(_ key: SecretKey, _ files: KeyFiles) throws {
-            let slots = try Keybag.read(files.keybag, world.store.keysOf(files)).slots.map { slot in
-                slot.with(slot.grants.filter { $0.level == .afterFirstUnlock })
-            }
+            var slots = try Keybag.read(files.keybag, world.store.keysOf(files)).slots
+            for index in slots.indices { slots[index].grants.removeAll { $0.level == .unlocked } }
             try place {
                 try world.forger.replaceSlots {
                     $0.generation -= 1; $0.unlockKeys[.afterFirstUnlock] = key

@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 @testable import LockboxTestProcess
 
 /// Another process acts before whichever call of a storage that has no locks: only what a commit expects keeps the two

@@ -4,6 +4,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Changes are reported, whoever makes them, and none is missed.
 @Suite struct NotificationTests {
