@@ -272,21 +272,6 @@ struct PasscodeCost: Sendable, Equatable {
         [Self.argon2id13, 0, 0, 0] + withUnsafeBytes(of: operations.littleEndian, Array.init)
             + withUnsafeBytes(of: memory.littleEndian, Array.init)
     }
-
-    /// Derives a slot's secret from the passcode. Runs Argon2id.
-    func derive(_ passcode: PasscodeSource, salt: [UInt8]) throws -> [UInt8] {
-        guard salt.count >= MemoryLayout<SIMD16<UInt8>>.size else {
-            throw RecordError.malformed("its salt has \(salt.count) bytes")
-        }
-        let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
-        var secret = [UInt8](repeating: 0, count: SecretKey.length)
-        try passcode.withBytes { passcode in
-            try secret.withUnsafeMutableBytes {
-                try Argon2id.derive(passcode, salt: salt, operations: operations, memory: memory, into: $0)
-            }
-        }
-        return secret
-    }
 }
 
 /// The Argon2id cost of a passcode: what each unlock costs, and each guess by an attacker with the files and

@@ -84,16 +84,6 @@ public struct StoreRequirements: Sendable, Hashable {
     }
 }
 
-extension SIMD16<UInt8> {
-    /// The ID of a store or a slot, as users see it.
-    var hexadecimal: String { bytes.hexadecimal }
-
-    var bytes: [UInt8] { withUnsafeBytes(of: self, Array.init) }
-
-    /// In base32, like a ``RecordID`` that begins with it.
-    var name: String { RecordID { $0.copyBytes(from: bytes) }.name }
-}
-
 extension Accessibility {
     var protection: Int {
         switch self {

@@ -159,6 +159,23 @@ extension UnlockMethod where Self == SecretUnlock {
     }
 }
 
+extension PasscodeCost {
+    /// Derives a slot's secret from the passcode. Runs Argon2id.
+    fileprivate func derive(_ passcode: PasscodeSource, salt: [UInt8]) throws -> [UInt8] {
+        guard salt.count >= MemoryLayout<SIMD16<UInt8>>.size else {
+            throw RecordError.malformed("its salt has \(salt.count) bytes")
+        }
+        let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
+        var secret = [UInt8](repeating: 0, count: SecretKey.length)
+        try passcode.withBytes { passcode in
+            try secret.withUnsafeMutableBytes {
+                try Argon2id.derive(passcode, salt: salt, operations: operations, memory: memory, into: $0)
+            }
+        }
+        return secret
+    }
+}
+
 extension KeybagSlot {
     /// Whether a key of these bytes, hashed, opens the slot.
     func isOpened(by key: SecretKey, _ store: StoreID) throws -> Bool {
