@@ -100,8 +100,7 @@ private func open(_ record: [UInt8]) throws -> Keybag {
 /// Input that parses is written again as the same bytes.
 private func slot(_ input: [UInt8]) {
     input.withUnsafeBytes { bytes in
-        var cost = ByteReader(bytes)
-        _ = try? PasscodeCost(&cost)
+        _ = try? PasscodeCost(input)
         var reader = ByteReader(bytes)
         guard let slot = try? KeybagSlot(&reader) else { return }
         var output = [UInt8](repeating: 0, count: slot.length)

@@ -71,7 +71,7 @@ private let sharedMemory = InMemoryStorage()
 /// The default backend: encrypted files in a folder.
 private func filesHistoryEngine(directory: String, _ calls: SystemCalls) -> any HistoryEngine {
     let storage = FileStorage(
-        directory: directory,
+        StoreLocation(directory),
         calls: calls,
         // Longer than the coordinator stops anybody, and waits for anybody.
         lockTimeout: .seconds(120),

@@ -46,7 +46,9 @@ extension SealedBackend {
                     next = (part.count, .max)
                     keyring = try keyStore.currentKeyring()
                 }
-            } catch let error as LockboxError where error.dependsOnKeys {
+            } catch let error as LockboxError
+                where [.interactionNotAllowed, .passcodeNotSet].contains(error.code)
+            {
                 // Another process may have set or removed a passcode since the keybag was read.
                 let current = try keyStore.currentKeyring()
                 if current === keyring { throw error }
@@ -151,16 +153,6 @@ extension SealedBackend {
     }
 }
 
-extension LockboxError {
-    /// Whether the operation could succeed with other keys.
-    fileprivate var dependsOnKeys: Bool {
-        switch self {
-        case .interactionNotAllowed, .passcodeNotSet: true
-        default: false
-        }
-    }
-}
-
 /// Reading many records in few calls of the storage.
 extension SealedBackend {
     /// Calls a closure with each item's record of a namespace, with its contents if a transactional storage gives them.
@@ -194,12 +186,7 @@ extension SealedBackend {
     func readTogether(_ edits: ArraySlice<ItemEdit>, most: inout Int) throws -> ArraySlice<ItemEdit> {
         guard storage.limits.isTransactional, edits.count > 1 else { return edits }
         let edits = edits.prefix(most)
-        let found: [RecordName: Record]
-        do {
-            found = try storage.read(edits.map(\.record.name), maximum: ItemEnvelope.maximumLength)
-        } catch let error as LockboxError where error.code == .corrupt {
-            return edits
-        }
+        guard let found = try readIfWhole(edits.map(\.record.name)) else { return edits }
         let length = found.values.reduce(0) { $0 + $1.bytes.count } / max(1, found.count)
         most = max(1, (4 << 20) / max(1, length))
         return ArraySlice(
@@ -221,16 +208,18 @@ extension SealedBackend {
     func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
         guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
         let keybag = KeyStore.keybagRecord
-        let found: [RecordName: Record]
-        do {
-            found = try storage.read([keybag, record.name], maximum: ItemEnvelope.maximumLength)
-        } catch let error as LockboxError where error.code == .corrupt {
-            return false
-        }
+        guard let found = try readIfWhole([keybag, record.name]) else { return false }
         record.contents = found[record.name].map(KnownContents.present) ?? .absent
         let isUnchanged = found[keybag]?.revision == keyring.revision
         if !isUnchanged { keyring = try keyStore.currentKeyring() }
         return true
+    }
+
+    /// Returns nil if one of the records is too long.
+    private func readIfWhole(_ records: [RecordName]) throws -> [RecordName: Record]? {
+        do { return try storage.read(records, maximum: ItemEnvelope.maximumLength) } catch let error
+            as LockboxError where error.code == .corrupt
+        { return nil }
     }
 
     /// Reads one record, unless its contents are known. Returns nil if it does not exist.

@@ -103,7 +103,7 @@ extension SealedBackend {
         try changeItems(records, with: keyStore.currentKeyring()) { record, keyring in
             resealed.remove(record.name)
             let found = try withRecord(record, keyring, atLeast: .max) {
-                let (revision, epoch) = ($0.revision, ItemHeader.classAndEpoch(of: $0.bytes)?.1)
+                let (revision, epoch) = ($0.revision, ItemHeader.beginning(of: $0.bytes)?.epoch)
                 return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil), epoch, revision)
             }
             // Checked only after the item has been opened, because a damaged header can name any epoch.
@@ -121,8 +121,9 @@ extension SealedBackend {
         guard found.isRefusedUnread else { return found }
         // Its revision, and then once more, as another writer may have replaced it meanwhile.
         let revision = try storage.revision(of: record.name, maximum: .max)
-        let again = try existingIfRead(record, keyring, at: now)
-        return again.isRefusedUnread ? ExistingItem(state: again.state, revision: revision) : again
+        var again = try existingIfRead(record, keyring, at: now)
+        if again.isRefusedUnread { again.revision = revision }
+        return again
     }
 
     private func existingIfRead(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
@@ -131,13 +132,14 @@ extension SealedBackend {
         var revision = RecordRevision.absent
         do {
             guard let old = try metadata(record, keyring, whenRead: { revision = $0.revision }) else {
-                return ExistingItem(state: .absent, revision: .absent)
+                return ExistingItem(revision: .absent)
             }
             let isExpired = old.attributes.isExpired(at: now)
-            return ExistingItem(state: isExpired ? .expired : .present(old.attributes), revision: revision)
+            let attributes = isExpired ? nil : old.attributes
+            return ExistingItem(attributes: attributes, isExpired: isExpired, revision: revision)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
-            return ExistingItem(state: .damaged(error), revision: revision)
+            return ExistingItem(damage: error, revision: revision)
         }
     }
 }
@@ -207,15 +209,14 @@ extension SealedBackend {
             }
             guard let items else { continue }
             try removeInBatches(items) { item in
-                guard let header = try? header(of: item), header.accessibility == accessibility else {
-                    return .keep
-                }
+                guard let (header, revision) = try? header(of: item), header.accessibility == accessibility
+                else { return .keep }
                 // Another process may have created a key of this class again, and used it.
                 let isOpenable = try keyStore.currentKeyring().holds(
                     .classKey(accessibility),
                     epoch: header.epoch
                 )
-                return isOpenable ? .keep : .replace(header.revision, with: nil)
+                return isOpenable ? .keep : .replace(revision, with: nil)
             }
         }
     }
@@ -268,29 +269,14 @@ extension SealedBackend {
 
 /// The state of a record before a write.
 struct ExistingItem {
-    enum State {
-        case absent
-        case expired
-        case present(ItemAttributes)
-        /// Exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
-        case damaged(LockboxError)
-    }
+    /// Nil if there is no item, or none that counts.
+    var attributes: ItemAttributes?
+    /// Set if it exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
+    var damage: LockboxError?
+    var isExpired = false
+    var revision: RecordRevision
 
-    let state: State
-    let revision: RecordRevision
-
-    var exists: Bool {
-        switch state {
-        case .absent, .expired: false
-        case .present, .damaged: true
-        }
-    }
-
-    var isExpired: Bool { if case .expired = state { true } else { false } }
-
-    var attributes: ItemAttributes? { if case .present(let attributes) = state { attributes } else { nil } }
-
-    var damage: LockboxError? { if case .damaged(let error) = state { error } else { nil } }
+    var exists: Bool { attributes != nil || damage != nil }
 
     /// The storage refused the record before its bytes were read, usually because it is too long. Its revision is not known.
     var isRefusedUnread: Bool { damage != nil && revision == .absent }

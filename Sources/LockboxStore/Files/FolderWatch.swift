@@ -6,13 +6,6 @@ import LockboxPlatform
 ///
 /// Also watches the folders above it, so that it notices when one of them is created, moved or replaced.
 package final class FolderWatch: Sendable {
-    package enum Event: Sendable, Equatable {
-        /// Entries with these names were created, replaced or removed.
-        case entries(Set<String>)
-        /// Anything may have changed.
-        case everything
-    }
-
     /// The folder, after the folders above it that are watched too.
     private let paths: [String]
     private let stop: CInt
@@ -37,15 +30,19 @@ package final class FolderWatch: Sendable {
 
     /// Begins to watch, and reports in a thread of its own until ``cancel()`` is called. Nothing is reported
     /// after a failure.
-    package func start(_ report: @escaping @Sendable (Result<Event, any Error>) -> Void) throws(LockboxError)
-    {
+    package func start(
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws(LockboxError) {
         let watches = try Watches(paths)
         try detachThread {
             do { try self.run(watches, report) } catch { report(.failure(error)) }
         }
     }
 
-    private func run(_ first: Watches, _ report: (Result<Event, any Error>) -> Void) throws(LockboxError) {
+    private func run(
+        _ first: Watches,
+        _ report: (Result<RecordNotice, any Error>) -> Void
+    ) throws(LockboxError) {
         var watches = first
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 8)
         defer { buffer.deallocate() }
@@ -58,7 +55,7 @@ package final class FolderWatch: Sendable {
                 report(.success(.everything))
                 continue
             }
-            if !names.isEmpty { report(.success(.entries(names))) }
+            if !names.isEmpty { report(.success(.records(names))) }
         }
     }
 

@@ -44,6 +44,9 @@ struct ByteReader {
 extension UnsafeRawBufferPointer {
     /// Returns some of the bytes, counted from 0.
     func part(_ range: some RangeExpression<Int>) -> UnsafeRawBufferPointer { .init(rebasing: self[range]) }
+
+    /// For functions of C. There must be bytes.
+    var start: UnsafePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
 }
 
 extension UnsafeMutableRawBufferPointer {
@@ -51,6 +54,9 @@ extension UnsafeMutableRawBufferPointer {
     func part(_ range: some RangeExpression<Int>) -> UnsafeMutableRawBufferPointer {
         .init(rebasing: self[range])
     }
+
+    /// For functions of C. There must be bytes.
+    var start: UnsafeMutablePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
 }
 
 /// Writes a record's fields in order. Integers are little-endian.

@@ -44,7 +44,7 @@ enum ItemEnvelope {
             metadata.write(to: &writer)
             let metadataBox = BoxKey(key: metadataKey, personal: .metadata, context: context)
             seal(record, ItemHeader.length..<header.metadataEnd, with: metadataBox)
-            ItemMACs(header, id, keyring).write(to: record, item.attributes.origin)
+            ItemMACs(header: header, id: id, keyring: keyring).write(to: record, item.attributes.origin)
 
             writer = ByteWriter(record)
             writer.skip(header.valueStart + SealedBox.prefixLength)
@@ -87,7 +87,7 @@ enum ItemEnvelope {
         keyring: Keyring
     ) throws -> ItemMetadata {
         let header = try header(of: record, keyring)
-        let origin = try ItemMACs(header, id, keyring).check(record)
+        let origin = try ItemMACs(header: header, id: id, keyring: keyring).check(record)
         let key = try keyring.key(.metadata, epoch: header.epoch)
         let boxKey = BoxKey(key: key, personal: .metadata, context: context(header, id))
         let plaintext = try open(record, from: ItemHeader.length, to: header.metadataEnd, with: boxKey)
@@ -179,6 +179,13 @@ struct ItemHeader: Equatable {
 
 extension ItemHeader {
     init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
+        try self.init(beginning: record)
+        guard ItemMetadata.boxLengths.contains(metadataLength), record.count - Self.length >= metadataLength
+        else { throw .malformed("its metadata has an impossible length") }
+    }
+
+    /// Reads the header of a record that may be cut off after it.
+    private init(beginning record: UnsafeRawBufferPointer) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.item.check(&reader)
         guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
@@ -186,9 +193,6 @@ extension ItemHeader {
             let metadataLength = reader.read(UInt32.self).map(Int.init),
             let storeID = reader.readID()
         else { throw .malformed("its header is not well-formed") }
-        guard ItemMetadata.boxLengths.contains(metadataLength), reader.remaining >= metadataLength else {
-            throw .malformed("its metadata has an impossible length")
-        }
         self.init(
             accessibility: accessibility,
             epoch: epoch,
@@ -197,29 +201,16 @@ extension ItemHeader {
         )
     }
 
+    /// Returns the header of a record that may be cut off after it, or nil if it is not well-formed.
+    static func beginning(of record: UnsafeMutableRawBufferPointer) -> ItemHeader? {
+        try? ItemHeader(beginning: UnsafeRawBufferPointer(record))
+    }
+
     /// Returns false if a record, of which these are the first bytes, has more metadata.
     static func containsMetadata(_ record: UnsafeMutableRawBufferPointer) -> Bool {
-        var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard reader.readBytes(12) != nil, let length = reader.read(UInt32.self) else { return true }
-        return record.count >= ItemHeader.length + Int(length) + ItemMACs.length
-            || Int(length) > ItemMetadata.boxLengths.upperBound
-    }
-
-    /// Returns the class and the epoch of a record that may be cut off after the header.
-    static func classAndEpoch(of record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
-        var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard (try? RecordKind.item.check(&reader)) != nil,
-            let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
-            reader.skipZeros(1), let epoch = reader.read(UInt32.self)
-        else { return nil }
-        return (accessibility, epoch)
-    }
-
-    /// Returns the store ID of a record that may be cut off after the header.
-    static func storeID(_ record: UnsafeMutableRawBufferPointer) -> StoreID? {
-        var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard (try? RecordKind.item.check(&reader)) != nil, reader.readBytes(10) != nil else { return nil }
-        return reader.readID()
+        guard let header = beginning(of: record) else { return true }
+        return record.count >= header.valueStart
+            || header.metadataLength > ItemMetadata.boxLengths.upperBound
     }
 }
 
@@ -233,21 +224,16 @@ struct ItemMACs {
 
     private static let macLength = 32
 
-    private let header: ItemHeader
-    private let id: RecordID
-    private let classKey: SecretKey?
-    private let unlockKey: SecretKey?
-    private let protection: Keyring.Protection
-    /// Whether the keybag has the key of the class, open or locked.
-    private let isClassKnown: Bool
+    let header: ItemHeader
+    let id: RecordID
+    let keyring: Keyring
 
-    init(_ header: ItemHeader, _ id: RecordID, _ keyring: Keyring) {
-        self.header = header
-        self.id = id
-        classKey = keyring.openKey(.classKey(header.accessibility), epoch: header.epoch)
-        unlockKey = keyring.openKey(.classKey(.whenUnlocked), epoch: header.epoch)
-        protection = keyring.protection(ofEpoch: header.epoch)
-        isClassKnown = classKey != nil || keyring.holds(.classKey(header.accessibility), epoch: header.epoch)
+    private var classKey: SecretKey? { openKey(header.accessibility) }
+    private var unlockKey: SecretKey? { openKey(.whenUnlocked) }
+    private var protection: Keyring.Protection { keyring.protection(ofEpoch: header.epoch) }
+
+    private func openKey(_ accessibility: Accessibility) -> SecretKey? {
+        keyring.openKey(.classKey(accessibility), epoch: header.epoch)
     }
 
     private var needsUnlock: Bool { KeyRole.classKey(header.accessibility).level == .unlocked }
@@ -269,7 +255,7 @@ struct ItemMACs {
         if protection == .none { return ClassOrigin(.unprotected) }
         guard let unlockKey else { return ClassOrigin(.locked) }
         // Nothing can authenticate it.
-        if !isClassKnown { throw .unknownKey }
+        if !keyring.holds(.classKey(header.accessibility), epoch: header.epoch) { throw .unknownKey }
         if classKey == nil { return ClassOrigin(.locked) }
         if needsUnlock { return ClassOrigin(.unlocked) }
         let isProven = protection == .slots && isRight(1, .unlockMAC, key: unlockKey, record)

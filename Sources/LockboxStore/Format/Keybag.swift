@@ -98,10 +98,8 @@ struct Keybag: Sendable {
             contents.unlockKeys[.afterFirstUnlock] = try Self.readKeys(1, &reader)[0]
             contents.lineage = try Self.readKeys(Self.lineageCount, &reader)
             var authentication = try Self.readKeys(slots.reduce(0) { $0 + $1.grants.count }, &reader)[...]
-            for slot in slots {
-                var keys: [UnlockLevel: SecretKey] = [:]
-                for grant in slot.grants { keys[grant.level] = authentication.removeFirst() }
-                contents.authentication.append(keys)
+            contents.authentication = slots.map { slot in
+                slot.grants.reduce(into: [:]) { $0[$1.level] = authentication.removeFirst() }
             }
             try readKeys(of: .unlocked, &reader, &contents)
         }
@@ -169,12 +167,12 @@ extension Keybag {
             slotCount <= Self.maximumSlots, let keyCount = reader.read(UInt16.self),
             keyCount <= Self.maximumKeys
         else { throw RecordError.malformed("its header is not well-formed") }
-        let unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
-        let firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
+        unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
+        firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
         guard let retired = reader.read(UInt32.self), retired < epoch,
             let leftoverCount = reader.read(UInt32.self), leftoverCount <= Leftover.maximumCount
         else { throw RecordError.malformed("its header is not well-formed") }
-        let keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
+        keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
         guard Set(keyIDs).count == keyIDs.count else {
             throw RecordError.malformed("it contains the same key twice")
         }
@@ -182,9 +180,9 @@ extension Keybag {
             throw RecordError.malformed("it has not exactly one key for file names")
         }
         let openIDs = keyIDs.filter { $0.role.level == nil }
-        let openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
-        let leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
-        let slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
+        openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
+        leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
+        slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
         guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
         else {
             throw RecordError.malformed("it contains the same slot twice")
@@ -200,20 +198,8 @@ extension Keybag {
         guard reader.remaining == 0 else {
             throw RecordError.malformed("its length does not match its contents")
         }
-        self.init(
-            generation: header.generation,
-            storeID: header.storeID,
-            epoch: epoch,
-            retired: retired,
-            leftovers: leftovers,
-            firstProtected: firstProtected,
-            slots: slots,
-            keyIDs: keyIDs,
-            deviceKey: deviceKey,
-            openKeys: openKeys,
-            unlockKey: unlockKey,
-            vaults: vaults
-        )
+        (generation, storeID) = (header.generation, header.storeID)
+        (self.epoch, self.retired, self.vaults, self.deviceKey) = (epoch, retired, vaults, deviceKey)
     }
 
     /// In the order in which they are stored.

@@ -223,14 +223,11 @@ enum KeyRole: Hashable, Sendable {
         }
     }
 
+    private static let all = Accessibility.allCases.map(KeyRole.classKey) + [.metadata, .names]
+
     init?(number: UInt8) {
-        switch number {
-        case 8: self = .metadata
-        case 9: self = .names
-        default:
-            guard let accessibility = Accessibility(number: number) else { return nil }
-            self = .classKey(accessibility)
-        }
+        guard let role = Self.all.first(where: { $0.number == number }) else { return nil }
+        self = role
     }
 }
 

@@ -35,6 +35,11 @@ struct KeybagSlot: Sendable {
 
     var opensAllClasses: Bool { grants.contains { $0.level == .unlocked } }
 
+    /// Returns the slot's keys, if this is its secret.
+    func keys(_ secret: SecretKey, _ store: StoreID) throws -> SlotKeys {
+        try SlotKeys(secret: secret, slot: id, store: store, levels: grants.map(\.level))
+    }
+
     /// Whether these are the slot's keys: a wrong secret gives others.
     func fits(_ keys: SlotKeys) throws -> Bool {
         try keys.slot == id
@@ -227,6 +232,14 @@ struct PasscodeCost: Sendable, Equatable {
     private static let operationsLimits = Argon2id.interactive.operations...10
     private static let memoryLimits = Argon2id.interactive.memory...(1 << 30)
 
+    /// A slot's parameters.
+    var encoded: [UInt8] {
+        [Self.argon2id13, 0, 0, 0] + withUnsafeBytes(of: operations.littleEndian, Array.init)
+            + withUnsafeBytes(of: memory.littleEndian, Array.init)
+    }
+}
+
+extension PasscodeCost {
     init(_ strength: PasscodeStrength) {
         (operations, memory) =
             switch strength {
@@ -236,41 +249,28 @@ struct PasscodeCost: Sendable, Equatable {
             }
     }
 
-    /// Checks the cost before a run of Argon2id uses it.
-    init(_ reader: inout ByteReader) throws(RecordError) {
-        guard reader.read(UInt8.self) == Self.argon2id13, reader.skipZeros(3),
-            let operations = reader.read(UInt32.self), let memory = reader.read(UInt64.self)
-        else { throw .malformed("its passcode uses an unknown algorithm") }
-        guard Self.operationsLimits.contains(operations) else {
-            throw .malformed(
-                "its passcode needs \(operations) passes; the limits are \(Self.operationsLimits)"
-            )
-        }
-        guard Self.memoryLimits.contains(memory), memory % 1024 == 0 else {
-            throw .malformed(
-                "its passcode needs \(memory) bytes of memory; the limits are \(Self.memoryLimits), in whole KiB"
-            )
-        }
-        self.operations = operations
-        self.memory = memory
-    }
-
-    /// Reads a slot's parameters.
+    /// Reads a slot's parameters, and checks the cost before a run of Argon2id uses it.
     init(_ parameters: [UInt8]) throws {
         self = try parameters.withUnsafeBytes { bytes in
             var reader = ByteReader(bytes)
-            let cost = try PasscodeCost(&reader)
+            guard reader.read(UInt8.self) == Self.argon2id13, reader.skipZeros(3),
+                let operations = reader.read(UInt32.self), let memory = reader.read(UInt64.self)
+            else { throw RecordError.malformed("its passcode uses an unknown algorithm") }
+            guard Self.operationsLimits.contains(operations) else {
+                throw RecordError.malformed(
+                    "its passcode needs \(operations) passes; the limits are \(Self.operationsLimits)"
+                )
+            }
+            guard Self.memoryLimits.contains(memory), memory % 1024 == 0 else {
+                throw RecordError.malformed(
+                    "its passcode needs \(memory) bytes of memory; the limits are \(Self.memoryLimits), in whole KiB"
+                )
+            }
             guard reader.remaining == 0 else {
                 throw RecordError.malformed("its passcode has unknown parameters")
             }
-            return cost
+            return Self(operations: operations, memory: memory)
         }
-    }
-
-    /// A slot's parameters.
-    var encoded: [UInt8] {
-        [Self.argon2id13, 0, 0, 0] + withUnsafeBytes(of: operations.littleEndian, Array.init)
-            + withUnsafeBytes(of: memory.littleEndian, Array.init)
     }
 }
 

@@ -32,8 +32,8 @@ final class KeyStore: Sendable {
     init(
         storage: any RecordStorage,
         deviceKey: DeviceKeySource,
-        requirements: StoreRequirements,
-        kernel: KernelKeyring,
+        requires requirements: StoreRequirements = StoreRequirements(),
+        kernel: KernelKeyring = KernelKeyring(),
         seen: SeenGeneration? = nil,
         counter: (any GenerationCounter)? = nil
     ) {

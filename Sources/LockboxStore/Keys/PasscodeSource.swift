@@ -73,12 +73,7 @@ public struct PasscodeSource: Sendable {
     ///
     /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-passcode") -> PasscodeSource {
-        PasscodeSource { maximum in
-            guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
-                throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
-            }
-            return try SecretReader.file("\(directory)/\(name)", maximum: maximum)
-        }
+        PasscodeSource { try SecretReader.credential(name, maximum: $0) }
     }
 
     /// Reads the passcode from an environment variable. Use this only as a last resort: other processes of the
@@ -162,6 +157,13 @@ public enum SecretReader {
         defer { close(descriptor) }
         try checkPermissions(descriptor, path)
         return try self.descriptor(descriptor, path: path, maximum: maximum)
+    }
+
+    static func credential(_ name: String, maximum: Int) throws -> [UInt8] {
+        guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
+            throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
+        }
+        return try file("\(directory)/\(name)", maximum: maximum)
     }
 
     /// Throws if others can use the file. Not if it was opened for this process, whose parent decides who else reads it. Of

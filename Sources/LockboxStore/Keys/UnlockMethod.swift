@@ -180,9 +180,7 @@ extension KeybagSlot {
     /// Whether a key of these bytes, hashed, opens the slot.
     func isOpened(by key: SecretKey, _ store: StoreID) throws -> Bool {
         guard kind == .key else { return false }
-        let secret = try Sodium.derive(.key, from: key, salt)
-        let levels = Self.levels(opensAllClasses: opensAllClasses)
-        return try fits(SlotKeys(secret: secret, slot: id, store: store, levels: levels))
+        return try fits(keys(Sodium.derive(.key, from: key, salt), store))
     }
 
     /// Whether the slot's key has the bytes of a device key, of its record in the store, or of the file that it is read from. The

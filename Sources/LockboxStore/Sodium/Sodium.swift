@@ -291,7 +291,7 @@ package enum Argon2id {
         defer { permit.signal() }
         let result = withUnsafeBytes(of: salt) { salt in
             crypto_pwhash(
-                output.baseAddress!.assumingMemoryBound(to: UInt8.self),
+                output.start,
                 UInt64(output.count),
                 passcode.bindMemory(to: CChar.self).baseAddress!,
                 UInt64(passcode.count),

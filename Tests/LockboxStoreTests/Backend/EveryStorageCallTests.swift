@@ -29,7 +29,7 @@ import Lockbox
 
     /// Opens it like a process that has just started.
     private func open(_ storage: any RecordStorage) -> SealedBackend {
-        SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
+        SealedBackend(KeyStore(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS }))
     }
 
     private func archive(

@@ -181,7 +181,7 @@ import Testing
         let store = try TestStore()
         let folder = Path.parent(of: store.directory)
         let watch = try FolderWatch(folder, depth: 0)
-        let events = Protected<[FolderWatch.Event]>([])
+        let events = Protected<[RecordNotice]>([])
         let gate = DispatchSemaphore(value: 0)
         try watch.start { event in
             gate.wait()
